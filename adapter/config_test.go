@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // What a run could not decode is known before there is one, of every adapter; what an
 // adapter does not know is anybody's.
 func TestMisfitsAreWhatNoRunCouldDecode(t *testing.T) {
 	t.Parallel()
-	for _, kind := range company.AdapterTypes {
+	for _, kind := range entity.AdapterTypes {
 		k, ok := Find(kind)
 		if !ok || len(k.takes) == 0 {
 			t.Fatalf("%s: nothing says what it takes", kind)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -72,7 +73,7 @@ func (rc *Request) ofNoCompany() error {
 	if rc.Path("companyId") == "" {
 		return nil
 	}
-	return InCompany(rc, func(*ledger.Tx, company.Company) error { return nil })
+	return InCompany(rc, func(*ledger.Tx, entity.Company) error { return nil })
 }
 
 // installPlugin names what is to be installed.
@@ -106,7 +107,7 @@ func noBackupHere(*Request) (Response, error) {
 
 func readFidelity(rc *Request) (Response, error) {
 	out := fidelity{Company: CompanyID(rc), Complete: true, Omissions: []omission{}}
-	err := InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err := InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		leave := func(kind string, count int, reason string) {
 			if count > 0 {
 				out.Omissions = append(out.Omissions, omission{kind, count, reason})
@@ -117,12 +118,12 @@ func readFidelity(rc *Request) (Response, error) {
 			leave(left.Kind, left.Count, left.Reason)
 		}
 		hires, projects, routines := 0, 0, 0
-		for _, a := range company.AgentsOf(tx, row.ID, true) {
-			if a.Status == company.AgentPendingApproval {
+		for _, a := range entity.AgentsOf(tx, row.ID, true) {
+			if a.Status == entity.AgentPendingApproval {
 				hires++
 			}
 		}
-		for _, p := range company.ProjectsOf(tx, row.ID) {
+		for _, p := range entity.ProjectsOf(tx, row.ID) {
 			if p.ArchivedAt != 0 {
 				projects++
 			}

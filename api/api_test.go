@@ -16,7 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/api/live"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/identity"
@@ -175,7 +175,7 @@ func TestAWriteIsNotRefusedForWhatIsYetToArrive(t *testing.T) {
 	of, goal := h.Company("Acme"), api.NewID()
 	title, change := "Agree", `{"description":"changed"}`
 	elsewhere := ledger.Command{Kind: "goal.create", Company: of, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard}, Credential: ledger.Credential{Kind: "local"},
-		Payload: ledger.Marshal(company.SaveGoal{ID: goal, Title: &title})}
+		Payload: ledger.Marshal(entity.SaveGoal{ID: goal, Title: &title})}
 	h.Node.Late = func() {
 		if r, err := h.Node.Submit(t.Context(), elsewhere); err != nil || r.Err() != nil {
 			t.Error(err, r.Err())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -245,13 +246,13 @@ func (rc *Request) byKey(token, kind string, opens func(*ledger.Tx, string) (Hol
 // agentSpeaks reports whether an agent may use the API: one that is gone or
 // waits for approval may not.
 func agentSpeaks(tx *ledger.Tx, id string) bool {
-	a, ok := company.AgentByID(tx, id)
-	return ok && a.Status != company.AgentTerminated && a.Status != company.AgentPendingApproval
+	a, ok := entity.AgentByID(tx, id)
+	return ok && a.Status != entity.AgentTerminated && a.Status != entity.AgentPendingApproval
 }
 
 // runSpeaks reports whether a run token still stands for a run that goes on.
 func runSpeaks(tx *ledger.Tx, c identity.RunClaims) bool {
-	r, ok := company.RunOf(tx, c.Company, c.Run)
+	r, ok := entity.RunOf(tx, c.Company, c.Run)
 	return ok && r.Agent == c.Agent && r.Status.Live() && agentSpeaks(tx, c.Agent)
 }
 

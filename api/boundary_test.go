@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -63,9 +64,9 @@ func TestOpenDoorsAreFound(t *testing.T) {
 	h.As = []string{ann, apitest.OwnOrigin}
 	theirs, ours := newTown(h, "Theirs"), h.Company("Ours")
 	owner, _ := h.Join(ours, ann, "olga", people.RoleOwner)
-	issue := func(rc *api.Request) (i company.Issue, err error) {
+	issue := func(rc *api.Request) (i entity.Issue, err error) {
 		err = rc.View(func(tx *ledger.Tx) error {
-			i, _ = company.FindIssue(tx, rc.Path("id"))
+			i, _ = entity.FindIssue(tx, rc.Path("id"))
 			return nil
 		})
 		return i, err
@@ -80,13 +81,13 @@ func TestOpenDoorsAreFound(t *testing.T) {
 			return api.Response{}, err
 		}
 		rc.Actor, rc.Credential = ledger.Actor{Type: "node", ID: string(h.Node.Keys.ID())}, ledger.Credential{Kind: "node", ID: string(h.Node.Keys.ID())}
-		_, err = rc.Submit("run.finish", i.Company, company.Finish{Run: theirs.run, Outcome: company.Outcome{Status: company.RunFailed}})
+		_, err = rc.Submit("run.finish", i.Company, company.Finish{Run: theirs.run, Outcome: company.Outcome{Status: entity.RunFailed}})
 		return api.OK(nil), errors.Join(err, api.Forbidden("no"))
 	}})
 	h.Plant(api.Route{Method: "GET", Path: "/api/planted", Handle: func(rc *api.Request) (api.Response, error) { // those of all
 		var names []string
 		err := rc.View(func(tx *ledger.Tx) error {
-			for _, c := range company.Companies(tx) {
+			for _, c := range entity.Companies(tx) {
 				names = append(names, c.Name)
 			}
 			return nil

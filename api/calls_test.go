@@ -11,7 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/api/routes"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -69,7 +69,7 @@ func TestEveryCallOfTheClientsAnswers(t *testing.T) {
 	h.Rest()
 	run := ""
 	h.Until("a run", func(tx *ledger.Tx) bool {
-		for r := range company.RunsOfIssue(tx, of, issue) {
+		for r := range entity.RunsOfIssue(tx, of, issue) {
 			run = r.ID
 		}
 		return run != ""

@@ -11,7 +11,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -157,20 +157,20 @@ func TestRecordedExchanges(t *testing.T) {
 		case e.Name == "live-runs":
 			h.During(func() {
 				h.Until("the sleeper to write", func(tx *ledger.Tx) bool {
-					r, ok := company.RunByID(tx, m.Text(sleepersRun))
+					r, ok := entity.RunByID(tx, m.Text(sleepersRun))
 					return ok && r.LastOutputSeq > 0 && r.ProcessPID != nil
 				})
 			})
 		case e.Name == "heartbeat-run-cancelled-get":
 			h.Until("the children of the cancelled run to go", func(tx *ledger.Tx) bool {
-				r, ok := company.RunByID(tx, m.Text(sleepersRun))
+				r, ok := entity.RunByID(tx, m.Text(sleepersRun))
 				return ok && !r.Owed
 			})
 		case e.Name == "agents-list-running":
 			h.During(func() {
 				h.Until("the second run of the sleeper", func(tx *ledger.Tx) bool {
-					r, ok := company.RunByID(tx, m.Text(sleepersNext))
-					return ok && r.Status == company.RunRunning
+					r, ok := entity.RunByID(tx, m.Text(sleepersNext))
+					return ok && r.Status == entity.RunRunning
 				})
 			})
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/people"
@@ -26,7 +27,7 @@ func Logged(tx *ledger.Tx, of string, f ledger.ActivityFilter) []ledger.Activity
 	for range maxActivityPages {
 		page := ledger.Activities(tx, of, f)
 		for _, a := range page {
-			if !company.Live(a.Change) && theirs(a, f) {
+			if !entity.Live(a.Change) && theirs(a, f) {
 				out = append(out, a)
 			}
 			if len(out) == want {
@@ -47,13 +48,13 @@ func ByName() []Param {
 	return []Param{{Name: "companyId", Doc: "where to look when the path has a name instead of an ID"}}
 }
 
-func FindAgent(rc *Request) (a company.Agent, err error) {
+func FindAgent(rc *Request) (a entity.Agent, err error) {
 	err = rc.View(func(tx *ledger.Tx) (err error) { a, err = AgentIn(tx, rc); return err })
 	return a, err
 }
 
 // Showing answers what show makes of the path's agent.
-func Showing[T any](rc *Request, show func(tx *ledger.Tx, a company.Agent) T) (r Response, err error) {
+func Showing[T any](rc *Request, show func(tx *ledger.Tx, a entity.Agent) T) (r Response, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		a, err := AgentIn(tx, rc)
 		if err == nil {
@@ -86,9 +87,9 @@ func (rc *Request) Base() string {
 func CompanyID(rc *Request) string { return strings.ToLower(rc.Path("companyId")) }
 
 // InCompany runs f over the state when the path's company is there.
-func InCompany(rc *Request, f func(tx *ledger.Tx, row company.Company) error) error {
+func InCompany(rc *Request, f func(tx *ledger.Tx, row entity.Company) error) error {
 	return rc.View(func(tx *ledger.Tx) error {
-		row, ok := company.CompanyOf(tx, CompanyID(rc))
+		row, ok := entity.CompanyOf(tx, CompanyID(rc))
 		if !ok {
 			return NotFound("Company not found")
 		}
@@ -109,15 +110,15 @@ func StageParts(rc *Request, of string, value []byte) (names []string, err error
 
 // Seen reports whether whoever asks sees the rows of a company.
 func Seen(tx *ledger.Tx, rc *Request, of string) bool {
-	_, ok := company.CompanyOf(tx, of)
+	_, ok := entity.CompanyOf(tx, of)
 	return ok && rc.Enters(tx, of)
 }
 
 // InviteIn returns the invite whose token the path has. One that can not be
 // used any more is shown only when it led to a request.
-func InviteIn(tx *ledger.Tx, rc *Request) (people.Invite, company.Company, error) {
+func InviteIn(tx *ledger.Tx, rc *Request) (people.Invite, entity.Company, error) {
 	i, ok := people.InviteByHash(tx, HashOf(rc.Path("token")))
-	row, there := company.CompanyOf(tx, i.Company)
+	row, there := entity.CompanyOf(tx, i.Company)
 	now := core.TimeOf(rc.Now())
 	if !ok || !there || i.RevokedAt != 0 || i.AcceptedAt == 0 && now >= i.ExpiresAt {
 		return i, row, ErrNoInvite()
@@ -127,12 +128,12 @@ func InviteIn(tx *ledger.Tx, rc *Request) (people.Invite, company.Company, error
 
 // FindIssue returns the issue that the path names, by ID or identifier. An
 // agent sees its own company only.
-func FindIssue(tx *ledger.Tx, rc *Request) (company.Issue, error) {
+func FindIssue(tx *ledger.Tx, rc *Request) (entity.Issue, error) {
 	ref := rc.Path("id")
 	if IsUUID(ref) {
 		ref = strings.ToLower(ref)
 	}
-	i, ok := company.FindIssue(tx, ref)
+	i, ok := entity.FindIssue(tx, ref)
 	if !ok || !Seen(tx, rc, i.Company) {
 		return i, NotFound("Issue not found")
 	}
@@ -173,17 +174,17 @@ func QuerySpan(rc *Request) (money.Span, error) {
 	return money.Span{From: core.TimeOf(from), To: core.TimeOf(to) + 1}, nil
 }
 
-func ProjectIn(tx *ledger.Tx, rc *Request) (company.Project, error) {
+func ProjectIn(tx *ledger.Tx, rc *Request) (entity.Project, error) {
 	of, err := rc.QueryUUID("companyId")
 	if err != nil {
-		return company.Project{}, err
+		return entity.Project{}, err
 	}
 	if rc.IsAgent() {
 		of = rc.Company
 	}
-	p, err := company.ProjectByRef(tx, of, rc.Path("id"))
+	p, err := entity.ProjectByRef(tx, of, rc.Path("id"))
 	if err == nil && !Seen(tx, rc, p.Company) {
-		return company.Project{}, NotFound("Project not found")
+		return entity.Project{}, NotFound("Project not found")
 	}
 	return p, err
 }
@@ -206,8 +207,8 @@ func (rc *Request) NewSecret(of, trigger string) (secret string, sealed []byte, 
 }
 
 // FindRun returns the run that the path names.
-func FindRun(tx *ledger.Tx, rc *Request) (company.Run, error) {
-	r, ok := company.RunByID(tx, strings.ToLower(rc.Path("runId")))
+func FindRun(tx *ledger.Tx, rc *Request) (entity.Run, error) {
+	r, ok := entity.RunByID(tx, strings.ToLower(rc.Path("runId")))
 	if !ok || !Seen(tx, rc, r.Company) {
 		return r, NotFound("Heartbeat run not found")
 	}
@@ -233,7 +234,7 @@ func PathID(rc *Request, name string) string { return strings.ToLower(rc.Path(na
 func OfCompany(v any) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
 		return OK(v), rc.View(func(tx *ledger.Tx) error {
-			if _, ok := company.CompanyOf(tx, rc.Path("companyId")); !ok {
+			if _, ok := entity.CompanyOf(tx, rc.Path("companyId")); !ok {
 				return NotFound("Company not found")
 			}
 			return nil
@@ -253,23 +254,23 @@ func theirs(a ledger.Activity, f ledger.ActivityFilter) bool {
 	if f.AlsoType == "" || a.EntityType != f.AlsoType {
 		return true
 	}
-	actor, run := company.DoneBy(a.Actor, a.Run, a.Change)
+	actor, run := entity.DoneBy(a.Actor, a.Run, a.Change)
 	return (f.Actor.Type == "" || actor.Type == f.Actor.Type) && (f.Actor.ID == "" || actor.ID == f.Actor.ID) && (f.Run == "" || run == f.Run)
 }
 
 // AgentIn returns the agent that the path names, by ID, or by name in the
 // caller's company or the query's. Rows of other companies are not found.
-func AgentIn(tx *ledger.Tx, rc *Request) (company.Agent, error) {
+func AgentIn(tx *ledger.Tx, rc *Request) (entity.Agent, error) {
 	of, err := rc.QueryUUID("companyId")
 	if err != nil {
-		return company.Agent{}, err
+		return entity.Agent{}, err
 	}
 	if rc.IsAgent() {
 		of = rc.Company
 	}
-	a, err := company.AgentByRef(tx, of, rc.Path("id"))
+	a, err := entity.AgentByRef(tx, of, rc.Path("id"))
 	if err == nil && !Seen(tx, rc, a.Company) {
-		return company.Agent{}, NotFound("Agent not found")
+		return entity.Agent{}, NotFound("Agent not found")
 	}
 	return a, err
 }
@@ -343,7 +344,7 @@ type SkillTestRow struct {
 }
 
 func ShowSkillTest(tx *ledger.Tx, t skill.SkillTest) SkillTestRow {
-	i, there := company.IssueOf(tx, t.Company, t.Issue)
+	i, there := entity.IssueOf(tx, t.Company, t.Issue)
 	row := SkillTestRow{SkillTest: t, Status: t.Status(i, there), OutputKey: skill.SkillTestOutput, Expired: !there}
 	if !there {
 		row.Output = t.Output
@@ -369,9 +370,9 @@ func Invited(answer func(*Request) (Response, error)) func(*Request) (Response, 
 }
 
 type skillTestTask struct {
-	ID         string              `json:"id"`
-	Identifier string              `json:"identifier"`
-	Title      string              `json:"title"`
-	Status     company.IssueStatus `json:"status"`
-	HiddenAt   core.Time           `json:"hiddenAt"`
+	ID         string             `json:"id"`
+	Identifier string             `json:"identifier"`
+	Title      string             `json:"title"`
+	Status     entity.IssueStatus `json:"status"`
+	HiddenAt   core.Time          `json:"hiddenAt"`
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/api/transfer"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/portable"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -54,7 +54,7 @@ func TestBlockersComeThroughAnImport(t *testing.T) {
 	apitest.View(t, h, func(tx *ledger.Tx) {
 		for _, i := range inbox.ListIssues(tx, done.Company.ID, inbox.IssueQuery{Limit: 100}) {
 			by := []string{}
-			for _, b := range company.Blockers(tx, i) {
+			for _, b := range entity.Blockers(tx, i) {
 				by = append(by, b.Title)
 			}
 			got[i.Title] = fmt.Sprint(i.Identifier, " ", i.Status, " ", by)

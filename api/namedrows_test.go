@@ -12,7 +12,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -453,8 +453,8 @@ func TestFiltersByRowsOfOthers(t *testing.T) {
 		}
 	}
 	h.Plant(api.Route{Method: "GET", Path: "/api/companies/{companyId}/planted", Query: []api.Param{{Name: "issueId"}}, Handle: func(rc *api.Request) (api.Response, error) {
-		var i company.Issue
-		err := rc.View(func(tx *ledger.Tx) error { i, _ = company.FindIssue(tx, rc.Query("issueId")); return nil })
+		var i entity.Issue
+		err := rc.View(func(tx *ledger.Tx) error { i, _ = entity.FindIssue(tx, rc.Query("issueId")); return nil })
 		return api.OK(i.Title), err
 	}})
 	if got := ours.ask(theirs, olga, apitest.OwnOrigin); len(got) == 0 || !strings.HasPrefix(got[0], "GET /api/companies/{companyId}/planted?issueId= shows ") {

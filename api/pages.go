@@ -3,7 +3,7 @@ package api
 import (
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -15,7 +15,7 @@ type membershipBody struct {
 }
 
 func readMembership(rc *Request) (r Response, err error) {
-	err = InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		r = OK(people.ResourceMembershipOf(tx, row.ID, rc.Actor.ID))
 		return nil
 	})

@@ -22,6 +22,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/company/portable"
 	"github.com/selvage-mesh/selvage/company/routine"
@@ -100,7 +101,7 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 		}
 	}
 	apitest.View(t, to, func(tx *ledger.Tx) { // the key of a workspace is an ID again, of one that is there
-		for _, p := range company.ProjectsOf(tx, done.Company.ID) {
+		for _, p := range entity.ProjectsOf(tx, done.Company.ID) {
 			if p.Name != "Robot Arm" {
 				continue
 			}
@@ -133,14 +134,14 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 		if s := skill.SkillsOf(tx, done.Company.ID); len(s) != 1 || len(s[0].Files) != 2 {
 			t.Errorf("skills came back as %+v", s)
 		}
-		if n := len(company.AgentsOf(tx, done.Company.ID, true)); n != 6 {
+		if n := len(entity.AgentsOf(tx, done.Company.ID, true)); n != 6 {
 			t.Errorf("%d agents came in", n)
 		}
-		if row, _ := company.CompanyOf(tx, done.Company.ID); row.Strategy == "" {
+		if row, _ := entity.CompanyOf(tx, done.Company.ID); row.Strategy == "" {
 			t.Error("the approved strategy did not come in: a CEO may only draft")
 		}
-		for _, a := range company.AgentsOf(tx, done.Company.ID, false) {
-			if a.Status != company.AgentIdle || strings.Contains(string(a.RuntimeConfig), `"enabled":true`) {
+		for _, a := range entity.AgentsOf(tx, done.Company.ID, false) {
+			if a.Status != entity.AgentIdle || strings.Contains(string(a.RuntimeConfig), `"enabled":true`) {
 				t.Errorf("%s is %s with %s", a.Name, a.Status, a.RuntimeConfig)
 			}
 		}
@@ -198,7 +199,7 @@ func TestCollisionsFollowTheStrategy(t *testing.T) {
 			greet.Data = bytes.ReplaceAll(greet.Data, []byte("Say hi"), []byte("Say hello"))
 			e.Files["skills/greeting/SKILL.md"] = greet
 			goals := 0
-			apitest.View(t, h, func(tx *ledger.Tx) { goals = len(company.GoalsOf(tx, of)) })
+			apitest.View(t, h, func(tx *ledger.Tx) { goals = len(entity.GoalsOf(tx, of)) })
 			body := apitest.ImportOf(t, e, `{"mode":"existing_company","companyId":"`+of+`"}`, `,"collisionStrategy":"`+strategy+`"`)
 			var p transfer.ImportPreview
 			before := h.Node.Ledger.Applied()
@@ -233,10 +234,10 @@ func TestCollisionsFollowTheStrategy(t *testing.T) {
 				t.Errorf("the skill is %s", text)
 			}
 			apitest.View(t, h, func(tx *ledger.Tx) { // nothing is there twice that is one thing
-				if g := company.GoalsOf(tx, of); len(g) != goals {
+				if g := entity.GoalsOf(tx, of); len(g) != goals {
 					t.Errorf("%d goals, there were %d", len(g), goals)
 				}
-				if l := company.LabelsOf(tx, of); len(l) != 1 {
+				if l := entity.LabelsOf(tx, of); len(l) != 1 {
 					t.Errorf("%d labels", len(l))
 				}
 				if f := routine.FoldersOf(tx, of, ""); len(f) != 2 {
@@ -299,12 +300,12 @@ func TestNamesOfAnyScriptSurviveARoundTrip(t *testing.T) {
 	}
 	apitest.View(t, from, func(tx *ledger.Tx) {
 		for _, p := range seen.Plan.Agents {
-			if b, _ := company.AgentByID(tx, transfer.Deref(p.Existing)); p.Action != "skip" || b.Name != p.Name {
+			if b, _ := entity.AgentByID(tx, transfer.Deref(p.Existing)); p.Action != "skip" || b.Name != p.Name {
 				t.Errorf("agent %s: %s, taken for %s", p.Name, p.Action, b.Name)
 			}
 		}
 		for _, p := range seen.Plan.Projects {
-			if b, _ := company.ProjectOf(tx, of, transfer.Deref(p.Existing)); p.Action != "skip" || b.Name != p.Name {
+			if b, _ := entity.ProjectOf(tx, of, transfer.Deref(p.Existing)); p.Action != "skip" || b.Name != p.Name {
 				t.Errorf("project %s: %s, taken for %s", p.Name, p.Action, b.Name)
 			}
 		}
@@ -417,8 +418,8 @@ func TestAnImportedTimerStaysOff(t *testing.T) {
 	}
 	h.Call("POST", "/api/companies/import", string(body)).Want(t, 200, `"action":"created"`)
 	apitest.View(t, h, func(tx *ledger.Tx) {
-		for _, row := range company.Companies(tx) {
-			for _, a := range company.AgentsOf(tx, row.ID, false) {
+		for _, row := range entity.Companies(tx) {
+			for _, a := range entity.AgentsOf(tx, row.ID, false) {
 				if on, _ := a.Timer(); on {
 					t.Errorf("the timer of %s is on", a.Name)
 				}
@@ -487,7 +488,7 @@ func TestAnImportFillsInWhatThePackageDeclares(t *testing.T) {
 		}
 		if row.Slug == "ada" {
 			apitest.View(t, to, func(tx *ledger.Tx) {
-				agent, _ := company.AgentOf(tx, done.Company.ID, *row.ID)
+				agent, _ := entity.AgentOf(tx, done.Company.ID, *row.ID)
 				if !strings.Contains(string(agent.AdapterConfig), "$sealed") {
 					t.Errorf("no value was sealed: %s", agent.AdapterConfig)
 				}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/api/apitest"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -29,14 +29,14 @@ case "$API_TOKEN" in c?nary-*) echo "the token is $API_TOKEN";; *) exit 8;; esac
 		t.Helper()
 		issue := h.Call("POST", "/api/routines/"+routine+"/run", `{}`).Want(t, 202, "").Field(t, "linkedIssueId")
 		h.Rest()
-		var run company.Run
+		var run entity.Run
 		h.Until("the run of the routine's issue", func(tx *ledger.Tx) bool {
-			for r := range company.RunsOfIssue(tx, of, issue) {
+			for r := range entity.RunsOfIssue(tx, of, issue) {
 				run = r
 			}
 			return run.ID != ""
 		})
-		if run.Status != company.RunSucceeded || run.ExitCode == nil || *run.ExitCode != 0 {
+		if run.Status != entity.RunSucceeded || run.ExitCode == nil || *run.ExitCode != 0 {
 			t.Errorf("with %s the run %s: %s %v", token, run.Status, run.ErrorCode, run.ExitCode)
 		}
 		for _, path := range []string{"/api/heartbeat-runs/" + run.ID, "/api/heartbeat-runs/" + run.ID + "/events", "/api/heartbeat-runs/" + run.ID + "/log",

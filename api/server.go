@@ -24,7 +24,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/api/mcp"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/consensus"
@@ -143,7 +143,7 @@ type Config struct {
 	Quorum func() Quorum
 	// RunLog reads a piece of a run's log, wherever it lies; the error wraps
 	// runlog.ErrNoLog when there is none.
-	RunLog func(ctx context.Context, run company.Run, offset, limit int64) (runlog.Chunk, error)
+	RunLog func(ctx context.Context, run entity.Run, offset, limit int64) (runlog.Chunk, error)
 	// NodeLog reads a piece of a log that lies on a node, such as that of a
 	// workspace operation; the error is as for RunLog.
 	NodeLog func(ctx context.Context, on identity.NodeID, ref string, offset, limit int64) (runlog.Chunk, error)

@@ -22,6 +22,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -135,8 +136,8 @@ func BodyIDs(list []string) []string {
 // RawBounds refuses JSON of a body that is too long to be kept with an issue.
 func RawBounds(values ...json.RawMessage) error {
 	for _, v := range values {
-		if len(v) > company.MaxDescriptor {
-			return ledger.Refuse(ledger.TooLarge, nil, "An object of an issue is longer than %d bytes", company.MaxDescriptor)
+		if len(v) > entity.MaxDescriptor {
+			return ledger.Refuse(ledger.TooLarge, nil, "An object of an issue is longer than %d bytes", entity.MaxDescriptor)
 		}
 	}
 	return nil

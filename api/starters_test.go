@@ -6,7 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/api/transfer"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/portable"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -44,8 +44,8 @@ func TestStartersComeInAndWork(t *testing.T) {
 	}
 	for who, run := range runs {
 		h.Until("a run of "+who, func(tx *ledger.Tx) bool {
-			r, ok := company.RunByID(tx, run)
-			return ok && r.Status == company.RunSucceeded
+			r, ok := entity.RunByID(tx, run)
+			return ok && r.Status == entity.RunSucceeded
 		})
 	}
 }

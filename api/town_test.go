@@ -9,6 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -128,7 +129,7 @@ func newTown(h *apitest.Harness, name string) *town {
 	w.run = h.Start(w.of, apitest.FirstOf(t, h.Call("GET", in+"/heartbeat-runs", ""))) // the assignment queued it
 	w.values["heartbeat-runs"] = w.run
 	if err := h.Node.Ledger.View(func(tx *ledger.Tx) error {
-		r, _ := company.RunByID(tx, w.run)
+		r, _ := entity.RunByID(tx, w.run)
 		l, _ := r.Lease()
 		w.values["environment-leases"] = l.ID
 		return nil

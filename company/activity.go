@@ -5,6 +5,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -28,8 +29,8 @@ var activityKinds = []Kind{
 
 func note(c *ledger.Context, p Note) (any, error) {
 	for _, text := range []string{p.Action, p.EntityType, p.EntityID} {
-		if text == "" || len(text) > MaxName {
-			return nil, ledger.Refuse(ledger.Invalid, nil, "action, entityType and entityId are needed, at most %d bytes each", MaxName)
+		if text == "" || len(text) > entity.MaxName {
+			return nil, ledger.Refuse(ledger.Invalid, nil, "action, entityType and entityId are needed, at most %d bytes each", entity.MaxName)
 		}
 	}
 	details, err := core.CheckObject("details", p.Details, MaxNote)
@@ -43,49 +44,13 @@ func note(c *ledger.Context, p Note) (any, error) {
 	return nil, nil
 }
 
-// An ActivityRow is a line of the activity log as it is shown.
-type ActivityRow struct {
-	ID              string          `json:"id"`
-	Company         string          `json:"companyId"`
-	ActorType       string          `json:"actorType"`
-	ActorID         string          `json:"actorId"`
-	Action          string          `json:"action"`
-	EntityType      string          `json:"entityType"`
-	EntityID        string          `json:"entityId"`
-	Agent           core.NullText   `json:"agentId"`
-	Run             core.NullText   `json:"runId"`
-	ResponsibleUser core.NullText   `json:"responsibleUserId"`
-	Details         json.RawMessage `json:"details"`
-	CreatedAt       core.Time       `json:"createdAt"`
-	// Height is the entry's: proof and resume need it.
-	Height uint64 `json:"height"`
-}
-
-// DoneBy returns who is shown to have done a change, and under which run. What a
-// node records of the start and end of a run is shown as the run's agent's.
-func DoneBy(actor ledger.Actor, run string, ch ledger.Change) (ledger.Actor, string) {
-	if ch.EntityType == LeaseEntity {
-		var of struct {
-			Agent string `json:"agentId"`
-			Run   string `json:"runId"`
-		}
-		if json.Unmarshal(ch.Details, &of) == nil && of.Agent != "" {
-			return ledger.Actor{Type: "agent", ID: of.Agent}, of.Run
-		}
-	}
-	if actor.Type == "node" {
-		actor.Type = "system" // the contract knows users, agents and the system
-	}
-	return actor, run
-}
-
 // ShowActivity returns activities as they are shown.
-func ShowActivity(tx *ledger.Tx, company string, list []ledger.Activity) []ActivityRow {
-	row, _ := CompanyOf(tx, company)
-	out := make([]ActivityRow, len(list))
+func ShowActivity(tx *ledger.Tx, company string, list []ledger.Activity) []entity.ActivityRow {
+	row, _ := entity.CompanyOf(tx, company)
+	out := make([]entity.ActivityRow, len(list))
 	for n, a := range list {
-		a.Actor, a.Run = DoneBy(a.Actor, a.Run, a.Change)
-		out[n] = ActivityRow{ID: a.ID, Company: a.Company, ActorType: a.Actor.Type, ActorID: a.Actor.ID, Action: a.Action, EntityType: a.EntityType,
+		a.Actor, a.Run = entity.DoneBy(a.Actor, a.Run, a.Change)
+		out[n] = entity.ActivityRow{ID: a.ID, Company: a.Company, ActorType: a.Actor.Type, ActorID: a.Actor.ID, Action: a.Action, EntityType: a.EntityType,
 			EntityID: a.EntityID, Run: core.NullText(a.Run), ResponsibleUser: row.DefaultResponsibleUser, Details: core.OrNull(a.Details), CreatedAt: core.TimeOf(a.At), Height: a.Height}
 		if a.Kind == KindActivityNote {
 			out[n].ResponsibleUser = "" // a line that somebody wrote, not a thing done
@@ -99,16 +64,6 @@ func ShowActivity(tx *ledger.Tx, company string, list []ledger.Activity) []Activ
 		}
 	}
 	return out
-}
-
-// Live reports whether a change only feeds the live events: the recorded
-// activity log has no such lines.
-func Live(ch ledger.Change) bool {
-	switch ch.Action {
-	case "heartbeat.run.queued", "heartbeat.run.status", "heartbeat.run.event", "heartbeat.run.progress", "agent.status":
-		return true
-	}
-	return false
 }
 
 func RecordLive(c *ledger.Context, ch ledger.Change) {

@@ -5,10 +5,11 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-func createAgent(c *ledger.Context, p SaveAgent) (any, error) {
+func createAgent(c *ledger.Context, p entity.SaveAgent) (any, error) {
 	row, err := Present(c)
 	if err != nil {
 		return nil, err
@@ -17,7 +18,7 @@ func createAgent(c *ledger.Context, p SaveAgent) (any, error) {
 		return nil, ledger.Refuse(ledger.Conflict, nil,
 			"Direct agent creation requires board approval. Use POST /api/companies/:companyId/agent-hires to create a pending hire approval.")
 	}
-	a, err := MakeAgent(c, row, p, AgentIdle)
+	a, err := MakeAgent(c, row, p, entity.AgentIdle)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +27,7 @@ func createAgent(c *ledger.Context, p SaveAgent) (any, error) {
 
 // defaultSchedule is the runtimeConfig of a new agent of which nothing is said. What
 // its adapterConfig says of the schedule, as the specification has it, is left to that.
-func defaultSchedule(p SaveAgent) json.RawMessage {
+func defaultSchedule(p entity.SaveAgent) json.RawMessage {
 	var said map[string]json.RawMessage
 	_ = json.Unmarshal(p.AdapterConfig, &said) // what is no object is refused later
 	beat := core.Object{}
@@ -34,22 +35,22 @@ func defaultSchedule(p SaveAgent) json.RawMessage {
 		beat = beat.Bool("enabled", false)
 	}
 	if _, ok := said["maxConcurrentRuns"]; !ok {
-		beat = beat.Int("maxConcurrentRuns", DefaultConcurrentRuns)
+		beat = beat.Int("maxConcurrentRuns", entity.DefaultConcurrentRuns)
 	}
 	return core.Object{}.Raw("heartbeat", beat.Close()).Close()
 }
 
 // MakeAgent stores a new agent of a company in its first status and records it.
-func MakeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) (Agent, error) {
+func MakeAgent(c *ledger.Context, row entity.Company, p entity.SaveAgent, status entity.AgentStatus) (entity.Agent, error) {
 	if err := core.CheckNewID(c.Tx, p.ID); err != nil {
-		return Agent{}, err
+		return entity.Agent{}, err
 	}
 	now := core.TimeOf(c.Now)
-	a, err := Agent{ID: p.ID, Company: row.ID, Role: "general", Status: status, AdapterType: DefaultAdapter, AdapterConfig: json.RawMessage("{}"),
-		RuntimeConfig: defaultSchedule(p), Permissions: Permissions{CreateAgents: true, CreateSkills: true},
+	a, err := entity.Agent{ID: p.ID, Company: row.ID, Role: "general", Status: status, AdapterType: DefaultAdapter, AdapterConfig: json.RawMessage("{}"),
+		RuntimeConfig: defaultSchedule(p), Permissions: entity.Permissions{CreateAgents: true, CreateSkills: true},
 		CreatedBy: c.Cmd.Actor.ID, CreatedAt: now, UpdatedAt: now}.With(p)
 	if err == nil {
-		err = a.checkEnvironment(c.Tx, "")
+		err = checkEnvironment(c.Tx, a, "")
 	}
 	if err != nil {
 		return a, err
@@ -63,17 +64,17 @@ func MakeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) 
 	if err := a.Check(); err != nil {
 		return a, err
 	}
-	if err := a.CheckManager(c.Tx); err != nil {
+	if err := CheckManager(c.Tx, a); err != nil {
 		return a, err
 	}
-	if err := core.HasRoom(AgentTable.All(c.Tx, row.ID), MaxAgents, "agents"); err != nil {
+	if err := core.HasRoom(entity.AgentTable.All(c.Tx, row.ID), entity.MaxAgents, "agents"); err != nil {
 		return a, err
 	}
-	if a.Name, err = FreeName(c.Tx, a); err != nil {
+	if a.Name, err = entity.FreeName(c.Tx, a); err != nil {
 		return a, err
 	}
-	AgentTable.Put(c.Tx, a.Company, a.ID, a)
-	if status == AgentPendingApproval {
+	entity.AgentTable.Put(c.Tx, a.Company, a.ID, a)
+	if status == entity.AgentPendingApproval {
 		return a, nil // the hire says so
 	}
 	details := core.Object{}.Str("name", a.Name).Str("role", a.Role)
@@ -84,7 +85,7 @@ func MakeAgent(c *ledger.Context, row Company, p SaveAgent, status AgentStatus) 
 	}
 	c.Record(ledger.Change{Action: "agent.created", EntityType: "agent", EntityID: a.ID, Details: details.Close()})
 	if p.Budget != nil && *p.Budget > 0 {
-		if err := Ask.Set(c, ScopeAgent, a.ID, *p.Budget); err != nil {
+		if err := Ask.Set(c, entity.ScopeAgent, a.ID, *p.Budget); err != nil {
 			return a, err
 		}
 	}
@@ -97,10 +98,10 @@ type AgentRef struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-func updateAgent(c *ledger.Context, p SaveAgent) (any, error) {
-	old, ok := AgentTable.Get(c.Tx, c.Cmd.Company, p.ID)
+func updateAgent(c *ledger.Context, p entity.SaveAgent) (any, error) {
+	old, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, p.ID)
 	if !ok {
-		return nil, ErrNoAgent()
+		return nil, entity.ErrNoAgent()
 	}
 	if core.IsAgent(c) {
 		if err := mayPatch(c, old, p); err != nil {
@@ -112,10 +113,10 @@ func updateAgent(c *ledger.Context, p SaveAgent) (any, error) {
 
 // changeAgent carries a change of an agent's configuration out, with its
 // revision.
-func changeAgent(c *ledger.Context, old Agent, p SaveAgent, from RevisionOrigin) (any, error) {
+func changeAgent(c *ledger.Context, old entity.Agent, p entity.SaveAgent, from RevisionOrigin) (any, error) {
 	a, err := old.With(p)
 	if err == nil {
-		err = a.checkEnvironment(c.Tx, old.DefaultEnvironment)
+		err = checkEnvironment(c.Tx, a, old.DefaultEnvironment)
 	}
 	if err != nil {
 		return nil, err
@@ -134,17 +135,17 @@ func changeAgent(c *ledger.Context, old Agent, p SaveAgent, from RevisionOrigin)
 		return nil, err
 	}
 	if a.ReportsTo != old.ReportsTo {
-		if err := a.CheckManager(c.Tx); err != nil {
+		if err := CheckManager(c.Tx, a); err != nil {
 			return nil, err
 		}
 	}
-	if a.URLKey() != old.URLKey() && a.Status != AgentTerminated && nameTaken(c.Tx, a) {
+	if a.URLKey() != old.URLKey() && a.Status != entity.AgentTerminated && entity.NameTaken(c.Tx, a) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "Agent shortname '%s' is already in use in this company", a.URLKey())
 	}
 	before := ConfigOf(c.Tx, old, a.UpdatedAt)
-	AgentTable.Put(c.Tx, a.Company, a.ID, a)
+	entity.AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	if p.Budget != nil {
-		if err := Ask.Set(c, ScopeAgent, a.ID, *p.Budget); err != nil {
+		if err := Ask.Set(c, entity.ScopeAgent, a.ID, *p.Budget); err != nil {
 			return nil, err
 		}
 	}
@@ -162,7 +163,7 @@ func changeAgent(c *ledger.Context, old Agent, p SaveAgent, from RevisionOrigin)
 
 // mayPatch lets an agent say of itself what it can do and what it is called,
 // and nothing that would give it more power.
-func mayPatch(c *ledger.Context, a Agent, p SaveAgent) error {
+func mayPatch(c *ledger.Context, a entity.Agent, p entity.SaveAgent) error {
 	if a.ID != c.Cmd.Actor.ID {
 		return core.ErrBoardOnly()
 	}
@@ -174,52 +175,47 @@ func mayPatch(c *ledger.Context, a Agent, p SaveAgent) error {
 }
 
 func grantAgent(c *ledger.Context, p GrantAgent) (any, error) {
-	a, ok := AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
+	a, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
 	if !ok {
-		return nil, ErrNoAgent()
+		return nil, entity.ErrNoAgent()
 	}
-	a.Permissions, a.UpdatedAt = a.Permissions.with(p.Grant), core.TimeOf(c.Now)
-	AgentTable.Put(c.Tx, a.Company, a.ID, a)
+	a.Permissions, a.UpdatedAt = a.Permissions.With(p.Grant), core.TimeOf(c.Now)
+	entity.AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	c.Record(ledger.Change{Action: "agent.permissions_updated", EntityType: "agent", EntityID: a.ID,
 		Details: core.Object{}.Str("trustPreset", "standard").Bool("canAssignTasks", a.MayAssign()).
 			Bool("canCreateAgents", a.Permissions.CreateAgents).Bool("canCreateSkills", a.Permissions.CreateSkills).Close()})
 	return AgentRef{a.ID}, nil
 }
 
-// MayAssign reports whether the agent may give tasks to others.
-func (a Agent) MayAssign() bool {
-	return a.Role == "ceo" || a.Permissions.CreateAgents || a.Permissions.AssignTasks
-}
-
 func pauseAgent(c *ledger.Context, p ChangeAgent) (any, error) {
-	a, ok := AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
+	a, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
 	if !ok {
-		return nil, ErrNoAgent()
+		return nil, entity.ErrNoAgent()
 	}
 	if _, err := a.Pause("manual", core.TimeOf(c.Now)); err != nil {
 		return nil, err
 	}
 	CancelRunsOfAgent(c, a.Company, a.ID, DeniedAgent, "Cancelled: the agent was paused")
-	a, _ = AgentTable.Get(c.Tx, a.Company, a.ID) // cancelling settled its state
+	a, _ = entity.AgentTable.Get(c.Tx, a.Company, a.ID) // cancelling settled its state
 	a, _ = a.Pause("manual", core.TimeOf(c.Now))
-	AgentTable.Put(c.Tx, a.Company, a.ID, a)
+	entity.AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	c.Record(ledger.Change{Action: "agent.paused", EntityType: "agent", EntityID: a.ID})
 	return AgentRef{a.ID}, nil
 }
 
 func resumeAgent(c *ledger.Context, p ChangeAgent) (any, error) {
-	a, ok := AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
+	a, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
 	if !ok {
-		return nil, ErrNoAgent()
+		return nil, entity.ErrNoAgent()
 	}
 	a, err := a.Resume(core.TimeOf(c.Now))
 	if err != nil {
 		return nil, err
 	}
-	if err := Ask.MayResume(c, ScopeAgent, a.ID); err != nil {
+	if err := Ask.MayResume(c, entity.ScopeAgent, a.ID); err != nil {
 		return nil, err
 	}
-	AgentTable.Put(c.Tx, a.Company, a.ID, a)
+	entity.AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	c.Record(ledger.Change{Action: "agent.resumed", EntityType: "agent", EntityID: a.ID})
 	return AgentRef{a.ID}, nil
 }

@@ -2,17 +2,18 @@ package company
 
 import (
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // terminateAgent ends an agent for good: its runs end, its keys are revoked.
 // Its reports and issues stay with it until somebody moves them.
 func terminateAgent(c *ledger.Context, p ChangeAgent) (any, error) {
-	a, ok := AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
+	a, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
 	if !ok {
-		return nil, ErrNoAgent()
+		return nil, entity.ErrNoAgent()
 	}
-	if a.Status == AgentTerminated {
+	if a.Status == entity.AgentTerminated {
 		return AgentRef{a.ID}, nil
 	}
 	agentEnds(c, a)
@@ -21,12 +22,12 @@ func terminateAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 }
 
 // EndAgent is the end of an agent that is still there.
-func EndAgent(c *ledger.Context, a Agent, why string) {
+func EndAgent(c *ledger.Context, a entity.Agent, why string) {
 	CancelRunsOfAgent(c, a.Company, a.ID, DeniedAgent, why)
 	releaseBoardLocks(c, a.Company, a.ID)
-	a, _ = AgentTable.Get(c.Tx, a.Company, a.ID)
+	a, _ = entity.AgentTable.Get(c.Tx, a.Company, a.ID)
 	a = a.Terminate(core.TimeOf(c.Now))
-	AgentTable.Put(c.Tx, a.Company, a.ID, a)
+	entity.AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	agentEnded(c, a)
 	c.Record(ledger.Change{Action: "agent.terminated", EntityType: "agent", EntityID: a.ID})
 }
@@ -35,14 +36,14 @@ func EndAgent(c *ledger.Context, a Agent, why string) {
 // goals and projects to nobody, and its routines rest. Its runs, costs and entries stay as history.
 func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	company, now := c.Cmd.Company, core.TimeOf(c.Now)
-	if _, ok := AgentTable.Get(c.Tx, company, p.Agent); !ok {
-		return nil, ErrNoAgent()
+	if _, ok := entity.AgentTable.Get(c.Tx, company, p.Agent); !ok {
+		return nil, entity.ErrNoAgent()
 	}
 	CancelRunsOfAgent(c, company, p.Agent, DeniedAgent, "Cancelled: the agent was deleted")
-	a, _ := AgentTable.Get(c.Tx, company, p.Agent)
+	a, _ := entity.AgentTable.Get(c.Tx, company, p.Agent)
 	n := 0
-	for id := range agentsByManager.IDs(c.Tx, company, a.ID, false) {
-		report, ok := AgentTable.Get(c.Tx, company, id)
+	for id := range entity.AgentsByManager.IDs(c.Tx, company, a.ID, false) {
+		report, ok := entity.AgentTable.Get(c.Tx, company, id)
 		if !ok {
 			continue
 		}
@@ -51,10 +52,10 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 		}
 		next := report
 		next.ReportsTo, next.UpdatedAt = a.ReportsTo, now
-		AgentTable.Put(c.Tx, next.Company, next.ID, next)
+		entity.AgentTable.Put(c.Tx, next.Company, next.ID, next)
 	}
 	n = 0
-	for i := range IssuesIn(c.Tx, company, IssuesOf(c.Tx, company, a.ID)) {
+	for i := range entity.IssuesIn(c.Tx, company, entity.IssuesOf(c.Tx, company, a.ID)) {
 		if i.Status.Terminal() {
 			continue
 		}
@@ -69,12 +70,34 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	agentEnds(c, a)
 	agentDeleted(c, a)
 	dropRevisions(c.Tx, a)
-	for _, s := range TaskSessionsOf(c.Tx, company, a.ID) {
-		taskSessions.Delete(c.Tx, company, sessionRow(a.ID, s.AdapterType, s.TaskKey))
+	for _, s := range entity.TaskSessionsOf(c.Tx, company, a.ID) {
+		entity.TaskSessions.Delete(c.Tx, company, entity.SessionRow(a.ID, s.AdapterType, s.TaskKey))
 	}
-	runtimeStates.Delete(c.Tx, company, a.ID)
-	AgentClocks.Delete(c.Tx, company, a.ID)
-	AgentTable.Delete(c.Tx, company, a.ID)
+	entity.RuntimeStates.Delete(c.Tx, company, a.ID)
+	entity.AgentClocks.Delete(c.Tx, company, a.ID)
+	entity.AgentTable.Delete(c.Tx, company, a.ID)
 	c.Record(ledger.Change{Action: "agent.deleted", EntityType: "agent", EntityID: a.ID, Details: core.Object{}.Str("name", a.Name).Close()})
 	return nil, nil
 }
+
+// leaderless takes an agent that goes from the projects that it leads and the
+// goals that it owns.
+func leaderless(c *ledger.Context, agent string) {
+	company, now := c.Cmd.Company, core.TimeOf(c.Now)
+	for id, p := range entity.ProjectTable.All(c.Tx, company) {
+		if string(p.Lead) == agent {
+			p.Lead, p.UpdatedAt = "", now
+			entity.ProjectTable.Put(c.Tx, company, id, p)
+		}
+	}
+	for id, g := range entity.Goals.All(c.Tx, company) {
+		if string(g.Owner) == agent { // whose root it is does not change, see storeGoal
+			g.Owner, g.UpdatedAt = "", now
+			entity.Goals.Put(c.Tx, company, id, g)
+		}
+	}
+}
+
+// MaxStoppedRuns bounds the runs of a company or project that one command
+// cancels, at ten keys or so for a run; budget.sweep goes on with the others.
+const MaxStoppedRuns = 200

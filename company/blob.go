@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -27,10 +28,8 @@ type BlobRef struct {
 // MaxBlobNodes bounds the nodes that a reference names.
 const MaxBlobNodes = 8
 
-func BlobKey(sha256, company string) []byte { return ledger.Key("blob", sha256, company) }
-
 func blobRef(tx *ledger.Tx, sha256, company string) (r BlobRef, ok bool) {
-	b, ok := tx.Get(BlobKey(sha256, company))
+	b, ok := tx.Get(entity.BlobKey(sha256, company))
 	if ok {
 		r = core.DecodeRow[BlobRef](b)
 	}
@@ -41,7 +40,7 @@ func blobRef(tx *ledger.Tx, sha256, company string) (r BlobRef, ok bool) {
 func RefBlob(tx *ledger.Tx, company, sha256 string, size int64, nodes []string) {
 	r, _ := blobRef(tx, sha256, company)
 	r.Size, r.Refs, r.Nodes = size, r.Refs+1, nodes
-	tx.Set(BlobKey(sha256, company), ledger.Marshal(r))
+	tx.Set(entity.BlobKey(sha256, company), ledger.Marshal(r))
 }
 
 // UnrefBlob notes that a row of company does not refer to a blob any more.
@@ -51,10 +50,10 @@ func UnrefBlob(tx *ledger.Tx, company, sha256 string) {
 		return
 	}
 	if r.Refs--; r.Refs == 0 {
-		tx.Delete(BlobKey(sha256, company))
+		tx.Delete(entity.BlobKey(sha256, company))
 		return
 	}
-	tx.Set(BlobKey(sha256, company), ledger.Marshal(r))
+	tx.Set(entity.BlobKey(sha256, company), ledger.Marshal(r))
 }
 
 // CheckBlob refuses what cannot be a reference to a blob.

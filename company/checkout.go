@@ -2,15 +2,16 @@ package company
 
 import (
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // CheckOutIssue is the payload of issue.checkout: the one command of which, for
 // one issue, exactly one of many wins.
 type CheckOutIssue struct {
-	Issue    string        `cbor:"1,keyasint"`
-	Agent    string        `cbor:"2,keyasint"`
-	Expected []IssueStatus `cbor:"3,keyasint"`
+	Issue    string               `cbor:"1,keyasint"`
+	Agent    string               `cbor:"2,keyasint"`
+	Expected []entity.IssueStatus `cbor:"3,keyasint"`
 }
 
 // ReleaseIssue is the payload of issue.release.
@@ -27,8 +28,8 @@ type ForceReleaseIssue struct {
 
 // ForceReleased is what issue.force_release returns.
 type ForceReleased struct {
-	Issue       Issue  `cbor:"1,keyasint"`
-	PreviousRun string `cbor:"2,keyasint,omitempty"`
+	Issue       entity.Issue `cbor:"1,keyasint"`
+	PreviousRun string       `cbor:"2,keyasint,omitempty"`
 }
 
 const (
@@ -56,15 +57,15 @@ func checkOut(c *ledger.Context, p CheckOutIssue) (any, error) {
 			return nil, errNoRunID()
 		}
 	}
-	return checkOutFor(c, p.Issue, p.Expected, Claim{Agent: p.Agent, Run: run, Now: core.TimeOf(c.Now), Height: c.Height})
+	return checkOutFor(c, p.Issue, p.Expected, entity.Claim{Agent: p.Agent, Run: run, Now: core.TimeOf(c.Now), Height: c.Height})
 }
 
 // checkOutFor carries out a claim. Whatever may change the answer is read here:
 // the issue, its unresolved blockers, the agent with its budgets, and the run.
 // The scheduler uses it too, when a run starts on an issue.
-func checkOutFor(c *ledger.Context, issue string, expected []IssueStatus, claim Claim) ([]byte, error) {
+func checkOutFor(c *ledger.Context, issue string, expected []entity.IssueStatus, claim entity.Claim) ([]byte, error) {
 	company := c.Cmd.Company
-	i, ok := IssueTable.Get(c.Tx, company, issue)
+	i, ok := entity.IssueTable.Get(c.Tx, company, issue)
 	if !ok {
 		return nil, ErrNoIssue()
 	}
@@ -78,7 +79,7 @@ func checkOutFor(c *ledger.Context, issue string, expected []IssueStatus, claim 
 	if err := mayStart(c, i, next); err != nil {
 		return nil, err
 	}
-	if claim.Run != "" && !RunAlive(c.Tx, company, claim.Run, claim.Agent) {
+	if claim.Run != "" && !entity.RunAlive(c.Tx, company, claim.Run, claim.Agent) {
 		return nil, i.StaleRun(claim.Agent, claim.Run)
 	}
 	if err := mayWork(c, claim.Agent, i.Project); err != nil {
@@ -88,7 +89,7 @@ func checkOutFor(c *ledger.Context, issue string, expected []IssueStatus, claim 
 		return ledger.Marshal(i), nil // the holder asked again
 	}
 	if len(i.BlockedBy) > 0 {
-		if left := Unresolved(c.Tx, i); len(left) > 0 {
+		if left := entity.Unresolved(c.Tx, i); len(left) > 0 {
 			return nil, refuseBlocked(left)
 		}
 	}
@@ -100,7 +101,7 @@ func checkOutFor(c *ledger.Context, issue string, expected []IssueStatus, claim 
 // release gives an issue back. The board may always; an agent only its own, and
 // one in progress only under the run that holds it.
 func release(c *ledger.Context, p ReleaseIssue) (any, error) {
-	i, ok := IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, ErrNoIssue()
 	}
@@ -110,9 +111,9 @@ func release(c *ledger.Context, p ReleaseIssue) (any, error) {
 			return nil, errNoRunID()
 		}
 		if i.Assignee != "" && i.Assignee != actor {
-			return nil, ledger.Refuse(ledger.Conflict, i.holder().Str("actorAgentId", actor).Close(), "Only assignee can release issue")
+			return nil, ledger.Refuse(ledger.Conflict, i.Holder().Str("actorAgentId", actor).Close(), "Only assignee can release issue")
 		}
-		if !RunAlive(c.Tx, i.Company, run, actor) {
+		if !entity.RunAlive(c.Tx, i.Company, run, actor) {
 			return nil, i.StaleRun(actor, run)
 		}
 		if err := i.MustOwn(actor, run); err != nil {
@@ -131,7 +132,7 @@ func forceRelease(c *ledger.Context, p ForceReleaseIssue) (any, error) {
 	if !core.IsBoard(c) {
 		return nil, core.ErrBoardOnly()
 	}
-	i, ok := IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, ErrNoIssue()
 	}
@@ -147,7 +148,7 @@ func forceRelease(c *ledger.Context, p ForceReleaseIssue) (any, error) {
 // same command that ends the run, so no lock outlives its run. The issues stay
 // assigned and in progress: their agent may take them up again in a later run.
 func releaseLocksOfRun(c *ledger.Context, company, run string) {
-	for i := range IssuesHeldBy(c.Tx, company, run) {
+	for i := range entity.IssuesHeldBy(c.Tx, company, run) {
 		next := i.Unheld()
 		next.UpdatedAt = core.TimeOf(c.Now)
 		StoreIssue(c.Tx, i, next)
@@ -161,7 +162,7 @@ func releaseLocksOfRun(c *ledger.Context, company, run string) {
 // board releases by hand.
 func releaseBoardLocks(c *ledger.Context, company, agent string) {
 	n := 0
-	for i := range IssuesIn(c.Tx, company, IssuesOf(c.Tx, company, agent, IssueInProgress)) {
+	for i := range entity.IssuesIn(c.Tx, company, entity.IssuesOf(c.Tx, company, agent, entity.IssueInProgress)) {
 		if !i.Held() || i.CheckoutRun != "" {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -13,36 +14,28 @@ import (
 // comments that a run which waits will be told of. As long as the run waits, a
 // person may still change what they said.
 type CommentQueue struct {
-	Run     Run    // that waits
-	Target  string // the run at work on the issue, "" for none
-	Entries []Comment
+	Run     entity.Run // that waits
+	Target  string     // the run at work on the issue, "" for none
+	Entries []entity.Comment
 }
 
 // QueueOf returns the queue of an issue: that of the first run which waits with
 // comments for the issue's agent.
-func QueueOf(tx *ledger.Tx, i Issue) (q CommentQueue, ok bool) {
-	for _, r := range LiveRunsOnIssue(tx, i) {
+func QueueOf(tx *ledger.Tx, i entity.Issue) (q CommentQueue, ok bool) {
+	for _, r := range entity.LiveRunsOnIssue(tx, i) {
 		switch {
-		case r.Status == RunRunning:
+		case r.Status == entity.RunRunning:
 			q.Target = r.ID
 		case !ok && len(r.Context.CommentIDs) > 0:
 			q.Run, ok = r, true
 		}
 	}
 	for _, id := range q.Run.Context.CommentIDs {
-		if cm, found := CommentOf(tx, i.Company, i.ID, id); found && cm.DeletedAt == 0 {
+		if cm, found := entity.CommentOf(tx, i.Company, i.ID, id); found && cm.DeletedAt == 0 {
 			q.Entries = append(q.Entries, cm)
 		}
 	}
 	return q, ok && len(q.Entries) > 0
-}
-
-// Deferred reports whether a run has comments for an agent that is at work on
-// their issue: two runs at once would do the same work, so it waits.
-func (r Run) Deferred(tx *ledger.Tx) bool {
-	return !r.Manual && r.Context.IssueID != "" && len(r.Context.CommentIDs) > 0 && slices.ContainsFunc(LiveRunsOfAgent(tx, r.Company, r.Agent), func(o Run) bool {
-		return o.ID != r.ID && o.Status == RunRunning && o.Context.IssueID == r.Context.IssueID
-	})
 }
 
 // Revision names the queue as it stands: what is said to a queue names the
@@ -84,9 +77,9 @@ var commentQueueKinds = []Kind{
 }
 
 // onQueue gives a handler the queue, which must be as the caller saw it.
-func onQueue(change func(*ledger.Context, Issue, CommentQueue, ChangeQueue) error) func(*ledger.Context, ChangeQueue) (any, error) {
+func onQueue(change func(*ledger.Context, entity.Issue, CommentQueue, ChangeQueue) error) func(*ledger.Context, ChangeQueue) (any, error) {
 	return func(c *ledger.Context, p ChangeQueue) (any, error) {
-		i, ok := IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+		i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 		if !ok {
 			return nil, ErrNoIssue()
 		}
@@ -105,27 +98,27 @@ func onQueue(change func(*ledger.Context, Issue, CommentQueue, ChangeQueue) erro
 func errNotQueued() error { return ledger.Refuse(ledger.NotFound, nil, "Queued comment not found") }
 
 // entry returns a comment of the queue.
-func (q CommentQueue) entry(id string) (Comment, bool) {
-	n := slices.IndexFunc(q.Entries, func(cm Comment) bool { return cm.ID == id })
+func (q CommentQueue) entry(id string) (entity.Comment, bool) {
+	n := slices.IndexFunc(q.Entries, func(cm entity.Comment) bool { return cm.ID == id })
 	if n < 0 {
-		return Comment{}, false
+		return entity.Comment{}, false
 	}
 	return q.Entries[n], true
 }
 
-func editQueued(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error {
+func editQueued(c *ledger.Context, i entity.Issue, q CommentQueue, p ChangeQueue) error {
 	cm, ok := q.entry(p.Comment)
 	switch {
 	case !ok:
 		return errNotQueued()
 	case string(cm.AuthorUser) != c.Cmd.Actor.ID:
 		return ledger.Refuse(ledger.Forbidden, nil, "Only its author can change a comment")
-	case p.Body == "" || len(p.Body) > MaxText:
-		return ledger.Refuse(ledger.Invalid, nil, "body has 1 to %d bytes", MaxText)
+	case p.Body == "" || len(p.Body) > entity.MaxText:
+		return ledger.Refuse(ledger.Invalid, nil, "body has 1 to %d bytes", entity.MaxText)
 	}
-	at, _ := c.Get(CommentAtKey(i.Company, cm.ID))
+	at, _ := c.Get(entity.CommentAtKey(i.Company, cm.ID))
 	cm.Body, cm.UpdatedAt = p.Body, core.TimeOf(c.Now)
-	Comments.Put(c.Tx, i.Company, string(at), cm)
+	entity.Comments.Put(c.Tx, i.Company, string(at), cm)
 	c.Record(ledger.Change{Action: "issue.queued_comment_edited", EntityType: "issue", EntityID: i.ID,
 		Details: core.Object{}.Str("identifier", i.Identifier).Str("commentId", cm.ID).Str("bodySnippet", core.Snippet(cm.Body, 120)).Close()})
 	return nil
@@ -133,7 +126,7 @@ func editQueued(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error
 
 // dropQueued deletes a comment before the agent sees it. A run that would have
 // been told of nothing else does not begin.
-func dropQueued(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error {
+func dropQueued(c *ledger.Context, i entity.Issue, q CommentQueue, p ChangeQueue) error {
 	if _, ok := q.entry(p.Comment); !ok {
 		return errNotQueued()
 	}
@@ -149,14 +142,14 @@ func dropQueued(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error
 		}
 	}
 	r.UpdatedAt = core.TimeOf(c.Now)
-	RunTable.Put(c.Tx, r.Company, r.ID, r)
+	entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
 	if len(q.Entries) == 1 && r.Context.WakeReason == "issue_commented" && r.Context.ApprovalID == "" && r.Context.InteractionID == "" {
 		cancelLive(c, r, "Cancelled: the comment that asked for it was taken back", c.Cmd.Actor)
 	}
 	return nil
 }
 
-func orderQueue(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error {
+func orderQueue(c *ledger.Context, i entity.Issue, q CommentQueue, p ChangeQueue) error {
 	had := make([]string, 0, len(q.Entries))
 	for _, cm := range q.Entries {
 		had = append(had, cm.ID)
@@ -170,20 +163,20 @@ func orderQueue(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error
 	r := q.Run
 	r.Context.CommentIDs, r.UpdatedAt = slices.Clone(p.Order), core.TimeOf(c.Now)
 	r.Context.CommentID = r.Context.CommentIDs[len(r.Context.CommentIDs)-1]
-	RunTable.Put(c.Tx, r.Company, r.ID, r)
+	entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
 	c.Record(ledger.Change{Action: "issue.queued_comments_ordered", EntityType: "issue", EntityID: i.ID,
 		Details: core.Object{}.Str("identifier", i.Identifier).List("commentIds", p.Order[:min(len(p.Order), 20)]).Close()})
 	return nil
 }
 
 // interruptFor ends the run at work, so that the one with the comments begins.
-func interruptFor(c *ledger.Context, i Issue, q CommentQueue, p ChangeQueue) error {
+func interruptFor(c *ledger.Context, i entity.Issue, q CommentQueue, p ChangeQueue) error {
 	if p.Target != q.Target {
 		return core.RefuseCode(ledger.Conflict, "comment_queue_changed", core.Object{}.Str("issueId", i.ID).Null("targetRunId", q.Target).Close(), "Another run is at work by now, or none")
 	}
 	c.Record(ledger.Change{Action: "issue.queued_comments_interrupted", EntityType: "issue", EntityID: i.ID,
 		Details: core.Object{}.Str("identifier", i.Identifier).Null("runId", q.Target).Str("queuedRunId", q.Run.ID).Close()})
-	if r, ok := RunTable.Get(c.Tx, i.Company, q.Target); ok && r.Status.Live() {
+	if r, ok := entity.RunTable.Get(c.Tx, i.Company, q.Target); ok && r.Status.Live() {
 		cancelLive(c, r, "Cancelled for the comments that wait", c.Cmd.Actor)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -23,7 +24,7 @@ func TestIssuePrefixesAreThreeLettersAndAnAForEachThatWasThere(t *testing.T) {
 		if row := d.Found(t, c.name); row.IssuePrefix != c.want {
 			t.Errorf("%q has prefix %s, want %s", c.name, row.IssuePrefix, c.want)
 		}
-		if row, ok := company.CompanyByPrefix(d.Tx, strings.ToLower(c.want)); !ok || row.ID != d.Company {
+		if row, ok := entity.CompanyByPrefix(d.Tx, strings.ToLower(c.want)); !ok || row.ID != d.Company {
 			t.Errorf("prefix %s leads to %v", c.want, row.ID)
 		}
 	}
@@ -33,17 +34,17 @@ func TestCompanyStatusFollowsTheTable(t *testing.T) {
 	t.Parallel()
 	at := core.Time(5)
 	for _, c := range []struct {
-		from           company.CompanyStatus
-		pause, archive company.CompanyStatus // "" is refused
-	}{{company.CompanyActive, company.CompanyPaused, company.CompanyArchived}, {company.CompanyPaused, company.CompanyPaused, company.CompanyArchived}, {company.CompanyArchived, "", company.CompanyArchived}} {
-		row := company.Company{Status: c.from}
+		from           entity.CompanyStatus
+		pause, archive entity.CompanyStatus // "" is refused
+	}{{entity.CompanyActive, entity.CompanyPaused, entity.CompanyArchived}, {entity.CompanyPaused, entity.CompanyPaused, entity.CompanyArchived}, {entity.CompanyArchived, "", entity.CompanyArchived}} {
+		row := entity.Company{Status: c.from}
 		if got, err := row.Pause("manual", at); err != nil && c.pause != "" || err == nil && got.Status != c.pause {
 			t.Errorf("pausing a company that is %s: %s, %v, want %q", c.from, got.Status, err, c.pause)
 		}
 		if got := row.Archive(at).Status; got != c.archive {
 			t.Errorf("archiving a company that is %s: %s", c.from, got)
 		}
-		if got := row.Resume(at); got.Status != company.CompanyActive || got.PauseReason != "" || got.PausedAt != 0 {
+		if got := row.Resume(at); got.Status != entity.CompanyActive || got.PauseReason != "" || got.PausedAt != 0 {
 			t.Errorf("resuming a company that is %s: %+v", c.from, got)
 		}
 	}
@@ -56,7 +57,7 @@ func TestStoppingACompanyEndsItsRuns(t *testing.T) {
 		d.Found(t, "Acme")
 		run := d.Run(d.Agent("Ada"))
 		d.Must(t, companytest.Board, kind, company.ChangeCompany{}, nil)
-		if r, _ := company.RunOf(d.Tx, d.Company, run); r.Status != company.RunCancelled {
+		if r, _ := entity.RunOf(d.Tx, d.Company, run); r.Status != entity.RunCancelled {
 			t.Errorf("after %s the run is %s", kind, r.Status)
 		}
 	}
@@ -67,17 +68,17 @@ func TestACompanyOverItsBudgetDoesNotResume(t *testing.T) {
 	d := companytest.NewDesk(t)
 	name, limit := "Acme", core.Cents(100)
 	d.Company = d.ID()
-	d.Must(t, companytest.Board, "company.create", company.SaveCompany{ID: d.Company, Name: &name, Budget: &limit}, nil)
+	d.Must(t, companytest.Board, "company.create", entity.SaveCompany{ID: d.Company, Name: &name, Budget: &limit}, nil)
 	if err := d.Cost(companytest.Board, d.Agent("Ada"), 100); err != nil {
 		t.Fatal(err)
 	}
-	if row, _ := company.CompanyOf(d.Tx, d.Company); row.Status != company.CompanyPaused || row.PauseReason != company.PausedForBudget {
+	if row, _ := entity.CompanyOf(d.Tx, d.Company); row.Status != entity.CompanyPaused || row.PauseReason != entity.PausedForBudget {
 		t.Fatalf("at its limit the company is %s for %q", row.Status, row.PauseReason)
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "company.resume", company.ChangeCompany{}, nil), ledger.Conflict, "Company is paused because its budget hard-stop was reached.")
 	more := core.Cents(200)
-	d.Must(t, companytest.Board, "company.update", company.SaveCompany{Budget: &more}, nil)
-	if row, _ := company.CompanyOf(d.Tx, d.Company); row.Status != company.CompanyActive {
+	d.Must(t, companytest.Board, "company.update", entity.SaveCompany{Budget: &more}, nil)
+	if row, _ := entity.CompanyOf(d.Tx, d.Company); row.Status != entity.CompanyActive {
 		t.Errorf("after raising the limit the company is %s", row.Status)
 	}
 }
@@ -91,7 +92,7 @@ func TestAPersonsPauseOfACompanyOutlastsItsBudget(t *testing.T) {
 			d := companytest.NewDesk(t)
 			name, limit, more := "Acme", core.Cents(100), core.Cents(200)
 			d.Company = d.ID()
-			d.Must(t, companytest.Board, "company.create", company.SaveCompany{ID: d.Company, Name: &name, Budget: &limit}, nil)
+			d.Must(t, companytest.Board, "company.create", entity.SaveCompany{ID: d.Company, Name: &name, Budget: &limit}, nil)
 			if err := d.Cost(companytest.Board, d.Agent("Ada"), 100); err != nil {
 				t.Fatal(err)
 			}
@@ -102,17 +103,17 @@ func TestAPersonsPauseOfACompanyOutlastsItsBudget(t *testing.T) {
 				d.Now = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
 				d.Must(t, companytest.Board, "budget.sweep", money.SweepBudgets{}, nil)
 			} else {
-				d.Must(t, companytest.Board, "company.update", company.SaveCompany{Budget: &more}, nil)
+				d.Must(t, companytest.Board, "company.update", entity.SaveCompany{Budget: &more}, nil)
 			}
-			want := company.CompanyActive
+			want := entity.CompanyActive
 			if byPerson {
-				want = company.CompanyPaused
+				want = entity.CompanyPaused
 			}
-			if row, _ := company.CompanyOf(d.Tx, d.Company); row.Status != want {
+			if row, _ := entity.CompanyOf(d.Tx, d.Company); row.Status != want {
 				t.Errorf("after %s, paused by a person %v: the company is %s for %q", next, byPerson, row.Status, row.PauseReason)
 			}
 			d.Must(t, companytest.Board, "company.resume", company.ChangeCompany{}, nil)
-			if row, _ := company.CompanyOf(d.Tx, d.Company); row.Status != company.CompanyActive || row.PauseReason != "" {
+			if row, _ := entity.CompanyOf(d.Tx, d.Company); row.Status != entity.CompanyActive || row.PauseReason != "" {
 				t.Errorf("resumed by a person, the company is %s for %q", row.Status, row.PauseReason)
 			}
 		}
@@ -128,9 +129,9 @@ func TestDeletingACompanyGoesOnUntilNothingIsLeft(t *testing.T) {
 	gone := d.Company
 	title, name := "Ship", "Rig"
 	goal, project, ada := d.ID(), d.ID(), d.ID()
-	d.Must(t, companytest.Board, "goal.create", company.SaveGoal{ID: goal, Title: &title}, nil)
-	d.Must(t, companytest.Board, "project.create", company.SaveProject{ID: project, Name: &name, Goals: &[]string{goal}, Workspace: &company.SaveWorkspace{ID: d.ID(), Cwd: &title}}, nil)
-	d.Must(t, companytest.Board, "agent.create", company.SaveAgent{ID: ada, Name: &name}, nil)
+	d.Must(t, companytest.Board, "goal.create", entity.SaveGoal{ID: goal, Title: &title}, nil)
+	d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: project, Name: &name, Goals: &[]string{goal}, Workspace: &entity.SaveWorkspace{ID: d.ID(), Cwd: &title}}, nil)
+	d.Must(t, companytest.Board, "agent.create", entity.SaveAgent{ID: ada, Name: &name}, nil)
 	d.Must(t, companytest.Board, "agent_key.create", people.CreateKey{ID: d.ID(), Agent: ada, Name: "k", Hash: strings.Repeat("ab", 32)}, nil)
 	d.Must(t, companytest.Board, "label.create", company.CreateLabel{ID: d.ID(), Name: "bug", Color: "#ff0000"}, nil)
 	run := d.Run(ada)
@@ -148,10 +149,10 @@ func TestDeletingACompanyGoesOnUntilNothingIsLeft(t *testing.T) {
 		d.Company = gone
 		d.Must(t, companytest.Board, "company.delete", company.ChangeCompany{}, &out)
 		done = out.Done
-		if _, ok := company.CompanyOf(d.Tx, gone); ok || len(company.Companies(d.Tx)) != 0 {
+		if _, ok := entity.CompanyOf(d.Tx, gone); ok || len(entity.Companies(d.Tx)) != 0 {
 			t.Fatal("a company that is being deleted is still shown")
 		}
-		if !done && len(company.UnfinishedDeletions(d.Tx)) != 1 {
+		if !done && len(entity.UnfinishedDeletions(d.Tx)) != 1 {
 			t.Fatal("nobody would go on with the deletion")
 		}
 	}
@@ -172,17 +173,17 @@ func TestDeletingACompanyGoesOnUntilNothingIsLeft(t *testing.T) {
 			t.Errorf("%s still leads to a company", id)
 		}
 	}
-	if _, ok := company.RunByID(d.Tx, run); ok {
+	if _, ok := entity.RunByID(d.Tx, run); ok {
 		t.Error("a run of the company is still found")
 	}
 	if _, ok := people.KeyByHash(d.Tx, strings.Repeat("ab", 32)); ok {
 		t.Error("a key of the company still opens it")
 	}
-	if _, ok := company.IssueOf(d.Tx, other, neighbour.ID); !ok {
+	if _, ok := entity.IssueOf(d.Tx, other, neighbour.ID); !ok {
 		t.Error("an issue of another company is gone")
 	}
 	d.Found(t, "Beta")
-	if row, _ := company.CompanyOf(d.Tx, d.Company); row.IssuePrefix != "BET" {
+	if row, _ := entity.CompanyOf(d.Tx, d.Company); row.IssuePrefix != "BET" {
 		t.Errorf("the prefix is not free again: %s", row.IssuePrefix)
 	}
 }
@@ -200,19 +201,19 @@ func TestCompaniesReplayToTheSameBytes(t *testing.T) {
 			if n > 0 {
 				boss = team[(n-1)/2]
 			}
-			d.Must(t, companytest.Board, "agent.create", company.SaveAgent{ID: id, Name: &name, ReportsTo: &boss, AdapterConfig: cfg}, nil)
+			d.Must(t, companytest.Board, "agent.create", entity.SaveAgent{ID: id, Name: &name, ReportsTo: &boss, AdapterConfig: cfg}, nil)
 			team = append(team, id)
 		}
 		title := "T"
 		for n := range 5 {
 			goal := d.ID()
-			d.Must(t, companytest.Board, "goal.create", company.SaveGoal{ID: goal, Title: &title}, nil)
-			d.Must(t, companytest.Board, "project.create", company.SaveProject{ID: d.ID(), Name: &title, Goals: &[]string{goal}, Env: []byte(`{"B":"2","A":{"type":"plain","value":"1"}}`)}, nil)
+			d.Must(t, companytest.Board, "goal.create", entity.SaveGoal{ID: goal, Title: &title}, nil)
+			d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: d.ID(), Name: &title, Goals: &[]string{goal}, Env: []byte(`{"B":"2","A":{"type":"plain","value":"1"}}`)}, nil)
 			if n == 3 {
 				d.Must(t, companytest.Board, "goal.delete", company.DeleteGoal{ID: goal}, nil)
 			}
 		}
-		d.Must(t, companytest.Board, "agent.update", company.SaveAgent{ID: team[2], Title: &title, AdapterConfig: []byte(`{"x":{"b":1,"a":2}}`)}, nil)
+		d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: team[2], Title: &title, AdapterConfig: []byte(`{"x":{"b":1,"a":2}}`)}, nil)
 		d.Must(t, companytest.Board, "agent.pause", company.ChangeAgent{Agent: team[1]}, nil)
 		d.Must(t, companytest.Board, "agent.delete", company.ChangeAgent{Agent: team[0]}, nil)
 		d.Must(t, companytest.Board, "agent.terminate", company.ChangeAgent{Agent: team[5]}, nil)

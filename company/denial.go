@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -38,7 +39,7 @@ func IsDenial(code string) bool { return slices.Contains(denials, Denial(code)) 
 // DeniedTo returns why an actor may do nothing now, or "". A person acts in a
 // company that is paused; nobody does while everything is stopped.
 func DeniedTo(tx *ledger.Tx, of string, by ledger.Actor) Denial {
-	if _, halted := Halted(tx); halted {
+	if _, halted := entity.Halted(tx); halted {
 		return DeniedMeshStopped
 	}
 	if by.Type != "agent" {
@@ -47,14 +48,14 @@ func DeniedTo(tx *ledger.Tx, of string, by ledger.Actor) Denial {
 	if why := DeniedIn(tx, of); why != "" {
 		return why
 	}
-	a, ok := Wakeable(tx, of, by.ID)
+	a, ok := entity.Wakeable(tx, of, by.ID)
 	if !ok || a.Stopped(tx) == "" {
 		return ""
 	}
 	switch a.PauseReason {
-	case PausedForBudget:
+	case entity.PausedForBudget:
 		return DeniedBudget
-	case PausedForNoProgress:
+	case entity.PausedForNoProgress:
 		return DeniedNoProgress
 	}
 	return DeniedAgent
@@ -62,11 +63,11 @@ func DeniedTo(tx *ledger.Tx, of string, by ledger.Actor) Denial {
 
 // DeniedIn returns why a company is at rest, or "".
 func DeniedIn(tx *ledger.Tx, of string) Denial {
-	row, ok := CompanyTable.Get(tx, of, of)
+	row, ok := entity.CompanyTable.Get(tx, of, of)
 	switch {
-	case !ok || row.Status == CompanyActive:
+	case !ok || row.Status == entity.CompanyActive:
 		return ""
-	case row.PauseReason == PausedForBudget:
+	case row.PauseReason == entity.PausedForBudget:
 		return DeniedBudget
 	}
 	return DeniedCompany
@@ -79,7 +80,7 @@ func RefuseDenied(why Denial, format string, args ...any) error {
 
 // DenyLive ends a live run because governance says no to its going on: what its
 // row says of its end names why, and that the sandbox was told so.
-func DenyLive(c *ledger.Context, r Run, denied Denial, why string) Run {
+func DenyLive(c *ledger.Context, r entity.Run, denied Denial, why string) entity.Run {
 	return cancelFor(c, r, why, c.Cmd.Actor, denied)
 }
 
@@ -97,20 +98,20 @@ func EndedFor(tx *ledger.Tx, of string, by ledger.Actor, run string, outlives bo
 	if why := DeniedTo(tx, of, by); why != "" {
 		return why
 	}
-	if _, ok := CompanyOf(tx, of); !ok {
+	if _, ok := entity.CompanyOf(tx, of); !ok {
 		return DeniedCompany // it is being deleted
 	}
 	if by.Type != "agent" {
 		return ""
 	}
-	if _, ok := Wakeable(tx, of, by.ID); !ok {
+	if _, ok := entity.Wakeable(tx, of, by.ID); !ok {
 		return DeniedAgent // it is gone
 	}
 	if run == "" {
 		return ""
 	}
-	r, ok := RunTable.Get(tx, of, run)
-	if ok && (r.Status.Live() || outlives && r.Status != RunCancelled) {
+	r, ok := entity.RunTable.Get(tx, of, run)
+	if ok && (r.Status.Live() || outlives && r.Status != entity.RunCancelled) {
 		return ""
 	}
 	var end struct {

@@ -5,7 +5,8 @@
 // clock, draws a random number, starts a goroutine or touches the network.
 // Names, shapes and status codes are those of the recorded contract.
 //
-// This package is the kernel: companies, agents, issues and their checkout, comments,
-// runs, goals, projects, labels. The rooms beside it (money, people, paper …) import it
+// This package is the kernel: the commands of companies, agents, issues and their
+// checkout, comments, runs, goals, projects, labels, and the rules over several rows;
+// the rows themselves are package entity's. The rooms beside it (money, people, paper …) import it
 // and never each other; what it needs of them it asks through [Rules].
 package company

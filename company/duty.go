@@ -2,6 +2,7 @@ package company
 
 import (
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -118,7 +119,7 @@ func PlacementOf(tx *ledger.Tx, company, run string) (Placement, bool) {
 }
 
 // keepPlacement stores what a leader says of its decision.
-func keepPlacement(c *ledger.Context, r Run, p *Placement) {
+func keepPlacement(c *ledger.Context, r entity.Run, p *Placement) {
 	if p == nil {
 		return
 	}
@@ -152,8 +153,8 @@ func unplaced(c *ledger.Context, p Unplaced) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Session != 0 || r.Status != RunQueued && r.Status != RunScheduledRetry {
-		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "run %s does not wait for a node", r.ID)
+	if r.Session != 0 || r.Status != entity.RunQueued && r.Status != entity.RunScheduledRetry {
+		return nil, ledger.Refuse(ledger.Conflict, r.Standing(), "run %s does not wait for a node", r.ID)
 	}
 	keepPlacement(c, r, &p.Why)
 	if p.GiveUp {
@@ -166,7 +167,7 @@ func unplaced(c *ledger.Context, p Unplaced) (any, error) {
 				}
 			}
 		}
-		return EndRun(c, r, Outcome{Status: RunFailed, ErrorCode: ErrNoNode, Error: why}), nil
+		return EndRun(c, r, Outcome{Status: entity.RunFailed, ErrorCode: ErrNoNode, Error: why}), nil
 	}
 	c.Record(ledger.Change{Action: "heartbeat.run.waiting", EntityType: "heartbeat_run", EntityID: r.ID,
 		Details: core.Object{}.Str("agentId", r.Agent).Int("candidates", int64(len(p.Why.Candidates))).Close()})

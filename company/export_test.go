@@ -2,8 +2,6 @@ package company
 
 // What the tests of this room reach into.
 
-type HeartbeatPolicy = heartbeatPolicy
-
 const (
 	DeleteChunk     = deleteChunk
 	Interrupted     = interrupted
@@ -11,7 +9,6 @@ const (
 	MaxFatIssues    = maxFatIssues
 	MaxFatText      = maxFatText
 	MaxRunEvents    = maxRunEvents
-	MaxWakeComments = maxWakeComments
 )
 
 var (
@@ -20,5 +17,4 @@ var (
 	DueLog         = dueLog
 	ForgetLog      = forgetLog
 	KeptLogBytes   = keptLogBytes
-	ParsePolicy    = parsePolicy
 )

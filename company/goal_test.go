@@ -7,6 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/company/rules"
@@ -21,30 +22,30 @@ func TestGoalsAreATree(t *testing.T) {
 	leaf := d.Goal(t, "leaf", mid.ID)
 	const cycle = "Parent relationship would create cycle"
 	for _, parent := range []string{root.ID, mid.ID, leaf.ID} {
-		companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", company.SaveGoal{ID: root.ID, Parent: &parent}, nil), ledger.Unprocessable, cycle)
+		companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: root.ID, Parent: &parent}, nil), ledger.Unprocessable, cycle)
 	}
 	nobody, title := d.ID(), "x"
-	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.create", company.SaveGoal{ID: d.ID(), Title: &title, Parent: &nobody}, nil), ledger.NotFound, "Parent goal not found")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.create", company.SaveGoal{ID: d.ID(), Title: &title, Owner: &nobody}, nil), ledger.NotFound, "Agent not found")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", company.SaveGoal{ID: nobody, Title: &title}, nil), ledger.NotFound, "Goal not found")
-	galaxy, lost := company.GoalLevel("galaxy"), company.GoalStatus("lost")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", company.SaveGoal{ID: leaf.ID, Level: &galaxy}, nil), ledger.Invalid, "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", company.SaveGoal{ID: leaf.ID, Status: &lost}, nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.create", entity.SaveGoal{ID: d.ID(), Title: &title, Parent: &nobody}, nil), ledger.NotFound, "Parent goal not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.create", entity.SaveGoal{ID: d.ID(), Title: &title, Owner: &nobody}, nil), ledger.NotFound, "Agent not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: nobody, Title: &title}, nil), ledger.NotFound, "Goal not found")
+	galaxy, lost := entity.GoalLevel("galaxy"), entity.GoalStatus("lost")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: leaf.ID, Level: &galaxy}, nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: leaf.ID, Status: &lost}, nil), ledger.Invalid, "")
 
 	project := d.ID()
-	d.Must(t, companytest.Board, "project.create", company.SaveProject{ID: project, Name: &title, Goals: &[]string{mid.ID, leaf.ID, mid.ID}}, nil)
+	d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: project, Name: &title, Goals: &[]string{mid.ID, leaf.ID, mid.ID}}, nil)
 	d.Must(t, companytest.Board, "goal.delete", company.DeleteGoal{ID: mid.ID}, nil)
-	if g, _ := company.GoalOf(d.Tx, d.Company, leaf.ID); string(g.Parent) != root.ID {
+	if g, _ := entity.GoalOf(d.Tx, d.Company, leaf.ID); string(g.Parent) != root.ID {
 		t.Errorf("the child of a deleted goal hangs on %q", g.Parent)
 	}
-	if p, _ := company.ProjectOf(d.Tx, d.Company, project); p.Goal != leaf.ID || len(p.Goals) != 1 {
+	if p, _ := entity.ProjectOf(d.Tx, d.Company, project); p.Goal != leaf.ID || len(p.Goals) != 1 {
 		t.Errorf("the project serves %q, %v", p.Goal, p.Goals)
 	}
-	if _, ok := company.GoalByID(d.Tx, mid.ID); ok {
+	if _, ok := entity.GoalByID(d.Tx, mid.ID); ok {
 		t.Error("the goal is still found")
 	}
 	d.Must(t, companytest.Board, "goal.delete", company.DeleteGoal{ID: root.ID}, nil)
-	if g, _ := company.GoalOf(d.Tx, d.Company, leaf.ID); g.Parent != "" {
+	if g, _ := entity.GoalOf(d.Tx, d.Company, leaf.ID); g.Parent != "" {
 		t.Errorf("the child of a deleted root hangs on %q", g.Parent)
 	}
 }
@@ -53,18 +54,18 @@ func TestProjectsAndTheirWorkspaces(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	id, name, cwd, repo, yes := d.ID(), "Robot Arm", "/tmp", "https://example.org/arm.git", true
-	d.Must(t, companytest.Board, "project.create", company.SaveProject{ID: id, Name: &name, Env: []byte(`{"A":"canary"}`)}, nil)
+	d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: id, Name: &name, Env: []byte(`{"A":"canary"}`)}, nil)
 	if strings.Contains(string(d.Last[0].Details), "canary") || !strings.Contains(string(d.Last[0].Details), `"envKeys":["A"]`) {
 		t.Errorf("the activity says %s", d.Last[0].Details)
 	}
-	primary := func() string { p, _ := company.ProjectOf(d.Tx, d.Company, id); return p.Workspace }
+	primary := func() string { p, _ := entity.ProjectOf(d.Tx, d.Company, id); return p.Workspace }
 	var first, second place.Workspace
-	d.Must(t, companytest.Board, "workspace.create", company.SaveWorkspace{ID: d.ID(), Project: id, Cwd: &cwd}, &first)
-	d.Must(t, companytest.Board, "workspace.create", company.SaveWorkspace{ID: d.ID(), Project: id, RepoURL: &repo}, &second)
+	d.Must(t, companytest.Board, "workspace.create", entity.SaveWorkspace{ID: d.ID(), Project: id, Cwd: &cwd}, &first)
+	d.Must(t, companytest.Board, "workspace.create", entity.SaveWorkspace{ID: d.ID(), Project: id, RepoURL: &repo}, &second)
 	if !first.Primary || second.Primary || primary() != first.ID || second.Name != "arm" || second.SourceType != "git_repo" {
 		t.Errorf("first %+v\nsecond %+v", first, second)
 	}
-	d.Must(t, companytest.Board, "workspace.update", company.SaveWorkspace{ID: second.ID, Project: id, Primary: &yes}, &second)
+	d.Must(t, companytest.Board, "workspace.update", entity.SaveWorkspace{ID: second.ID, Project: id, Primary: &yes}, &second)
 	list := place.WorkspacesOf(d.Tx, d.Company, id)
 	if len(list) != 2 || list[0].ID != second.ID || !list[0].Primary || list[1].Primary || primary() != second.ID {
 		t.Errorf("workspaces %+v, primary %s", list, primary())
@@ -73,22 +74,22 @@ func TestProjectsAndTheirWorkspaces(t *testing.T) {
 	if primary() != first.ID || !place.WorkspacesOf(d.Tx, d.Company, id)[0].Primary {
 		t.Errorf("after the primary one went, it is %s", primary())
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "workspace.create", company.SaveWorkspace{ID: d.ID(), Project: id}, nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "workspace.create", entity.SaveWorkspace{ID: d.ID(), Project: id}, nil), ledger.Invalid, "")
 	companytest.WantRefusal(t, d.Do(companytest.Board, "workspace.delete", place.DeleteWorkspace{ID: second.ID, Project: id}, nil), ledger.NotFound, "Project workspace not found")
 
 	// The value that was shown hidden stays, a new one is taken.
-	d.Must(t, companytest.Board, "project.update", company.SaveProject{ID: id, Env: []byte(`{"A":{"type":"plain","value":"***REDACTED***"},"B":"2"}`)}, nil)
-	if p, _ := company.ProjectOf(d.Tx, d.Company, id); string(p.Env) != `{"A":"canary","B":"2"}` {
+	d.Must(t, companytest.Board, "project.update", entity.SaveProject{ID: id, Env: []byte(`{"A":{"type":"plain","value":"***REDACTED***"},"B":"2"}`)}, nil)
+	if p, _ := entity.ProjectOf(d.Tx, d.Company, id); string(p.Env) != `{"A":"canary","B":"2"}` {
 		t.Errorf("env %s", p.Env)
 	}
 	when, date := core.Time(77), "soon"
-	d.Must(t, companytest.Board, "project.update", company.SaveProject{ID: id, ArchivedAt: &when}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "project.update", company.SaveProject{ID: id, TargetDate: &date}, nil), ledger.Invalid, "")
+	d.Must(t, companytest.Board, "project.update", entity.SaveProject{ID: id, ArchivedAt: &when}, nil)
+	companytest.WantRefusal(t, d.Do(companytest.Board, "project.update", entity.SaveProject{ID: id, TargetDate: &date}, nil), ledger.Invalid, "")
 	nobody := d.ID()
-	companytest.WantRefusal(t, d.Do(companytest.Board, "project.update", company.SaveProject{ID: id, Goals: &[]string{nobody}}, nil), ledger.NotFound, "Goal not found")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "project.update", company.SaveProject{ID: id, Lead: &nobody}, nil), ledger.NotFound, "Agent not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "project.update", entity.SaveProject{ID: id, Goals: &[]string{nobody}}, nil), ledger.NotFound, "Goal not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "project.update", entity.SaveProject{ID: id, Lead: &nobody}, nil), ledger.NotFound, "Agent not found")
 
-	if p, err := company.ProjectByRef(d.Tx, d.Company, "robot-arm"); err != nil || p.ID != id || p.ArchivedAt != when {
+	if p, err := entity.ProjectByRef(d.Tx, d.Company, "robot-arm"); err != nil || p.ID != id || p.ArchivedAt != when {
 		t.Errorf("by name: %+v, %v", p, err)
 	}
 	i := d.Issue(t, company.CreateIssue{Project: id})
@@ -149,29 +150,29 @@ func TestDashboardCounts(t *testing.T) {
 	d := companytest.NewDesk(t)
 	name, limit := "Acme", core.Cents(1000)
 	d.Company = d.ID()
-	d.Must(t, companytest.Board, "company.create", company.SaveCompany{ID: d.Company, Name: &name, Budget: &limit}, nil)
+	d.Must(t, companytest.Board, "company.create", entity.SaveCompany{ID: d.Company, Name: &name, Budget: &limit}, nil)
 	ada, bob := d.Hire(t, "Ada", ""), d.Hire(t, "Bob", "")
 	d.Must(t, companytest.Board, "agent.pause", company.ChangeAgent{Agent: bob}, nil)
-	for _, s := range []company.IssueStatus{company.IssueBacklog, company.IssueTodo, company.IssueTodo} {
+	for _, s := range []entity.IssueStatus{entity.IssueBacklog, entity.IssueTodo, entity.IssueTodo} {
 		d.Issue(t, company.CreateIssue{Status: s})
 	}
-	done := d.Issue(t, company.CreateIssue{Status: company.IssueTodo})
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: done.ID, Status: company.IssueDone}, nil)
+	done := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo})
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: done.ID, Status: entity.IssueDone}, nil)
 	if err := d.Cost(companytest.Board, ada, 250); err != nil {
 		t.Fatal(err)
 	}
 	day := core.TimeOf(d.Now)
-	put := func(id string, status company.RunStatus, retryOf string, at core.Time) {
+	put := func(id string, status entity.RunStatus, retryOf string, at core.Time) {
 		d.Height++
-		r := company.Run{ID: id, Company: d.Company, Agent: ada, Status: status, RetryOf: core.NullText(retryOf), Queue: d.Height, CreatedAt: at}
-		company.RunTable.Put(d.Tx, d.Company, id, r)
+		r := entity.Run{ID: id, Company: d.Company, Agent: ada, Status: status, RetryOf: core.NullText(retryOf), Queue: d.Height, CreatedAt: at}
+		entity.RunTable.Put(d.Tx, d.Company, id, r)
 	}
 	lost, old := d.ID(), d.ID()
-	put(old, company.RunFailed, "", day-20*86_400_000)
-	put(lost, company.RunInterrupted, "", day)
-	put(d.ID(), company.RunFailed, "", day)
-	put(d.ID(), company.RunSucceeded, lost, day)
-	put(d.ID(), company.RunCancelled, "", day)
+	put(old, entity.RunFailed, "", day-20*86_400_000)
+	put(lost, entity.RunInterrupted, "", day)
+	put(d.ID(), entity.RunFailed, "", day)
+	put(d.ID(), entity.RunSucceeded, lost, day)
+	put(d.ID(), entity.RunCancelled, "", day)
 	b := rules.DashboardOf(d.Tx, d.Company, day)
 	if b.Agents.Active != 1 || b.Agents.Paused != 1 || b.Tasks.Open != 3 || b.Tasks.Done != 1 || b.Costs.Spend.Cents() != 250 || b.Costs.Utilization != 2500 {
 		t.Errorf("dashboard %+v", b)

@@ -4,28 +4,12 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Halt is the emergency stop of the whole mesh: while it is there no run
-// starts, no wake is acted on and no money is set aside. Runs that wait stay
-// where they are in their queues.
-type Halt struct {
-	By     string    `cbor:"1,keyasint" json:"by"` // the person's ID
-	Reason string    `cbor:"2,keyasint,omitempty" json:"reason"`
-	At     core.Time `cbor:"3,keyasint" json:"at"`
-}
-
-var Halts = ledger.NewMeshTable[Halt]("halt")
-
-// allHalted is the ID of the only halt there is, that of everything.
-const allHalted = "all"
-
 // MaxHaltReason bounds what is said about a stop, in bytes.
 const MaxHaltReason = 1 << 10
-
-// Halted returns the emergency stop, if the mesh is under one.
-func Halted(tx *ledger.Tx) (Halt, bool) { return Halts.Get(tx, allHalted) }
 
 // StopAll is the payload of mesh.stop, which cancels what runs and lets nothing
 // begin. What one command can not cancel, the leader's mesh.quiesce does.
@@ -62,41 +46,41 @@ func stopAll(c *ledger.Context, p StopAll) (any, error) {
 	if len(p.Reason) > MaxHaltReason {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "reason has more than %d bytes", MaxHaltReason)
 	}
-	if _, ok := Halted(c.Tx); !ok {
-		Halts.Put(c.Tx, allHalted, Halt{By: c.Cmd.Actor.ID, Reason: p.Reason, At: core.TimeOf(c.Now)})
+	if _, ok := entity.Halted(c.Tx); !ok {
+		entity.Halts.Put(c.Tx, entity.AllHalted, entity.Halt{By: c.Cmd.Actor.ID, Reason: p.Reason, At: core.TimeOf(c.Now)})
 	}
 	out := cancelEverywhere(c)
-	c.Record(ledger.Change{Action: "mesh.stopped", EntityType: "mesh", EntityID: allHalted,
+	c.Record(ledger.Change{Action: "mesh.stopped", EntityType: "mesh", EntityID: entity.AllHalted,
 		Details: core.Object{}.Null("reason", p.Reason).Int("runs", int64(out.Cancelled)).Close()})
 	return out, nil
 }
 
 func resumeAll(c *ledger.Context, _ ResumeAll) (any, error) {
-	if _, ok := Halted(c.Tx); !ok {
+	if _, ok := entity.Halted(c.Tx); !ok {
 		return nil, ledger.Refuse(ledger.Conflict, []byte(`{"stopped":false}`), "The mesh is not stopped")
 	}
-	Halts.Delete(c.Tx, allHalted)
-	c.Record(ledger.Change{Action: "mesh.resumed", EntityType: "mesh", EntityID: allHalted})
+	entity.Halts.Delete(c.Tx, entity.AllHalted)
+	c.Record(ledger.Change{Action: "mesh.resumed", EntityType: "mesh", EntityID: entity.AllHalted})
 	return Stopped{}, nil
 }
 
 func quiesce(c *ledger.Context, _ Quiesce) (any, error) {
-	if _, ok := Halted(c.Tx); !ok {
+	if _, ok := entity.Halted(c.Tx); !ok {
 		return nil, ledger.Refuse(ledger.Conflict, []byte(`{"stopped":false}`), "The mesh is not stopped")
 	}
 	out := cancelEverywhere(c)
 	if out.Cancelled > 0 {
-		c.Record(ledger.Change{Action: "mesh.quiesced", EntityType: "mesh", EntityID: allHalted, Details: core.Object{}.Int("runs", int64(out.Cancelled)).Close()})
+		c.Record(ledger.Change{Action: "mesh.quiesced", EntityType: "mesh", EntityID: entity.AllHalted, Details: core.Object{}.Int("runs", int64(out.Cancelled)).Close()})
 	}
 	return out, nil
 }
 
 // RunningRuns returns up to limit runs of all companies that are at work.
-func RunningRuns(tx *ledger.Tx, limit int) (out []Run) {
+func RunningRuns(tx *ledger.Tx, limit int) (out []entity.Run) {
 	prefix := ledger.Key("sched", "session", "")
 	for k, company := range tx.Prefix(prefix) {
 		_, id, _ := strings.Cut(string(k[len(prefix):]), "/")
-		if r, ok := RunTable.Get(tx, string(company), id); ok && r.Status == RunRunning {
+		if r, ok := entity.RunTable.Get(tx, string(company), id); ok && r.Status == entity.RunRunning {
 			if out = append(out, r); len(out) == limit {
 				break
 			}

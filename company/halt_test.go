@@ -7,6 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -19,10 +20,10 @@ func TestAStopCancelsAllCompanies(t *testing.T) {
 	const n = company.MaxStoppedRuns + 5
 	for range n {
 		id := d.Run(ada)
-		r, _ := company.RunTable.Get(d.Tx, d.Company, id)
+		r, _ := entity.RunTable.Get(d.Tx, d.Company, id)
 		r.Node, r.Session, r.Owed = "one", session, true
-		company.RunTable.Put(d.Tx, d.Company, id, r)
-		d.Tx.Set(company.SessionKey(session, id), []byte(d.Company))
+		entity.RunTable.Put(d.Tx, d.Company, id, r)
+		d.Tx.Set(entity.SessionKey(session, id), []byte(d.Company))
 	}
 	var out company.Stopped
 	d.Must(t, companytest.Board, "mesh.stop", company.StopAll{Reason: "drill"}, &out)
@@ -36,7 +37,7 @@ func TestAStopCancelsAllCompanies(t *testing.T) {
 	if left := company.RunningRuns(d.Tx, n); len(left) != 0 {
 		t.Errorf("%d runs are left", len(left))
 	}
-	h, ok := company.Halted(d.Tx)
+	h, ok := entity.Halted(d.Tx)
 	if !ok || h.Reason != "drill" || h.At == 0 {
 		t.Errorf("halted: %+v", h)
 	}
@@ -62,17 +63,17 @@ func TestAStopCancelsAllCompanies(t *testing.T) {
 func TestFruitlessRuns(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		run              company.Run
+		run              entity.Run
 		fruitless, tells bool
 	}{
-		{company.Run{Status: company.RunFailed}, true, true},
-		{company.Run{Status: company.RunTimedOut}, true, true},
-		{company.Run{Status: company.RunCancelled}, false, false},
-		{company.Run{Status: company.RunInterrupted}, false, false},
-		{company.Run{Status: company.RunSucceeded, LivenessState: "advanced"}, false, true},
-		{company.Run{Status: company.RunSucceeded, LivenessState: "empty_response"}, false, true}, // a program that says nothing
-		{company.Run{Status: company.RunSucceeded, LivenessState: "empty_response", Context: company.RunContext{IssueID: "i"}}, true, true},
-		{company.Run{Status: company.RunSucceeded, LivenessState: "needs_followup", Context: company.RunContext{IssueID: "i"}}, true, true},
+		{entity.Run{Status: entity.RunFailed}, true, true},
+		{entity.Run{Status: entity.RunTimedOut}, true, true},
+		{entity.Run{Status: entity.RunCancelled}, false, false},
+		{entity.Run{Status: entity.RunInterrupted}, false, false},
+		{entity.Run{Status: entity.RunSucceeded, LivenessState: "advanced"}, false, true},
+		{entity.Run{Status: entity.RunSucceeded, LivenessState: "empty_response"}, false, true}, // a program that says nothing
+		{entity.Run{Status: entity.RunSucceeded, LivenessState: "empty_response", Context: entity.RunContext{IssueID: "i"}}, true, true},
+		{entity.Run{Status: entity.RunSucceeded, LivenessState: "needs_followup", Context: entity.RunContext{IssueID: "i"}}, true, true},
 	} {
 		if f, tells := care.Fruitless(tc.run); f != tc.fruitless || tells != tc.tells {
 			t.Errorf("%+v: %v, %v", tc.run.Status, f, tells)
@@ -80,20 +81,20 @@ func TestFruitlessRuns(t *testing.T) {
 	}
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
-	i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Assignee: ada})
-	for n := range company.DefaultFruitlessRuns {
-		if a, _ := company.AgentTable.Get(d.Tx, d.Company, ada); a.Status == company.AgentPaused {
+	i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
+	for n := range entity.DefaultFruitlessRuns {
+		if a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada); a.Status == entity.AgentPaused {
 			t.Fatalf("paused after %d runs", n)
 		}
-		r, _ := company.RunTable.Get(d.Tx, d.Company, d.Run(ada))
+		r, _ := entity.RunTable.Get(d.Tx, d.Company, d.Run(ada))
 		r.Context.IssueID = i.ID
 		c := d.Context(companytest.Board, "run.finish", nil)
 		c.Cmd.Actor = ledger.Actor{Type: "node", ID: "one"}
-		company.EndRun(c, r, company.Outcome{Status: company.RunFailed, Error: "no"})
+		company.EndRun(c, r, company.Outcome{Status: entity.RunFailed, Error: "no"})
 	}
-	a, _ := company.AgentTable.Get(d.Tx, d.Company, ada)
+	a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada)
 	blocked := d.Load(i.ID)
-	if a.Status != company.AgentPaused || a.PauseReason != company.PausedForNoProgress || blocked.Status != company.IssueBlocked || len(care.RecoveriesOf(d.Tx, blocked)) != 1 {
+	if a.Status != entity.AgentPaused || a.PauseReason != entity.PausedForNoProgress || blocked.Status != entity.IssueBlocked || len(care.RecoveriesOf(d.Tx, blocked)) != 1 {
 		t.Errorf("the agent is %s, %q; its issue %s with %d recoveries", a.Status, a.PauseReason, blocked.Status, len(care.RecoveriesOf(d.Tx, blocked)))
 	}
 }

@@ -7,67 +7,55 @@ import (
 	"strconv"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // CreateIssue is the payload of issue.create. The ID is the caller's.
 type CreateIssue struct {
-	ID                 string          `cbor:"1,keyasint"`
-	Title              string          `cbor:"2,keyasint"`
-	Description        string          `cbor:"3,keyasint,omitempty"`
-	Status             IssueStatus     `cbor:"4,keyasint,omitempty"` // empty: todo when it has an assignee, else backlog
-	Priority           Priority        `cbor:"5,keyasint,omitempty"` // empty: medium
-	Assignee           string          `cbor:"6,keyasint,omitempty"`
-	AssigneeUser       string          `cbor:"7,keyasint,omitempty"`
-	Project            string          `cbor:"8,keyasint,omitempty"`  // empty: the parent's
-	Workspace          string          `cbor:"9,keyasint,omitempty"`  // empty: the project's primary one
-	Goal               string          `cbor:"10,keyasint,omitempty"` // empty: the parent's, the project's, or the company's
-	Parent             string          `cbor:"11,keyasint,omitempty"`
-	BlockedBy          []string        `cbor:"12,keyasint,omitempty"`
-	Labels             []string        `cbor:"13,keyasint,omitempty"`
-	BillingCode        string          `cbor:"14,keyasint,omitempty"`
-	WorkMode           string          `cbor:"15,keyasint,omitempty"`
-	HarnessKind        string          `cbor:"16,keyasint,omitempty"`
-	ReviewPolicy       string          `cbor:"17,keyasint,omitempty"`
-	OriginKind         string          `cbor:"18,keyasint,omitempty"`
-	OriginID           string          `cbor:"19,keyasint,omitempty"`
-	OriginRun          string          `cbor:"20,keyasint,omitempty"`
-	OriginFingerprint  string          `cbor:"21,keyasint,omitempty"`
-	Depth              uint64          `cbor:"22,keyasint,omitempty"` // at least the parent's plus one
-	ExecutionWorkspace string          `cbor:"23,keyasint,omitempty"`
-	WorkspacePref      string          `cbor:"24,keyasint,omitempty"`
-	WorkspaceSettings  json.RawMessage `cbor:"25,keyasint,omitempty"`
-	AdapterOverrides   json.RawMessage `cbor:"26,keyasint,omitempty"`
-	ExecutionPolicy    json.RawMessage `cbor:"27,keyasint,omitempty"`
-	UnblockDescriptor  json.RawMessage `cbor:"28,keyasint,omitempty"`
-	RequestKey         string          `cbor:"29,keyasint,omitempty"` // the body's idempotencyKey
-	AllowDuplicate     bool            `cbor:"30,keyasint,omitempty"`
-	Child              bool            `cbor:"31,keyasint,omitempty"` // made through /children
-	BlockParent        bool            `cbor:"32,keyasint,omitempty"` // the parent waits for it
-	Resting            bool            `cbor:"33,keyasint,omitempty"` // its monitor is kept and does not fire: it is imported
-	Allowance          *core.Money     `cbor:"34,keyasint,omitempty"` // what the work on it may cost in all
+	ID                 string             `cbor:"1,keyasint"`
+	Title              string             `cbor:"2,keyasint"`
+	Description        string             `cbor:"3,keyasint,omitempty"`
+	Status             entity.IssueStatus `cbor:"4,keyasint,omitempty"` // empty: todo when it has an assignee, else backlog
+	Priority           entity.Priority    `cbor:"5,keyasint,omitempty"` // empty: medium
+	Assignee           string             `cbor:"6,keyasint,omitempty"`
+	AssigneeUser       string             `cbor:"7,keyasint,omitempty"`
+	Project            string             `cbor:"8,keyasint,omitempty"`  // empty: the parent's
+	Workspace          string             `cbor:"9,keyasint,omitempty"`  // empty: the project's primary one
+	Goal               string             `cbor:"10,keyasint,omitempty"` // empty: the parent's, the project's, or the company's
+	Parent             string             `cbor:"11,keyasint,omitempty"`
+	BlockedBy          []string           `cbor:"12,keyasint,omitempty"`
+	Labels             []string           `cbor:"13,keyasint,omitempty"`
+	BillingCode        string             `cbor:"14,keyasint,omitempty"`
+	WorkMode           string             `cbor:"15,keyasint,omitempty"`
+	HarnessKind        string             `cbor:"16,keyasint,omitempty"`
+	ReviewPolicy       string             `cbor:"17,keyasint,omitempty"`
+	OriginKind         string             `cbor:"18,keyasint,omitempty"`
+	OriginID           string             `cbor:"19,keyasint,omitempty"`
+	OriginRun          string             `cbor:"20,keyasint,omitempty"`
+	OriginFingerprint  string             `cbor:"21,keyasint,omitempty"`
+	Depth              uint64             `cbor:"22,keyasint,omitempty"` // at least the parent's plus one
+	ExecutionWorkspace string             `cbor:"23,keyasint,omitempty"`
+	WorkspacePref      string             `cbor:"24,keyasint,omitempty"`
+	WorkspaceSettings  json.RawMessage    `cbor:"25,keyasint,omitempty"`
+	AdapterOverrides   json.RawMessage    `cbor:"26,keyasint,omitempty"`
+	ExecutionPolicy    json.RawMessage    `cbor:"27,keyasint,omitempty"`
+	UnblockDescriptor  json.RawMessage    `cbor:"28,keyasint,omitempty"`
+	RequestKey         string             `cbor:"29,keyasint,omitempty"` // the body's idempotencyKey
+	AllowDuplicate     bool               `cbor:"30,keyasint,omitempty"`
+	Child              bool               `cbor:"31,keyasint,omitempty"` // made through /children
+	BlockParent        bool               `cbor:"32,keyasint,omitempty"` // the parent waits for it
+	Resting            bool               `cbor:"33,keyasint,omitempty"` // its monitor is kept and does not fire: it is imported
+	Allowance          *core.Money        `cbor:"34,keyasint,omitempty"` // what the work on it may cost in all
 	// InheritFrom is an issue whose execution workspace this one uses too; see
 	// inheritWorkspace.
 	InheritFrom string `cbor:"35,keyasint,omitempty"`
 	Many        bool   `cbor:"-" json:"-"` // one of many that one command makes
 }
 
-// An IssueResult is what issue.create and issue.update return: the issue with
-// what its answer shows besides the row.
-type IssueResult struct {
-	Issue     Issue      `cbor:"1,keyasint"`
-	Duplicate string     `cbor:"2,keyasint,omitempty"` // why an existing issue is returned: "recent_open_title" or "idempotency_key"
-	Labels    []Label    `cbor:"3,keyasint,omitempty"`
-	BlockedBy []IssueRef `cbor:"4,keyasint,omitempty"`
-	Blocks    []IssueRef `cbor:"5,keyasint,omitempty"`
-	// Changes is the JSON of what an update changed, Comment what it added.
-	Changes json.RawMessage `cbor:"6,keyasint,omitempty"`
-	Comment *Comment        `cbor:"7,keyasint,omitempty"`
-}
-
-func issueResult(tx *ledger.Tx, i Issue) IssueResult {
-	r := IssueResult{Issue: i, Labels: LabelRows(tx, i)}
-	for _, b := range Blockers(tx, i) {
+func issueResult(tx *ledger.Tx, i entity.Issue) entity.IssueResult {
+	r := entity.IssueResult{Issue: i, Labels: entity.LabelRows(tx, i)}
+	for _, b := range entity.Blockers(tx, i) {
 		r.BlockedBy = append(r.BlockedBy, b.Ref())
 	}
 	return r
@@ -99,7 +87,7 @@ func MakeIssue(c *ledger.Context, p CreateIssue) (any, error) {
 			return nil, err
 		}
 	}
-	i := Issue{ID: p.ID, Company: company, Title: p.Title, Description: p.Description, Priority: p.Priority, Assignee: p.Assignee, AssigneeUser: p.AssigneeUser,
+	i := entity.Issue{ID: p.ID, Company: company, Title: p.Title, Description: p.Description, Priority: p.Priority, Assignee: p.Assignee, AssigneeUser: p.AssigneeUser,
 		Project: p.Project, Workspace: p.Workspace, Goal: p.Goal, Parent: p.Parent, BlockedBy: core.SortedSet(p.BlockedBy), Labels: core.SortedSet(p.Labels),
 		BillingCode: p.BillingCode, WorkMode: p.WorkMode, HarnessKind: p.HarnessKind, ReviewPolicy: p.ReviewPolicy,
 		OriginKind: p.OriginKind, OriginID: p.OriginID, OriginRun: p.OriginRun, OriginFingerprint: p.OriginFingerprint, Depth: p.Depth,
@@ -107,7 +95,7 @@ func MakeIssue(c *ledger.Context, p CreateIssue) (any, error) {
 		AdapterOverrides: p.AdapterOverrides, ExecutionPolicy: p.ExecutionPolicy, UnblockDescriptor: p.UnblockDescriptor,
 		CreatedAt: now, UpdatedAt: now}
 	if i.Priority == "" {
-		i.Priority = PriorityMedium
+		i.Priority = entity.PriorityMedium
 	}
 	i, err := Ask.Inherit(c.Tx, i, p.InheritFrom, p.ExecutionWorkspace != "")
 	if err != nil {
@@ -116,7 +104,7 @@ func MakeIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	if i, err = inherit(c.Tx, i); err != nil {
 		return nil, err
 	}
-	if i, err = Ask.Plan(c, Issue{}, i); err != nil {
+	if i, err = Ask.Plan(c, entity.Issue{}, i); err != nil {
 		return nil, err
 	}
 	if p.Resting && i.Monitor != nil {
@@ -132,24 +120,24 @@ func MakeIssue(c *ledger.Context, p CreateIssue) (any, error) {
 		}
 	}
 	if old, ok := existing(c.Tx, recentKey(company, i.TitleHash), company); ok && !p.AllowDuplicate &&
-		!old.Status.Terminal() && now-old.CreatedAt <= core.Time(DuplicateWindow.Milliseconds()) {
+		!old.Status.Terminal() && now-old.CreatedAt <= core.Time(entity.DuplicateWindow.Milliseconds()) {
 		r := issueResult(c.Tx, old)
 		r.Duplicate = "recent_open_title"
 		return r, nil
 	}
-	if c.Has(IssueCompanyKey(i.ID)) {
+	if c.Has(entity.IssueCompanyKey(i.ID)) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "Issue ID is taken")
 	}
-	if err := CheckReferences(c.Tx, Issue{Company: company}, i); err != nil {
+	if err := CheckReferences(c.Tx, entity.Issue{Company: company}, i); err != nil {
 		return nil, err
 	}
-	if drafting, own := DraftingCEO(c, Issue{}); drafting && own && p.Status == "" {
-		p.Status = IssueBacklog
+	if drafting, own := DraftingCEO(c, entity.Issue{}); drafting && own && p.Status == "" {
+		p.Status = entity.IssueBacklog
 	}
-	if i, err = i.begin(c, p.Status); err != nil {
+	if i, err = beginIssue(c, i, p.Status); err != nil {
 		return nil, err
 	}
-	if err := mayStart(c, Issue{}, i); err != nil {
+	if err := mayStart(c, entity.Issue{}, i); err != nil {
 		return nil, err
 	}
 	if i.Identifier, i.Number, err = takeIdentifier(c, company); err != nil {
@@ -158,7 +146,7 @@ func MakeIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	if i, err = Ask.Allow(c, i, p.Allowance); err != nil {
 		return nil, err
 	}
-	StoreIssue(c.Tx, Issue{}, i)
+	StoreIssue(c.Tx, entity.Issue{}, i)
 	c.Set(recentKey(company, i.TitleHash), []byte(i.ID))
 	if i.RequestHash != "" {
 		c.Set(requestKey(company, i.RequestHash), []byte(i.ID))
@@ -169,7 +157,7 @@ func MakeIssue(c *ledger.Context, p CreateIssue) (any, error) {
 		}
 	}
 	recordCreated(c, i, p)
-	if err := WakeForAssignment(c, Issue{}, i); err != nil {
+	if err := WakeForAssignment(c, entity.Issue{}, i); err != nil {
 		return nil, err
 	}
 	return issueResult(c.Tx, i), nil
@@ -177,8 +165,8 @@ func MakeIssue(c *ledger.Context, p CreateIssue) (any, error) {
 
 // blockParent makes the parent of a new issue wait for it. Whoever makes a child
 // may change its parent, or is refused as they would be there.
-func blockParent(c *ledger.Context, child Issue) error {
-	parent, ok := IssueTable.Get(c.Tx, child.Company, child.Parent)
+func blockParent(c *ledger.Context, child entity.Issue) error {
+	parent, ok := entity.IssueTable.Get(c.Tx, child.Company, child.Parent)
 	if !ok {
 		return ErrNoIssue()
 	}
@@ -195,20 +183,20 @@ func blockParent(c *ledger.Context, child Issue) error {
 	return nil
 }
 
-// begin gives a new issue its first status, its authors, and refuses what no
+// beginIssue gives a new issue its first status, its authors, and refuses what no
 // issue may be.
-func (i Issue) begin(c *ledger.Context, status IssueStatus) (Issue, error) {
-	if status != "" && !slices.Contains(IssueStatuses, status) {
-		return i, ledger.Refuse(ledger.Invalid, nil, "status is one of %v", IssueStatuses)
+func beginIssue(c *ledger.Context, i entity.Issue, status entity.IssueStatus) (entity.Issue, error) {
+	if status != "" && !slices.Contains(entity.IssueStatuses, status) {
+		return i, ledger.Refuse(ledger.Invalid, nil, "status is one of %v", entity.IssueStatuses)
 	}
 	if status == "" {
-		status = IssueBacklog
+		status = entity.IssueBacklog
 		if i.Assignee != "" || i.AssigneeUser != "" {
-			status = IssueTodo
+			status = entity.IssueTodo
 		}
 	}
-	if status == IssueBlocked && len(i.UnblockDescriptor) == 0 && len(Unresolved(c.Tx, i)) == 0 {
-		return i, errNotRoutable()
+	if status == entity.IssueBlocked && len(i.UnblockDescriptor) == 0 && len(entity.Unresolved(c.Tx, i)) == 0 {
+		return i, entity.ErrNotRoutable()
 	}
 	descriptor := i.UnblockDescriptor
 	i = i.Enter(status, core.TimeOf(c.Now))
@@ -221,22 +209,22 @@ func (i Issue) begin(c *ledger.Context, status IssueStatus) (Issue, error) {
 	if i.ResponsibleUser == "" {
 		i.ResponsibleUser = responsibleUser(c.Tx, i)
 	}
-	if status == IssueInProgress {
-		if err := i.consistent(); err != nil {
+	if status == entity.IssueInProgress {
+		if err := i.Consistent(); err != nil {
 			return i, err
 		}
-		if left := Unresolved(c.Tx, i); len(left) > 0 {
+		if left := entity.Unresolved(c.Tx, i); len(left) > 0 {
 			return i, refuseBlocked(left)
 		}
 	}
-	return i, i.consistent()
+	return i, i.Consistent()
 }
 
 // inherit fills in what a new issue takes from its parent, its project and its
 // company.
-func inherit(tx *ledger.Tx, i Issue) (Issue, error) {
+func inherit(tx *ledger.Tx, i entity.Issue) (entity.Issue, error) {
 	if i.Parent != "" {
-		parent, ok := IssueTable.Get(tx, i.Company, i.Parent)
+		parent, ok := entity.IssueTable.Get(tx, i.Company, i.Parent)
 		if !ok {
 			return i, ledger.Refuse(ledger.NotFound, nil, "Parent issue not found")
 		}
@@ -257,7 +245,7 @@ func inherit(tx *ledger.Tx, i Issue) (Issue, error) {
 		i.Goal, i.Workspace = cmp.Or(i.Goal, goal), cmp.Or(i.Workspace, workspace)
 	}
 	if i.Goal == "" {
-		i.Goal = DefaultGoal(tx, i.Company)
+		i.Goal = entity.DefaultGoal(tx, i.Company)
 	}
 	if i.Depth > MaxRequestDepth {
 		return i, errTooDeep(i.Depth)
@@ -273,9 +261,9 @@ func errTooDeep(depth uint64) error {
 // CheckReferences refuses an issue that names what does not exist in its
 // company, or that closes a circle. What next has in common with old was
 // checked before.
-func CheckReferences(tx *ledger.Tx, old, next Issue) error {
+func CheckReferences(tx *ledger.Tx, old, next entity.Issue) error {
 	if next.Assignee != "" && next.Assignee != old.Assignee {
-		if err := Assignable(tx, next.Company, next.Assignee); err != nil {
+		if err := entity.Assignable(tx, next.Company, next.Assignee); err != nil {
 			return err
 		}
 	}
@@ -284,14 +272,14 @@ func CheckReferences(tx *ledger.Tx, old, next Issue) error {
 			return ledger.Refuse(ledger.NotFound, nil, "Assignee user not found")
 		}
 	}
-	if next.Project != "" && next.Project != old.Project && !ProjectExists(tx, next.Company, next.Project) {
+	if next.Project != "" && next.Project != old.Project && !entity.ProjectExists(tx, next.Company, next.Project) {
 		return ledger.Refuse(ledger.NotFound, nil, "Project not found")
 	}
-	if next.Goal != "" && next.Goal != old.Goal && !GoalExists(tx, next.Company, next.Goal) {
+	if next.Goal != "" && next.Goal != old.Goal && !entity.GoalExists(tx, next.Company, next.Goal) {
 		return ledger.Refuse(ledger.NotFound, nil, "Goal not found")
 	}
 	if next.Parent != "" && next.Parent != old.Parent {
-		if err := CheckParent(tx, next); err != nil {
+		if err := entity.CheckParent(tx, next); err != nil {
 			return err
 		}
 	}
@@ -309,38 +297,16 @@ func CheckReferences(tx *ledger.Tx, old, next Issue) error {
 	return nil
 }
 
-func CheckParent(tx *ledger.Tx, i Issue) error {
-	parent, ok := IssueTable.Get(tx, i.Company, i.Parent)
-	if !ok {
-		return ledger.Refuse(ledger.NotFound, nil, "Parent issue not found")
-	}
-	chain := append([]Issue{parent}, Ancestors(tx, parent)...)
-	if slices.ContainsFunc(chain, func(a Issue) bool { return a.ID == i.ID }) {
-		return ledger.Refuse(ledger.Unprocessable, nil, "Issue parent would create cycle")
-	}
-	if len(chain) >= MaxIssueDepth {
-		return ledger.Refuse(ledger.Unprocessable, nil, "Issues can be nested at most %d deep", MaxIssueDepth)
-	}
-	n := 0
-	for range IssuesByParent.IDs(tx, i.Company, i.Parent, false) {
-		n++
-	}
-	if n >= MaxChildren {
-		return ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d sub-issues", MaxChildren)
-	}
-	return nil
-}
-
 // existing returns the issue whose ID is stored under key, if it is still there.
-func existing(tx *ledger.Tx, key []byte, company string) (Issue, bool) {
+func existing(tx *ledger.Tx, key []byte, company string) (entity.Issue, bool) {
 	id, ok := tx.Get(key)
 	if !ok {
-		return Issue{}, false
+		return entity.Issue{}, false
 	}
-	return IssueTable.Get(tx, company, string(id))
+	return entity.IssueTable.Get(tx, company, string(id))
 }
 
-func recordCreated(c *ledger.Context, i Issue, p CreateIssue) {
+func recordCreated(c *ledger.Context, i entity.Issue, p CreateIssue) {
 	action, reason := "issue.created", "explicit"
 	if p.Status == "" {
 		reason = "unassigned_omitted_status"
@@ -387,20 +353,20 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 	if core.IsAgent(c) {
 		return nil, core.ErrBoardOnly()
 	}
-	i, ok := IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, ErrNoIssue()
 	}
 	result := issueResult(c.Tx, i)
 	var moved, freed int64
-	for child := range ChildrenOf(c.Tx, i.Company, i.ID) {
+	for child := range entity.ChildrenOf(c.Tx, i.Company, i.ID) {
 		next := child
 		next.Parent, next.Depth, next.UpdatedAt = i.Parent, i.Depth, core.TimeOf(c.Now)
 		StoreIssue(c.Tx, child, next)
 		moved++
 		RecordLive(c, UpdatedChange(c, child, next, child.Diff(next), false))
 	}
-	for _, waiting := range Blocks(c.Tx, i) {
+	for _, waiting := range entity.Blocks(c.Tx, i) {
 		next := waiting
 		next.BlockedBy = slices.DeleteFunc(slices.Clone(waiting.BlockedBy), func(id string) bool { return id == i.ID })
 		next.UpdatedAt = core.TimeOf(c.Now)
@@ -422,3 +388,17 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 		Details: core.Object{}.Str("identifier", i.Identifier).Str("title", core.Snippet(i.Title, 200)).Int("movedChildren", moved).Int("freedIssues", freed).Close()})
 	return result, nil
 }
+
+const (
+	// MaxRequestDepth bounds how often work is delegated on, also where the chain of
+	// parents does not show it: an agent may say how deep its request is.
+	MaxRequestDepth = entity.MaxIssueDepth
+	MaxBlocked      = 300
+	// MaxBlockers bounds what one issue waits for; a checkout reads all of them.
+	MaxBlockers = 50
+	// MaxBlockerWalk bounds the search for a cycle among blockers.
+	MaxBlockerWalk = 2_000
+	// MaxIssueLabels bounds the labels of one issue, MaxLabels those of a company.
+	MaxIssueLabels = 50
+	MaxLabels      = 1_000
+)

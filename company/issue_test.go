@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -18,34 +19,34 @@ import (
 // TestMove goes through every pair of statuses, for an agent and for the board.
 func TestMove(t *testing.T) {
 	t.Parallel()
-	agent := map[company.IssueStatus]string{
-		company.IssueBacklog:    "todo cancelled",
-		company.IssueTodo:       "in_progress blocked cancelled",
-		company.IssueInProgress: "in_review blocked done cancelled",
-		company.IssueInReview:   "in_progress done cancelled",
-		company.IssueBlocked:    "todo in_progress cancelled",
-		company.IssueDone:       "",
-		company.IssueCancelled:  "",
+	agent := map[entity.IssueStatus]string{
+		entity.IssueBacklog:    "todo cancelled",
+		entity.IssueTodo:       "in_progress blocked cancelled",
+		entity.IssueInProgress: "in_review blocked done cancelled",
+		entity.IssueInReview:   "in_progress done cancelled",
+		entity.IssueBlocked:    "todo in_progress cancelled",
+		entity.IssueDone:       "",
+		entity.IssueCancelled:  "",
 	}
-	boardMoves := map[company.IssueStatus]string{
-		company.IssueBacklog:    "todo in_progress in_review done blocked cancelled",
-		company.IssueTodo:       "backlog in_progress in_review done blocked cancelled",
-		company.IssueInProgress: "backlog todo in_review done blocked cancelled",
-		company.IssueInReview:   "backlog todo in_progress done blocked cancelled",
-		company.IssueBlocked:    "backlog todo in_progress in_review done cancelled",
-		company.IssueDone:       "todo backlog",
-		company.IssueCancelled:  "todo backlog",
+	boardMoves := map[entity.IssueStatus]string{
+		entity.IssueBacklog:    "todo in_progress in_review done blocked cancelled",
+		entity.IssueTodo:       "backlog in_progress in_review done blocked cancelled",
+		entity.IssueInProgress: "backlog todo in_review done blocked cancelled",
+		entity.IssueInReview:   "backlog todo in_progress done blocked cancelled",
+		entity.IssueBlocked:    "backlog todo in_progress in_review done cancelled",
+		entity.IssueDone:       "todo backlog",
+		entity.IssueCancelled:  "todo backlog",
 	}
-	for _, from := range company.IssueStatuses {
-		for _, to := range company.IssueStatuses {
+	for _, from := range entity.IssueStatuses {
+		for _, to := range entity.IssueStatuses {
 			for _, byBoard := range []bool{false, true} {
 				table := agent
 				if byBoard {
 					table = boardMoves
 				}
 				want := from == to || slices.Contains(splitWords(table[from]), string(to))
-				i := company.Issue{ID: companytest.UID(7), Status: from, Assignee: "a", CheckoutRun: "r", Fence: 3, StatusVersion: 5}
-				next, override, err := i.Move(company.Move{To: to, Board: byBoard, Routable: true, Now: 99})
+				i := entity.Issue{ID: companytest.UID(7), Status: from, Assignee: "a", CheckoutRun: "r", Fence: 3, StatusVersion: 5}
+				next, override, err := i.Move(entity.Move{To: to, Board: byBoard, Routable: true, Now: 99})
 				if (err == nil) != want {
 					t.Errorf("%s to %s, board %v: got error %v, want allowed %v", from, to, byBoard, err, want)
 					continue
@@ -79,7 +80,7 @@ func splitWords(s string) []string {
 	return out
 }
 
-func checkSideEffects(t *testing.T, i, next company.Issue) {
+func checkSideEffects(t *testing.T, i, next entity.Issue) {
 	t.Helper()
 	if i.Status == next.Status {
 		if next.StatusVersion != i.StatusVersion || !next.Held() {
@@ -91,9 +92,9 @@ func checkSideEffects(t *testing.T, i, next company.Issue) {
 		t.Errorf("%s to %s: version %d", i.Status, next.Status, next.StatusVersion)
 	}
 	for _, f := range []struct {
-		status company.IssueStatus
+		status entity.IssueStatus
 		at     core.Time
-	}{{company.IssueInProgress, next.StartedAt}, {company.IssueDone, next.CompletedAt}, {company.IssueCancelled, next.CancelledAt}, {company.IssueBlocked, next.BlockedAt}} {
+	}{{entity.IssueInProgress, next.StartedAt}, {entity.IssueDone, next.CompletedAt}, {entity.IssueCancelled, next.CancelledAt}, {entity.IssueBlocked, next.BlockedAt}} {
 		want := core.Time(0)
 		if next.Status == f.status {
 			want = 99
@@ -102,21 +103,21 @@ func checkSideEffects(t *testing.T, i, next company.Issue) {
 			t.Errorf("%s to %s: time of %s is %d, want %d", i.Status, next.Status, f.status, f.at, want)
 		}
 	}
-	if next.Status != company.IssueInProgress && next.Held() {
+	if next.Status != entity.IssueInProgress && next.Held() {
 		t.Errorf("%s to %s: still held", i.Status, next.Status)
 	}
 }
 
 func TestStartedAtIsSetOnce(t *testing.T) {
 	t.Parallel()
-	i := company.Issue{Status: company.IssueTodo, Assignee: "a"}
+	i := entity.Issue{Status: entity.IssueTodo, Assignee: "a"}
 	for now := core.Time(1); now < 10; now++ {
-		to := company.IssueInProgress
-		if i.Status == company.IssueInProgress {
-			to = company.IssueInReview
+		to := entity.IssueInProgress
+		if i.Status == entity.IssueInProgress {
+			to = entity.IssueInReview
 		}
 		var err error
-		if i, _, err = i.Move(company.Move{To: to, Now: now}); err != nil {
+		if i, _, err = i.Move(entity.Move{To: to, Now: now}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,9 +128,9 @@ func TestStartedAtIsSetOnce(t *testing.T) {
 
 func TestMoveNeedsAssigneeAndReason(t *testing.T) {
 	t.Parallel()
-	_, _, err := company.Issue{Status: company.IssueTodo}.Move(company.Move{To: company.IssueInProgress, Board: true})
+	_, _, err := entity.Issue{Status: entity.IssueTodo}.Move(entity.Move{To: entity.IssueInProgress, Board: true})
 	companytest.WantRefusal(t, err, ledger.Unprocessable, "in_progress issues require an assignee")
-	_, _, err = company.Issue{Status: company.IssueTodo}.Move(company.Move{To: company.IssueBlocked})
+	_, _, err = entity.Issue{Status: entity.IssueTodo}.Move(entity.Move{To: entity.IssueBlocked})
 	companytest.WantRefusal(t, err, ledger.Unprocessable, "Entering blocked requires unresolved blockers, a pending interaction/approval, or unblockDescriptor")
 }
 
@@ -138,16 +139,16 @@ func TestCreateIssue(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
 	first := d.Issue(t, company.CreateIssue{Title: "Design gripper", Description: "Make one"})
-	if first.Identifier != "ACM-1" || first.Status != company.IssueBacklog || first.Priority != company.PriorityMedium || first.CreatedUser != "local-board" {
+	if first.Identifier != "ACM-1" || first.Status != entity.IssueBacklog || first.Priority != entity.PriorityMedium || first.CreatedUser != "local-board" {
 		t.Errorf("got %+v", first)
 	}
-	if got, ok := company.FindIssue(d.Tx, "acm-1"); !ok || got.ID != first.ID {
+	if got, ok := entity.FindIssue(d.Tx, "acm-1"); !ok || got.ID != first.ID {
 		t.Errorf("acm-1 is %v %v", got.ID, ok)
 	}
-	if got, ok := company.FindIssue(d.Tx, first.ID); !ok || got.Number != 1 {
+	if got, ok := entity.FindIssue(d.Tx, first.ID); !ok || got.Number != 1 {
 		t.Errorf("by ID: %v %v", got, ok)
 	}
-	if assigned := d.Issue(t, company.CreateIssue{Assignee: ada}); assigned.Status != company.IssueTodo || assigned.Identifier != "ACM-2" {
+	if assigned := d.Issue(t, company.CreateIssue{Assignee: ada}); assigned.Status != entity.IssueTodo || assigned.Identifier != "ACM-2" {
 		t.Errorf("assigned issue: got %s %s", assigned.Identifier, assigned.Status)
 	}
 	child := d.Issue(t, company.CreateIssue{Parent: first.ID, Child: true})
@@ -155,9 +156,9 @@ func TestCreateIssue(t *testing.T) {
 		t.Errorf("child: depth %d, change %s", child.Depth, d.Last[0].Action)
 	}
 	area, goal := d.ID(), d.ID()
-	company.ProjectTable.Put(d.Tx, d.Company, area, company.Project{ID: area, Goal: goal, Workspace: companytest.UID(8)})
+	entity.ProjectTable.Put(d.Tx, d.Company, area, entity.Project{ID: area, Goal: goal, Workspace: companytest.UID(8)})
 	place.Workspaces.Put(d.Tx, d.Company, companytest.UID(8), place.Workspace{ID: companytest.UID(8), Company: d.Company, Project: area})
-	company.StoreGoal(d.Tx, company.Goal{ID: goal, Company: d.Company, Level: "company"})
+	entity.StoreGoal(d.Tx, entity.Goal{ID: goal, Company: d.Company, Level: "company"})
 	if i := d.Issue(t, company.CreateIssue{Project: area}); i.Goal != goal || i.Workspace != companytest.UID(8) {
 		t.Errorf("of a project: goal %q, workspace %q", i.Goal, i.Workspace)
 	}
@@ -173,8 +174,8 @@ func TestCreateIssue(t *testing.T) {
 		p.ID, p.Title = d.ID(), name
 		companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", p, nil), ledger.NotFound, name)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "ip", Status: company.IssueInProgress}, nil), ledger.Unprocessable, "in_progress issues require an assignee")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "b", Status: company.IssueBlocked}, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "ip", Status: entity.IssueInProgress}, nil), ledger.Unprocessable, "in_progress issues require an assignee")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "b", Status: entity.IssueBlocked}, nil), ledger.Unprocessable, "")
 	if next := d.Issue(t, company.CreateIssue{}); next.Identifier != "ACM-6" {
 		t.Errorf("refused creations took numbers: next is %s", next.Identifier)
 	}
@@ -185,10 +186,10 @@ func TestDuplicateGuard(t *testing.T) {
 	d := companytest.NewDesk(t)
 	p := company.CreateIssue{Title: "Design gripper", Description: "x"}
 	first := d.Issue(t, p)
-	again := func(p company.CreateIssue) company.IssueResult {
+	again := func(p company.CreateIssue) entity.IssueResult {
 		t.Helper()
 		p.ID = d.ID()
-		var r company.IssueResult
+		var r entity.IssueResult
 		d.Must(t, companytest.Board, "issue.create", p, &r)
 		return r
 	}
@@ -206,11 +207,11 @@ func TestDuplicateGuard(t *testing.T) {
 	if second.Duplicate != "" {
 		t.Errorf("allowed duplicate: %q", second.Duplicate)
 	}
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: second.Issue.ID, Status: company.IssueDone}, nil)
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: second.Issue.ID, Status: entity.IssueDone}, nil)
 	if r := again(p); r.Duplicate != "" {
 		t.Errorf("the open one is done, yet %q", r.Duplicate)
 	}
-	d.Now = d.Now.Add(company.DuplicateWindow + time.Second)
+	d.Now = d.Now.Add(entity.DuplicateWindow + time.Second)
 	if r := again(p); r.Duplicate != "" {
 		t.Errorf("after the window: %q", r.Duplicate)
 	}
@@ -227,8 +228,8 @@ func TestBlockers(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
 	a, b := d.Issue(t, company.CreateIssue{}), d.Issue(t, company.CreateIssue{})
-	waiting := d.Issue(t, company.CreateIssue{Status: company.IssueBlocked, BlockedBy: []string{a.ID, b.ID}, Assignee: ada})
-	claim := company.CheckOutIssue{Issue: waiting.ID, Agent: ada, Expected: []company.IssueStatus{company.IssueBlocked, company.IssueTodo}}
+	waiting := d.Issue(t, company.CreateIssue{Status: entity.IssueBlocked, BlockedBy: []string{a.ID, b.ID}, Assignee: ada})
+	claim := company.CheckOutIssue{Issue: waiting.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueBlocked, entity.IssueTodo}}
 	r := companytest.WantRefusal(t, d.Do(companytest.Board, "issue.checkout", claim, nil), ledger.Unprocessable, "Issue is blocked by unresolved blockers")
 	if m := companytest.Detail(t, r); len(m["unresolvedBlockers"].([]any)) != 2 || len(m["unresolvedBlockerIssueIds"].([]any)) != 2 {
 		t.Errorf("details %v", m)
@@ -237,8 +238,8 @@ func TestBlockers(t *testing.T) {
 		err := d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: a.ID, BlockedBy: &set}, nil)
 		companytest.WantRefusal(t, err, ledger.Unprocessable, "")
 	}
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: a.ID, Status: company.IssueDone}, nil)
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: b.ID, Status: company.IssueCancelled}, nil)
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: a.ID, Status: entity.IssueDone}, nil)
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: b.ID, Status: entity.IssueCancelled}, nil)
 	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.checkout", claim, nil), ledger.Unprocessable, "")
 	none := []string{}
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: waiting.ID, BlockedBy: &none}, nil)
@@ -251,8 +252,8 @@ func TestUpdateIssue(t *testing.T) {
 	ada, bob := d.Agent("Ada"), d.Agent("Bob")
 	i := d.Issue(t, company.CreateIssue{Assignee: ada})
 	empty, title := "", "New"
-	var r company.IssueResult
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Title: &title, Priority: company.PriorityHigh}, &r)
+	var r entity.IssueResult
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Title: &title, Priority: entity.PriorityHigh}, &r)
 	if string(r.Changes) != fmt.Sprintf(`{"title":{"from":%q,"to":"New"},"priority":{"from":"medium","to":"high"}}`, i.Title) {
 		t.Errorf("changes: %s", r.Changes)
 	}
@@ -260,7 +261,7 @@ func TestUpdateIssue(t *testing.T) {
 	if string(r.Changes) != "{}" || r.Issue.UpdatedAt != d.Load(i.ID).UpdatedAt || len(d.Last) != 0 {
 		t.Errorf("nothing changed, yet %s %v", r.Changes, d.Last)
 	}
-	d.Must(t, companytest.Board, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []company.IssueStatus{company.IssueTodo}}, nil)
+	d.Must(t, companytest.Board, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Assignee: &empty}, nil), ledger.Unprocessable, "in_progress issues require an assignee")
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Assignee: &bob}, &r)
 	if r.Issue.Assignee != bob || r.Issue.Held() {
@@ -271,12 +272,12 @@ func TestUpdateIssue(t *testing.T) {
 	if r.Issue.Assignee != "" || r.Issue.AssigneeUser != user {
 		t.Errorf("a user took over: %q %q", r.Issue.Assignee, r.Issue.AssigneeUser)
 	}
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueDone}, nil)
-	if err := d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueInProgress}, nil); err == nil {
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueDone}, nil)
+	if err := d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueInProgress}, nil); err == nil {
 		t.Error("done to in_progress was allowed")
 	}
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueTodo}, nil)
-	if got := string(d.Last[0].Details); !json.Valid([]byte(got)) || !company.ContainsFold(got, `"override":true`) {
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueTodo}, nil)
+	if got := string(d.Last[0].Details); !json.Valid([]byte(got)) || !entity.ContainsFold(got, `"override":true`) {
 		t.Errorf("a reopening is not noted as an override: %s", got)
 	}
 	grandchild := d.Issue(t, company.CreateIssue{Parent: d.Issue(t, company.CreateIssue{Parent: i.ID}).ID})
@@ -314,7 +315,7 @@ func TestDeleteIssueCascades(t *testing.T) {
 	i := d.Issue(t, company.CreateIssue{Parent: top.ID, Labels: []string{companytest.UID(77)}, RequestKey: "k"})
 	child := d.Issue(t, company.CreateIssue{Parent: i.ID})
 	waiting := d.Issue(t, company.CreateIssue{BlockedBy: []string{i.ID}})
-	d.Must(t, companytest.Board, "comment.create", company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "hi", ClientRequest: companytest.UID(9)}, nil)
+	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "hi", ClientRequest: companytest.UID(9)}, nil)
 	d.Must(t, companytest.Board, "issue.read", inbox.MarkIssue{Issue: i.ID}, nil)
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: i.ID}, nil)
 	if len(d.Last) != 3 {
@@ -327,7 +328,7 @@ func TestDeleteIssueCascades(t *testing.T) {
 		t.Errorf("still waits for %v", got.BlockedBy)
 	}
 	for k, v := range d.Tx.Writes() {
-		if v != nil && company.ContainsFold(k+string(v), i.ID) {
+		if v != nil && entity.ContainsFold(k+string(v), i.ID) {
 			t.Errorf("%q is left", k)
 		}
 	}
@@ -337,20 +338,20 @@ func TestListIssues(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
-	low := d.Issue(t, company.CreateIssue{Title: "low", Priority: company.PriorityLow, Assignee: ada})
-	high := d.Issue(t, company.CreateIssue{Title: "high gripper", Priority: company.PriorityHigh, Status: company.IssueTodo})
-	old := d.Issue(t, company.CreateIssue{Title: "old", Priority: company.PriorityMedium, Parent: high.ID})
+	low := d.Issue(t, company.CreateIssue{Title: "low", Priority: entity.PriorityLow, Assignee: ada})
+	high := d.Issue(t, company.CreateIssue{Title: "high gripper", Priority: entity.PriorityHigh, Status: entity.IssueTodo})
+	old := d.Issue(t, company.CreateIssue{Title: "old", Priority: entity.PriorityMedium, Parent: high.ID})
 	hidden := d.Issue(t, company.CreateIssue{Title: "hidden"})
 	at := core.TimeOf(d.Now)
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: hidden.ID, HiddenAt: &at}, nil)
 	since := core.TimeOf(d.Now)
-	d.Must(t, companytest.Board, "comment.create", company.CreateComment{ID: d.ID(), Issue: low.ID, Body: "x"}, nil)
+	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: low.ID, Body: "x"}, nil)
 	for name, tc := range map[string]struct {
 		q    inbox.IssueQuery
 		want []string
 	}{
 		"default":        {inbox.IssueQuery{}, []string{high.ID, old.ID, low.ID}},
-		"status":         {inbox.IssueQuery{Statuses: []company.IssueStatus{company.IssueTodo}}, []string{high.ID, low.ID}},
+		"status":         {inbox.IssueQuery{Statuses: []entity.IssueStatus{entity.IssueTodo}}, []string{high.ID, low.ID}},
 		"assignee":       {inbox.IssueQuery{Assignee: ada}, []string{low.ID}},
 		"parent":         {inbox.IssueQuery{Parent: high.ID}, []string{old.ID}},
 		"text":           {inbox.IssueQuery{Text: "GRIPPER"}, []string{high.ID}},
@@ -361,8 +362,8 @@ func TestListIssues(t *testing.T) {
 		"limit, offset":  {inbox.IssueQuery{Limit: 1, Offset: 1}, []string{old.ID}},
 		"far offset":     {inbox.IssueQuery{Offset: 50}, nil},
 		"with hidden":    {inbox.IssueQuery{Hidden: true, Text: "hidden"}, []string{hidden.ID}},
-		"nothing":        {inbox.IssueQuery{Statuses: []company.IssueStatus{company.IssueDone}}, nil},
-		"status, parent": {inbox.IssueQuery{Statuses: []company.IssueStatus{company.IssueTodo}, Parent: high.ID}, nil},
+		"nothing":        {inbox.IssueQuery{Statuses: []entity.IssueStatus{entity.IssueDone}}, nil},
+		"status, parent": {inbox.IssueQuery{Statuses: []entity.IssueStatus{entity.IssueTodo}, Parent: high.ID}, nil},
 	} {
 		var got []string
 		for _, i := range inbox.ListIssues(d.Tx, d.Company, tc.q) {
@@ -372,7 +373,7 @@ func TestListIssues(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}
-	if n := company.CountIssues(d.Tx, d.Company); n[company.IssueTodo] != 2 || n[company.IssueBacklog] != 1 {
+	if n := entity.CountIssues(d.Tx, d.Company); n[entity.IssueTodo] != 2 || n[entity.IssueBacklog] != 1 {
 		t.Errorf("counts: %v", n)
 	}
 	if f := inbox.Search(d.Tx, d.Company, "gripper high", 0, 0); f.Total != 1 || f.Hits[0].Issue.ID != high.ID || f.Hits[0].Snippets[0].Text != "high gripper" {
@@ -389,27 +390,27 @@ func TestIndexesFollowRows(t *testing.T) {
 	run := d.Run(ada)
 	var ids []string
 	for n := range 40 {
-		i := d.Issue(t, company.CreateIssue{Assignee: []string{"", ada, bob}[n%3], Priority: company.Priorities[n%4]})
+		i := d.Issue(t, company.CreateIssue{Assignee: []string{"", ada, bob}[n%3], Priority: entity.Priorities[n%4]})
 		ids = append(ids, i.ID)
 	}
 	for n, id := range ids {
-		to := company.IssueStatuses[n%len(company.IssueStatuses)]
+		to := entity.IssueStatuses[n%len(entity.IssueStatuses)]
 		_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: id, Status: to, UnblockDescriptor: []byte(`{"owner":"board"}`)}, nil)
-		_ = d.Do(companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: id, Agent: ada, Expected: company.IssueStatuses}, nil)
+		_ = d.Do(companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: id, Agent: ada, Expected: entity.IssueStatuses}, nil)
 		if n%5 == 0 {
 			_ = d.Do(companytest.Board, "issue.release", company.ReleaseIssue{Issue: id}, nil)
 		}
 	}
 	d.EndRun(run)
-	for i := range company.IssuesIn(d.Tx, d.Company, slices.Values(ids)) {
+	for i := range entity.IssuesIn(d.Tx, d.Company, slices.Values(ids)) {
 		if i.Held() {
 			t.Errorf("%s is held after its run", i.ID)
 		}
-		for _, s := range company.IssueStatuses {
-			var at []company.IssueSort
+		for _, s := range entity.IssueStatuses {
+			var at []entity.IssueSort
 			prefix := ledger.Key("c", d.Company, "issue-status", string(s), "")
 			for k, v := range d.Tx.Prefix(prefix) {
-				if sort, id, ok := company.ParseIssueSort(k[len(prefix):], v); ok && id == i.ID {
+				if sort, id, ok := entity.ParseIssueSort(k[len(prefix):], v); ok && id == i.ID {
 					at = append(at, sort)
 				}
 			}

@@ -4,56 +4,57 @@ import (
 	"encoding/json"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // UpdateIssue is the payload of issue.update. A nil field stays as it is; a
 // pointer to "" (or a "null" of raw JSON) clears the field.
 type UpdateIssue struct {
-	Issue              string          `cbor:"1,keyasint"`
-	Title              *string         `cbor:"2,keyasint,omitempty"`
-	Description        *string         `cbor:"3,keyasint,omitempty"`
-	Status             IssueStatus     `cbor:"4,keyasint,omitempty"`
-	Priority           Priority        `cbor:"5,keyasint,omitempty"`
-	Assignee           *string         `cbor:"6,keyasint,omitempty"`
-	AssigneeUser       *string         `cbor:"7,keyasint,omitempty"`
-	Project            *string         `cbor:"8,keyasint,omitempty"`
-	Workspace          *string         `cbor:"9,keyasint,omitempty"`
-	Goal               *string         `cbor:"10,keyasint,omitempty"`
-	Parent             *string         `cbor:"11,keyasint,omitempty"`
-	BlockedBy          *[]string       `cbor:"12,keyasint,omitempty"`
-	Labels             *[]string       `cbor:"13,keyasint,omitempty"`
-	BillingCode        *string         `cbor:"14,keyasint,omitempty"`
-	WorkMode           *string         `cbor:"15,keyasint,omitempty"`
-	HarnessKind        *string         `cbor:"16,keyasint,omitempty"`
-	ReviewPolicy       *string         `cbor:"17,keyasint,omitempty"`
-	Depth              *uint64         `cbor:"18,keyasint,omitempty"` // at least the parent's plus one; agents only raise it
-	ExecutionWorkspace *string         `cbor:"19,keyasint,omitempty"`
-	WorkspacePref      *string         `cbor:"20,keyasint,omitempty"`
-	WorkspaceSettings  json.RawMessage `cbor:"21,keyasint,omitempty"`
-	AdapterOverrides   json.RawMessage `cbor:"22,keyasint,omitempty"`
-	ExecutionPolicy    json.RawMessage `cbor:"23,keyasint,omitempty"`
-	UnblockDescriptor  json.RawMessage `cbor:"24,keyasint,omitempty"`
-	HiddenAt           *core.Time      `cbor:"25,keyasint,omitempty"`
-	Reopen             bool            `cbor:"26,keyasint,omitempty"` // by the board: a terminal issue is to do again
-	Comment            *CreateComment  `cbor:"27,keyasint,omitempty"`
-	ReviewRequest      *string         `cbor:"28,keyasint,omitempty"` // what who decides the pending stage is asked
-	InheritFrom        string          `cbor:"29,keyasint,omitempty"` // as in CreateIssue
-	Review             string          `cbor:"30,keyasint,omitempty"` // the interaction by which the review is asked for
+	Issue              string                `cbor:"1,keyasint"`
+	Title              *string               `cbor:"2,keyasint,omitempty"`
+	Description        *string               `cbor:"3,keyasint,omitempty"`
+	Status             entity.IssueStatus    `cbor:"4,keyasint,omitempty"`
+	Priority           entity.Priority       `cbor:"5,keyasint,omitempty"`
+	Assignee           *string               `cbor:"6,keyasint,omitempty"`
+	AssigneeUser       *string               `cbor:"7,keyasint,omitempty"`
+	Project            *string               `cbor:"8,keyasint,omitempty"`
+	Workspace          *string               `cbor:"9,keyasint,omitempty"`
+	Goal               *string               `cbor:"10,keyasint,omitempty"`
+	Parent             *string               `cbor:"11,keyasint,omitempty"`
+	BlockedBy          *[]string             `cbor:"12,keyasint,omitempty"`
+	Labels             *[]string             `cbor:"13,keyasint,omitempty"`
+	BillingCode        *string               `cbor:"14,keyasint,omitempty"`
+	WorkMode           *string               `cbor:"15,keyasint,omitempty"`
+	HarnessKind        *string               `cbor:"16,keyasint,omitempty"`
+	ReviewPolicy       *string               `cbor:"17,keyasint,omitempty"`
+	Depth              *uint64               `cbor:"18,keyasint,omitempty"` // at least the parent's plus one; agents only raise it
+	ExecutionWorkspace *string               `cbor:"19,keyasint,omitempty"`
+	WorkspacePref      *string               `cbor:"20,keyasint,omitempty"`
+	WorkspaceSettings  json.RawMessage       `cbor:"21,keyasint,omitempty"`
+	AdapterOverrides   json.RawMessage       `cbor:"22,keyasint,omitempty"`
+	ExecutionPolicy    json.RawMessage       `cbor:"23,keyasint,omitempty"`
+	UnblockDescriptor  json.RawMessage       `cbor:"24,keyasint,omitempty"`
+	HiddenAt           *core.Time            `cbor:"25,keyasint,omitempty"`
+	Reopen             bool                  `cbor:"26,keyasint,omitempty"` // by the board: a terminal issue is to do again
+	Comment            *entity.CreateComment `cbor:"27,keyasint,omitempty"`
+	ReviewRequest      *string               `cbor:"28,keyasint,omitempty"` // what who decides the pending stage is asked
+	InheritFrom        string                `cbor:"29,keyasint,omitempty"` // as in CreateIssue
+	Review             string                `cbor:"30,keyasint,omitempty"` // the interaction by which the review is asked for
 }
 
 // An issueUpdate is one issue.update while it is carried out.
 type issueUpdate struct {
 	c         *ledger.Context
 	p         UpdateIssue // as it was sent; a review may change status and comment
-	was, next Issue
+	was, next entity.Issue
 	resume    bool // the comment orders the work to go on
 	interrupt bool // the comment orders the run at work to end
 	override  bool // the board moved the issue as the table of statuses does not allow
 }
 
 func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
-	was, ok := IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	was, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, ErrNoIssue()
 	}
@@ -96,7 +97,7 @@ func (u *issueUpdate) edit() (err error) {
 // orders, or by the review that the issue is in.
 func (u *issueUpdate) move() (err error) {
 	c, i := u.c, u.was
-	if u.resume, u.interrupt, err = u.p.Comment.orders(c, i); err != nil {
+	if u.resume, u.interrupt, err = ordersOf(c, u.p.Comment, i); err != nil {
 		return err
 	}
 	if u.resume {
@@ -104,8 +105,8 @@ func (u *issueUpdate) move() (err error) {
 			return err
 		}
 	}
-	if u.p.Status == "" && i.takesUp(u.p.Reopen, u.resume) {
-		u.p.Status = IssueTodo
+	if u.p.Status == "" && i.TakesUp(u.p.Reopen, u.resume) {
+		u.p.Status = entity.IssueTodo
 	}
 	if u.next, u.p, err = Ask.Review(c, i, u.next, u.p); err != nil {
 		return err
@@ -160,12 +161,12 @@ func (u *issueUpdate) store() (any, error) {
 	if u.interrupt {
 		stopWork(c, i, interrupted, "issue.comment", comment.ID)
 	}
-	cancelled := u.next.Status == IssueCancelled && i.Status != IssueCancelled && core.IsBoard(c)
+	cancelled := u.next.Status == entity.IssueCancelled && i.Status != entity.IssueCancelled && core.IsBoard(c)
 	if cancelled {
 		endWork(c, i)
 	}
 	if u.interrupt || cancelled {
-		u.next, _ = IssueTable.Get(c.Tx, i.Company, i.ID)
+		u.next, _ = entity.IssueTable.Get(c.Tx, i.Company, i.ID)
 	}
 	if err := wakeForUpdate(c, i, u.next, comment, u.resume); err != nil {
 		return nil, err
@@ -179,7 +180,7 @@ func (u *issueUpdate) store() (any, error) {
 }
 
 // fields returns i with the plain fields that p sets.
-func (p UpdateIssue) fields(i Issue) Issue {
+func (p UpdateIssue) fields(i entity.Issue) entity.Issue {
 	set := func(field *string, v *string) {
 		if v != nil {
 			*field = *v
@@ -227,7 +228,7 @@ func (p UpdateIssue) fields(i Issue) Issue {
 
 // assign sets the assignees: naming one of the two kinds clears the other, as
 // an issue has one assignee, and a new one does not inherit the lock.
-func (p UpdateIssue) assign(i Issue) Issue {
+func (p UpdateIssue) assign(i entity.Issue) entity.Issue {
 	agent, user := i.Assignee, i.AssigneeUser
 	if p.Assignee != nil {
 		if agent = *p.Assignee; agent != "" && p.AssigneeUser == nil {
@@ -248,26 +249,26 @@ func (p UpdateIssue) assign(i Issue) Issue {
 
 // moveIssue takes next to the wanted status, if one is wanted. An agent that
 // sets its own issue in progress checks it out by that.
-func moveIssue(c *ledger.Context, i, next Issue, to IssueStatus) (Issue, bool, error) {
+func moveIssue(c *ledger.Context, i, next entity.Issue, to entity.IssueStatus) (entity.Issue, bool, error) {
 	if next.Parent != i.Parent {
 		next.Depth = depthBelow(c.Tx, next)
 	}
 	if to == "" || to == i.Status {
-		return next, false, next.consistent()
+		return next, false, next.Consistent()
 	}
-	if to == IssueCancelled && core.IsAgent(c) && i.CreatedAgent != c.Cmd.Actor.ID {
+	if to == entity.IssueCancelled && core.IsAgent(c) && i.CreatedAgent != c.Cmd.Actor.ID {
 		return i, false, errNotYoursToCancel(c, i)
 	}
 	descriptor := next.UnblockDescriptor
-	unresolved := Unresolved(c.Tx, next)
-	moved, override, err := next.Move(Move{To: to, Board: !core.IsAgent(c), Routable: len(descriptor) > 0 || len(unresolved) > 0 || to == IssueBlocked && AwaitsBoard(c.Tx, i), Now: core.TimeOf(c.Now)})
+	unresolved := entity.Unresolved(c.Tx, next)
+	moved, override, err := next.Move(entity.Move{To: to, Board: !core.IsAgent(c), Routable: len(descriptor) > 0 || len(unresolved) > 0 || to == entity.IssueBlocked && AwaitsBoard(c.Tx, i), Now: core.TimeOf(c.Now)})
 	if err != nil {
 		return i, false, err
 	}
 	switch to {
-	case IssueBlocked:
+	case entity.IssueBlocked:
 		moved.UnblockDescriptor = descriptor
-	case IssueInProgress:
+	case entity.IssueInProgress:
 		if len(unresolved) > 0 {
 			return i, false, refuseBlocked(unresolved)
 		}
@@ -288,11 +289,11 @@ func moveIssue(c *ledger.Context, i, next Issue, to IssueStatus) (Issue, bool, e
 
 // errNotYoursToCancel refuses an agent that would end what another one wants done.
 // It says to whom it can go with that: its manager.
-func errNotYoursToCancel(c *ledger.Context, i Issue) error {
-	a, _ := AgentTable.Get(c.Tx, i.Company, c.Cmd.Actor.ID)
+func errNotYoursToCancel(c *ledger.Context, i entity.Issue) error {
+	a, _ := entity.AgentTable.Get(c.Tx, i.Company, c.Cmd.Actor.ID)
 	var names []string
 	for _, s := range i.Status.Next() {
-		if s != IssueCancelled {
+		if s != entity.IssueCancelled {
 			names = append(names, string(s))
 		}
 	}
@@ -304,18 +305,18 @@ func errNotYoursToCancel(c *ledger.Context, i Issue) error {
 // mayReassign refuses an agent that would take an issue from somebody else: it may
 // give away its own, those that it made, those of its subtree and those of nobody,
 // and others only with the permission to assign tasks.
-func mayReassign(c *ledger.Context, i, next Issue) error {
+func mayReassign(c *ledger.Context, i, next entity.Issue) error {
 	if !core.IsAgent(c) || next.Assignee == i.Assignee && next.AssigneeUser == i.AssigneeUser || i.Assignee == "" && i.AssigneeUser == "" {
 		return nil
 	}
 	actor := c.Cmd.Actor.ID
-	if i.Assignee == actor || i.CreatedAgent == actor || i.Assignee != "" && Manages(c.Tx, i.Company, actor, i.Assignee) {
+	if i.Assignee == actor || i.CreatedAgent == actor || i.Assignee != "" && entity.Manages(c.Tx, i.Company, actor, i.Assignee) {
 		return nil
 	}
-	if a, ok := AgentTable.Get(c.Tx, i.Company, actor); ok && a.MayAssign() {
+	if a, ok := entity.AgentTable.Get(c.Tx, i.Company, actor); ok && a.MayAssign() {
 		return nil
 	}
-	return ledger.Refuse(ledger.Forbidden, i.holder().Str("actorAgentId", actor).Close(), "Missing permission: %s", AssignTasks)
+	return ledger.Refuse(ledger.Forbidden, i.Holder().Str("actorAgentId", actor).Close(), "Missing permission: %s", entity.AssignTasks)
 }
 
 // MustRun refuses an agent's write that names no run of its own that is running.
@@ -326,8 +327,8 @@ func MustRun(c *ledger.Context) error {
 	if c.Cmd.Run == "" {
 		return errNoRunID()
 	}
-	if !RunAlive(c.Tx, c.Cmd.Company, c.Cmd.Run, c.Cmd.Actor.ID) {
-		return RefuseRunContext()
+	if !entity.RunAlive(c.Tx, c.Cmd.Company, c.Cmd.Run, c.Cmd.Actor.ID) {
+		return entity.RefuseRunContext()
 	}
 	return nil
 }
@@ -335,7 +336,7 @@ func MustRun(c *ledger.Context) error {
 // MayUpdate lets the board change anything. An agent writes under a live run of
 // its own; its own work in progress only under the run that holds it, and what
 // another agent has in progress only as that agent's manager.
-func MayUpdate(c *ledger.Context, i Issue) error {
+func MayUpdate(c *ledger.Context, i entity.Issue) error {
 	if !core.IsAgent(c) {
 		return nil
 	}
@@ -343,11 +344,11 @@ func MayUpdate(c *ledger.Context, i Issue) error {
 	if run == "" {
 		return errNoRunID()
 	}
-	if !RunAlive(c.Tx, i.Company, run, actor) {
+	if !entity.RunAlive(c.Tx, i.Company, run, actor) {
 		return i.StaleRun(actor, run)
 	}
-	if i.Status == IssueInProgress && i.Assignee != "" && i.Assignee != actor && !Manages(c.Tx, i.Company, actor, i.Assignee) {
-		return ledger.Refuse(ledger.Conflict, i.holder().Str("actorAgentId", actor).Str("actorRunId", run).Close(), "Issue is checked out by another agent")
+	if i.Status == entity.IssueInProgress && i.Assignee != "" && i.Assignee != actor && !entity.Manages(c.Tx, i.Company, actor, i.Assignee) {
+		return ledger.Refuse(ledger.Conflict, i.Holder().Str("actorAgentId", actor).Str("actorRunId", run).Close(), "Issue is checked out by another agent")
 	}
 	return i.MustOwn(actor, run)
 }
@@ -356,11 +357,11 @@ func MayUpdate(c *ledger.Context, i Issue) error {
 // the whole is in the command.
 const maxRecordedChanges = 4 << 10
 
-func recordUpdated(c *ledger.Context, i, next Issue, changes []byte, override bool) {
+func recordUpdated(c *ledger.Context, i, next entity.Issue, changes []byte, override bool) {
 	c.Record(UpdatedChange(c, i, next, changes, override))
 }
 
-func UpdatedChange(c *ledger.Context, i, next Issue, changes []byte, override bool) ledger.Change {
+func UpdatedChange(c *ledger.Context, i, next entity.Issue, changes []byte, override bool) ledger.Change {
 	reason := "allow_board_actor"
 	if core.IsAgent(c) {
 		reason = "allow_agent_run"
@@ -388,12 +389,12 @@ func UpdatedChange(c *ledger.Context, i, next Issue, changes []byte, override bo
 }
 
 // commentWith adds the comment that came with an update.
-func commentWith(c *ledger.Context, i *Issue, p *CreateComment) (*Comment, error) {
+func commentWith(c *ledger.Context, i *entity.Issue, p *entity.CreateComment) (*entity.Comment, error) {
 	if p == nil {
 		return nil, nil
 	}
 	with := *p
-	with.withUpdate = true
+	with.WithUpdate = true
 	next, cm, err := AddComment(c, *i, with)
 	if err != nil {
 		return nil, err
@@ -403,8 +404,8 @@ func commentWith(c *ledger.Context, i *Issue, p *CreateComment) (*Comment, error
 }
 
 // depthBelow is the least depth that an issue has: one more than its parent's.
-func depthBelow(tx *ledger.Tx, i Issue) uint64 {
-	if parent, ok := IssueTable.Get(tx, i.Company, i.Parent); ok {
+func depthBelow(tx *ledger.Tx, i entity.Issue) uint64 {
+	if parent, ok := entity.IssueTable.Get(tx, i.Company, i.Parent); ok {
 		return parent.Depth + 1
 	}
 	return 0
@@ -412,7 +413,7 @@ func depthBelow(tx *ledger.Tx, i Issue) uint64 {
 
 // redepth is the depth of an issue for which one is asked. An agent that lowered
 // its own could delegate without end.
-func redepth(c *ledger.Context, i Issue, want uint64) (uint64, error) {
+func redepth(c *ledger.Context, i entity.Issue, want uint64) (uint64, error) {
 	switch depth := max(want, depthBelow(c.Tx, i)); {
 	case core.IsAgent(c) && depth < i.Depth:
 		return 0, core.ErrBoardOnly()
@@ -424,17 +425,17 @@ func redepth(c *ledger.Context, i Issue, want uint64) (uint64, error) {
 }
 
 // deepen brings the depth of everything below i in line with i's.
-func deepen(tx *ledger.Tx, i Issue) {
+func deepen(tx *ledger.Tx, i entity.Issue) {
 	depth := map[string]uint64{i.ID: i.Depth}
-	for _, id := range Descendants(tx, i.Company, i.ID)[1:] {
-		d, ok := IssueTable.Get(tx, i.Company, id)
+	for _, id := range entity.Descendants(tx, i.Company, i.ID)[1:] {
+		d, ok := entity.IssueTable.Get(tx, i.Company, id)
 		if !ok {
 			continue
 		}
 		depth[id] = depth[d.Parent] + 1
 		if d.Depth != depth[id] {
 			d.Depth = depth[id]
-			IssueTable.Put(tx, i.Company, id, d)
+			entity.IssueTable.Put(tx, i.Company, id, d)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -16,7 +17,7 @@ type Kind struct {
 	From Givers
 	// Needs is the permission that a person needs in the company who is not an
 	// administrator of the instance; "": any member who is more than a viewer.
-	Needs  Permission
+	Needs  entity.Permission
 	Traits Traits
 	// Reads names rows that the handler reads beside those of [Prefetch].
 	Reads func(cmd *ledger.Command, want func(key []byte))
@@ -127,6 +128,6 @@ func issueFirst(cmd *ledger.Command, want func(key []byte)) {
 		Issue string `cbor:"1,keyasint"`
 	}
 	if ledger.Unmarshal(cmd.Payload, &p) == nil && core.IsID(p.Issue) {
-		want(IssueTable.Key(cmd.Company, p.Issue))
+		want(entity.IssueTable.Key(cmd.Company, p.Issue))
 	}
 }

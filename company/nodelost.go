@@ -1,17 +1,17 @@
 package company
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // loseNode ends a session whose lease passed: its ledger session, so that
 // nothing more lands from it, and its runs, whose locks are freed. A run that
 // had not started goes back to the queue as it is.
-func loseNode(c *ledger.Context, p NodeLost) (any, error) {
+func loseNode(c *ledger.Context, p entity.NodeLost) (any, error) {
 	if c.Cmd.Actor.Type != "node" {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "nodes are declared lost by the scheduler")
 	}
@@ -23,15 +23,15 @@ func loseNode(c *ledger.Context, p NodeLost) (any, error) {
 		said += ": " + p.Why
 	}
 	ledger.EndSession(c, p.Session)
-	all := RunsOfSession(c.Tx, p.Session)
+	all := entity.RunsOfSession(c.Tx, p.Session)
 	lost := 0
 	for _, r := range all[:min(len(all), sweptRuns)] {
 		switch {
-		case r.Status == RunQueued:
+		case r.Status == entity.RunQueued:
 			requeue(c, r)
 			continue
-		case r.Status == RunRunning:
-			handBack(c, EndRun(c, r, Outcome{Status: RunInterrupted, ErrorCode: "node_lost",
+		case r.Status == entity.RunRunning:
+			handBack(c, EndRun(c, r, Outcome{Status: entity.RunInterrupted, ErrorCode: "node_lost",
 				Error: said}))
 		default:
 			handBack(c, r)
@@ -41,7 +41,7 @@ func loseNode(c *ledger.Context, p NodeLost) (any, error) {
 	left := len(all) - min(len(all), sweptRuns)
 	nodeLost(c, p.Node)
 	if left == 0 { // what is left names runs of deleted companies
-		for k := range c.Prefix(SessionKey(p.Session, "")) {
+		for k := range c.Prefix(entity.SessionKey(p.Session, "")) {
 			c.Delete(k)
 		}
 	}
@@ -64,61 +64,14 @@ func tellLoss(c *ledger.Context, p TellLoss) (any, error) {
 	if p.Why == "" || len(p.Why) > MaxLossReason {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "why: 1 to %d bytes", MaxLossReason)
 	}
-	if r.Status != RunInterrupted || r.ErrorCode != "node_lost" || !strings.HasPrefix(string(r.Error), nodeWasLost) {
+	if r.Status != entity.RunInterrupted || r.ErrorCode != "node_lost" || !strings.HasPrefix(string(r.Error), nodeWasLost) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "run %s did not end because its node was lost", r.ID)
 	}
 	r.Error, r.UpdatedAt = core.NullText(nodeWasLost+": "+p.Why), core.TimeOf(c.Now)
-	RunTable.Put(c.Tx, r.Company, r.ID, r)
+	entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
 	c.Record(ledger.Change{Action: "heartbeat.loss_explained", EntityType: "heartbeat_run", EntityID: r.ID,
 		Details: core.Object{}.Str("runId", r.ID).Str("agentId", r.Agent).Str("reason", p.Why).Close()})
 	return nil, nil
-}
-
-// RunsOfSession returns the runs that a session has not given back, by ID.
-func RunsOfSession(tx *ledger.Tx, session uint64) []Run {
-	prefix := ledger.Key("sched", "session", ledger.Order(session), "")
-	var out []Run
-	for k, company := range tx.Prefix(prefix) {
-		if r, ok := RunTable.Get(tx, string(company), string(k[len(prefix):])); ok {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-// CountRunsOfSession is how many runs a session has not given back.
-func CountRunsOfSession(tx *ledger.Tx, session uint64) (n int) {
-	for range tx.Prefix(ledger.Key("sched", "session", ledger.Order(session), "")) {
-		n++
-	}
-	return n
-}
-
-// SessionsWithRuns returns the sessions that have runs to give back, with their
-// nodes, by session.
-func SessionsWithRuns(tx *ledger.Tx) []NodeLost {
-	var out []NodeLost
-	prefix := ledger.Key("sched", "session", "")
-	for from := prefix; ; {
-		next, found := NodeLost{}, false
-		for k, company := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
-			session, run := parseSessionKey(k[len(prefix):])
-			r, _ := RunTable.Get(tx, string(company), run)
-			next, found = NodeLost{Node: r.Node, Session: session}, true
-			break
-		}
-		if !found {
-			return out
-		}
-		out = append(out, next)
-		from = ledger.PrefixEnd(ledger.Key("sched", "session", ledger.Order(next.Session), ""))
-	}
-}
-
-func parseSessionKey(rest []byte) (session uint64, run string) {
-	order, run, _ := strings.Cut(string(rest), "/")
-	session, _ = strconv.ParseUint(order, 16, 64)
-	return session, run
 }
 
 // sessionOpen reports whether a session is node's and has not ended.

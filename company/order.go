@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -27,25 +28,25 @@ import (
 // interrupted is why a run ended that a comment interrupted.
 const interrupted = "Interrupted by a comment of the board"
 
-// said returns the comment that was made on i with the same clientRequestId.
-func (p *CreateComment) said(tx *ledger.Tx, i Issue) (Comment, bool) {
+// alreadySaid returns the comment that was made on i with the same clientRequestId.
+func alreadySaid(tx *ledger.Tx, p *entity.CreateComment, i entity.Issue) (entity.Comment, bool) {
 	if p.ClientRequest == "" {
-		return Comment{}, false
+		return entity.Comment{}, false
 	}
-	at, ok := tx.Get(CommentRequestKey(i.Company, i.ID, p.ClientRequest))
+	at, ok := tx.Get(entity.CommentRequestKey(i.Company, i.ID, p.ClientRequest))
 	if !ok {
-		return Comment{}, false
+		return entity.Comment{}, false
 	}
-	return Comments.Get(tx, i.Company, string(at))
+	return entity.Comments.Get(tx, i.Company, string(at))
 }
 
-// orders returns what a comment on i orders, nothing for none and for one that was
+// ordersOf returns what a comment on i orders, nothing for none and for one that was
 // made before. It refuses the order to whom it is not for.
-func (p *CreateComment) orders(c *ledger.Context, i Issue) (resume, interrupt bool, err error) {
+func ordersOf(c *ledger.Context, p *entity.CreateComment, i entity.Issue) (resume, interrupt bool, err error) {
 	if p == nil {
 		return false, false, nil
 	}
-	if _, ok := p.said(c.Tx, i); ok {
+	if _, ok := alreadySaid(c.Tx, p, i); ok {
 		return false, false, nil
 	}
 	if p.Interrupt && !core.IsBoard(c) {
@@ -56,13 +57,13 @@ func (p *CreateComment) orders(c *ledger.Context, i Issue) (resume, interrupt bo
 }
 
 // mayResume refuses to let work on i go on that waits for somebody else.
-func mayResume(c *ledger.Context, i Issue) error {
+func mayResume(c *ledger.Context, i entity.Issue) error {
 	switch i.Status {
-	case IssueBacklog, IssueInReview:
+	case entity.IssueBacklog, entity.IssueInReview:
 		return core.RefuseCode(ledger.Conflict, "issue_not_resumable", core.StatusDetail("issueId", i.ID, i.Status),
 			"The work on an issue in %s does not go on by a comment; comment without resume, or change its status", i.Status)
-	case IssueBlocked:
-		if left := Unresolved(c.Tx, i); len(left) > 0 {
+	case entity.IssueBlocked:
+		if left := entity.Unresolved(c.Tx, i); len(left) > 0 {
 			ids := make([]string, len(left))
 			for n, b := range left {
 				ids[n] = b.ID
@@ -74,25 +75,20 @@ func mayResume(c *ledger.Context, i Issue) error {
 	return notHeld(c.Tx, i)
 }
 
-// takesUp reports whether i is to do again because of reopen or resume.
-func (i Issue) takesUp(reopen, resume bool) bool {
-	return i.Status.Terminal() && (reopen || resume) || i.Status == IssueBlocked && resume
-}
-
 // takeUp returns i as a comment on it leaves it: to do again, or as it is.
-func takeUp(c *ledger.Context, i Issue, p CreateComment) (Issue, error) {
+func takeUp(c *ledger.Context, i entity.Issue, p entity.CreateComment) (entity.Issue, error) {
 	if p.Resume {
 		if err := mayResume(c, i); err != nil {
 			return i, err
 		}
 	}
-	if !i.takesUp(p.Reopen, p.Resume) {
+	if !i.TakesUp(p.Reopen, p.Resume) {
 		return i, nil
 	}
 	if err := MayUpdate(c, i); err != nil {
 		return i, err
 	}
-	next, override, err := i.Move(Move{To: IssueTodo, Board: !core.IsAgent(c), Now: core.TimeOf(c.Now)})
+	next, override, err := i.Move(entity.Move{To: entity.IssueTodo, Board: !core.IsAgent(c), Now: core.TimeOf(c.Now)})
 	if err != nil {
 		return i, err
 	}
@@ -109,16 +105,16 @@ func takeUp(c *ledger.Context, i Issue, p CreateComment) (Issue, error) {
 
 // atWork are the runs at work on an issue: those of its assignee that are about it,
 // and the one that holds it.
-func atWork(tx *ledger.Tx, i Issue) []Run {
-	out := slices.DeleteFunc(LiveRunsOnIssue(tx, i), func(r Run) bool { return r.Status != RunRunning })
-	if r, ok := RunTable.Get(tx, i.Company, i.CheckoutRun); ok && r.Status == RunRunning && !slices.ContainsFunc(out, func(o Run) bool { return o.ID == r.ID }) {
+func atWork(tx *ledger.Tx, i entity.Issue) []entity.Run {
+	out := slices.DeleteFunc(entity.LiveRunsOnIssue(tx, i), func(r entity.Run) bool { return r.Status != entity.RunRunning })
+	if r, ok := entity.RunTable.Get(tx, i.Company, i.CheckoutRun); ok && r.Status == entity.RunRunning && !slices.ContainsFunc(out, func(o entity.Run) bool { return o.ID == r.ID }) {
 		out = append(out, r)
 	}
 	return out
 }
 
 // stopWork ends the runs at work on an issue; its row may have changed then.
-func stopWork(c *ledger.Context, i Issue, why, source, comment string) {
+func stopWork(c *ledger.Context, i entity.Issue, why, source, comment string) {
 	for _, r := range atWork(c.Tx, i) {
 		r = cancelLive(c, r, why, c.Cmd.Actor)
 		c.Record(ledger.Change{Action: "heartbeat.cancelled", EntityType: "heartbeat_run", EntityID: r.ID,
@@ -133,10 +129,10 @@ const withIssue = "Cancelled with its issue"
 // and those that wait for nothing but it. A run that a person asked for, or that is
 // to hear of an approval, still begins. i is the issue as it was before; that it is
 // cancelled is stored, so that nothing follows the runs.
-func endWork(c *ledger.Context, i Issue) {
+func endWork(c *ledger.Context, i entity.Issue) {
 	stopWork(c, i, withIssue, "issue.cancelled", "")
-	for _, r := range LiveRunsOnIssue(c.Tx, i) {
-		if r.Status != RunRunning && !r.Manual && r.Context.ApprovalID == "" {
+	for _, r := range entity.LiveRunsOnIssue(c.Tx, i) {
+		if r.Status != entity.RunRunning && !r.Manual && r.Context.ApprovalID == "" {
 			cancelLive(c, r, withIssue, c.Cmd.Actor)
 		}
 	}

@@ -8,16 +8,17 @@ import (
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // ordering carries out a comment with orders, by itself or with an update of the issue.
-var ordering = map[string]func(d *companytest.Desk, who companytest.As, cm company.CreateComment) error{
-	"comment": func(d *companytest.Desk, who companytest.As, cm company.CreateComment) error {
+var ordering = map[string]func(d *companytest.Desk, who companytest.As, cm entity.CreateComment) error{
+	"comment": func(d *companytest.Desk, who companytest.As, cm entity.CreateComment) error {
 		return d.Do(who, "comment.create", cm, nil)
 	},
-	"update": func(d *companytest.Desk, who companytest.As, cm company.CreateComment) error {
+	"update": func(d *companytest.Desk, who companytest.As, cm entity.CreateComment) error {
 		return d.Do(who, "issue.update", company.UpdateIssue{Issue: cm.Issue, Comment: &cm}, nil)
 	},
 }
@@ -29,30 +30,30 @@ func TestACommentInterruptsTheRunAtWork(t *testing.T) {
 	for name, say := range ordering {
 		d := companytest.NewDesk(t)
 		ada := d.Hired("Ada")
-		i, other := d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueBacklog}), d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueBacklog})
+		i, other := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog}), d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog})
 		who, elsewhere := d.OnIssue(t, ada, i), d.OnIssue(t, ada, other)
-		cm := company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Stop, do otherwise", ClientRequest: companytest.UID(7), Interrupt: true}
+		cm := entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Stop, do otherwise", ClientRequest: companytest.UID(7), Interrupt: true}
 		companytest.WantCode(t, say(d, who, cm), ledger.Forbidden, "board_required")
-		if r := companytest.RunOfDesk(d, who); r.Status != company.RunRunning {
+		if r := companytest.RunOfDesk(d, who); r.Status != entity.RunRunning {
 			t.Fatalf("%s: an agent ended a run", name)
 		}
 		if err := say(d, companytest.Board, cm); err != nil {
 			t.Fatal(name, err)
 		}
-		if r := companytest.RunOfDesk(d, who); r.Status != company.RunCancelled || r.Error != company.Interrupted {
+		if r := companytest.RunOfDesk(d, who); r.Status != entity.RunCancelled || r.Error != company.Interrupted {
 			t.Errorf("%s: the run at work is %s (%s)", name, r.Status, r.Error)
 		}
 		if n := occursAction(d.Last, "heartbeat.cancelled"); n != 1 {
 			t.Errorf("%s: %d lines say that a run was cancelled", name, n)
 		}
-		if r := companytest.RunOfDesk(d, elsewhere); r.Status != company.RunRunning {
+		if r := companytest.RunOfDesk(d, elsewhere); r.Status != entity.RunRunning {
 			t.Errorf("%s: the run on another issue is %s", name, r.Status)
 		}
-		live := company.LiveRunsOnIssue(d.Tx, d.Load(i.ID))
-		if len(live) != 1 || live[0].Status != company.RunQueued || !slices.Equal(live[0].Context.CommentIDs, []string{cm.ID}) || live[0].Deferred(d.Tx) {
+		live := entity.LiveRunsOnIssue(d.Tx, d.Load(i.ID))
+		if len(live) != 1 || live[0].Status != entity.RunQueued || !slices.Equal(live[0].Context.CommentIDs, []string{cm.ID}) || live[0].Deferred(d.Tx) {
 			t.Fatalf("%s: runs that wait: %+v", name, live)
 		}
-		if got := d.Load(i.ID); got.Assignee != ada || got.Status != company.IssueInProgress {
+		if got := d.Load(i.ID); got.Assignee != ada || got.Status != entity.IssueInProgress {
 			t.Errorf("%s: the issue is %s with %q", name, got.Status, got.Assignee)
 		}
 		// The same request again interrupts nothing.
@@ -60,7 +61,7 @@ func TestACommentInterruptsTheRunAtWork(t *testing.T) {
 		if err := say(d, companytest.Board, cm); err != nil {
 			t.Fatal(name, err)
 		}
-		if r := companytest.RunOfDesk(d, next); r.Status != company.RunRunning {
+		if r := companytest.RunOfDesk(d, next); r.Status != entity.RunRunning {
 			t.Errorf("%s: a repeated request ended the next run", name)
 		}
 	}
@@ -82,27 +83,27 @@ func TestACommentResumesTheWork(t *testing.T) {
 	t.Parallel()
 	for name, say := range ordering {
 		for _, tc := range []struct {
-			status, want company.IssueStatus
+			status, want entity.IssueStatus
 			refused      string
 			agent        bool // may too
-		}{{company.IssueDone, company.IssueTodo, "", false}, {company.IssueCancelled, company.IssueTodo, "", false}, {company.IssueBlocked, company.IssueTodo, "", true}, {company.IssueTodo, company.IssueTodo, "", true},
-			{company.IssueInProgress, company.IssueInProgress, "", true}, {company.IssueBacklog, company.IssueBacklog, "issue_not_resumable", false}, {company.IssueInReview, company.IssueInReview, "issue_not_resumable", false}} {
+		}{{entity.IssueDone, entity.IssueTodo, "", false}, {entity.IssueCancelled, entity.IssueTodo, "", false}, {entity.IssueBlocked, entity.IssueTodo, "", true}, {entity.IssueTodo, entity.IssueTodo, "", true},
+			{entity.IssueInProgress, entity.IssueInProgress, "", true}, {entity.IssueBacklog, entity.IssueBacklog, "issue_not_resumable", false}, {entity.IssueInReview, entity.IssueInReview, "issue_not_resumable", false}} {
 			for _, byAgent := range []bool{false, true} {
 				d := companytest.NewDesk(t)
 				ada, bob := d.Hired("Ada"), d.Hired("Bob")
-				i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo})
+				i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo})
 				d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Assignee: &ada, Status: tc.status, UnblockDescriptor: []byte(`{"owner":"board","action":"look"}`)}, nil)
-				for _, r := range company.LiveRunsOfAgent(d.Tx, d.Company, ada) {
-					company.EndRun(d.Context(companytest.As{}, "", nil), r, company.Outcome{Status: company.RunCancelled})
+				for _, r := range entity.LiveRunsOfAgent(d.Tx, d.Company, ada) {
+					company.EndRun(d.Context(companytest.As{}, "", nil), r, company.Outcome{Status: entity.RunCancelled})
 				}
 				who, refused := companytest.Board, tc.refused
 				if byAgent {
 					who = companytest.As{Agent: bob, Run: d.Run(bob)}
-					if name == "update" && tc.status == company.IssueInProgress {
+					if name == "update" && tc.status == entity.IssueInProgress {
 						continue // of another agent: that is not about the order
 					}
 				}
-				err := say(d, who, company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Go on", Resume: true})
+				err := say(d, who, entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Go on", Resume: true})
 				got := d.Load(i.ID)
 				if byAgent && !tc.agent || refused != "" {
 					companytest.WantCode(t, err, ledger.Conflict, refused)
@@ -114,7 +115,7 @@ func TestACommentResumesTheWork(t *testing.T) {
 				if err != nil || got.Status != tc.want {
 					t.Errorf("%s, %s, by an agent %v: the issue is %s, %v", name, tc.status, byAgent, got.Status, err)
 				}
-				if live := company.LiveRunsOnIssue(d.Tx, got); len(live) != 1 || len(live[0].Context.CommentIDs) != 1 {
+				if live := entity.LiveRunsOnIssue(d.Tx, got); len(live) != 1 || len(live[0].Context.CommentIDs) != 1 {
 					t.Errorf("%s, %s, by an agent %v: %d runs wait", name, tc.status, byAgent, len(live))
 				}
 			}
@@ -127,12 +128,12 @@ func TestWorkThatWaitsIsNotResumed(t *testing.T) {
 	for name, say := range ordering {
 		d := companytest.NewDesk(t)
 		ada := d.Hired("Ada")
-		first := d.Issue(t, company.CreateIssue{Status: company.IssueTodo})
-		i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueBlocked, BlockedBy: []string{first.ID}})
-		resume := company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Go on", Resume: true}
+		first := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo})
+		i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBlocked, BlockedBy: []string{first.ID}})
+		resume := entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Go on", Resume: true}
 		companytest.WantCode(t, say(d, companytest.Board, resume), ledger.Conflict, "issue_blocked")
 		d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, BlockedBy: &[]string{}, Comment: &resume}, nil)
-		if got := d.Load(i.ID); got.Status != company.IssueTodo {
+		if got := d.Load(i.ID); got.Status != entity.IssueTodo {
 			t.Errorf("%s: freed and resumed at once, the issue is %s", name, got.Status)
 		}
 		hold := d.ID()
@@ -147,10 +148,10 @@ func TestResumeWithAStatus(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Hired("Ada")
-	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueTodo})
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueBlocked, UnblockDescriptor: []byte(`{"owner":"board","action":"look"}`)}, nil)
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueInProgress, Comment: &company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Go on", Resume: true}}, nil)
-	if got := d.Load(i.ID); got.Status != company.IssueInProgress {
+	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueTodo})
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueBlocked, UnblockDescriptor: []byte(`{"owner":"board","action":"look"}`)}, nil)
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueInProgress, Comment: &entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Go on", Resume: true}}, nil)
+	if got := d.Load(i.ID); got.Status != entity.IssueInProgress {
 		t.Errorf("the issue is %s", got.Status)
 	}
 }
@@ -160,9 +161,9 @@ func TestAnAgentDoesNotReopen(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Hired("Ada")
-	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueDone})
-	err := d.Do(companytest.As{Agent: ada, Run: d.Run(ada)}, "comment.create", company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Again", Reopen: true}, nil)
-	if err == nil || d.Load(i.ID).Status != company.IssueDone {
+	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueDone})
+	err := d.Do(companytest.As{Agent: ada, Run: d.Run(ada)}, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Again", Reopen: true}, nil)
+	if err == nil || d.Load(i.ID).Status != entity.IssueDone {
 		t.Errorf("%v, the issue is %s", err, d.Load(i.ID).Status)
 	}
 }
@@ -175,15 +176,15 @@ func TestAnIssueInheritsAnExecutionWorkspace(t *testing.T) {
 	ada := d.Agent("Ada")
 	project, elsewhere := d.Project("Site"), d.Project("Yard")
 	d.Workspace(project, "/srv/site", "https://example.org/site.git")
-	p, _ := company.ProjectTable.Get(d.Tx, d.Company, project)
+	p, _ := entity.ProjectTable.Get(d.Tx, d.Company, project)
 	p.WorkspacePolicy = []byte(`{"enabled":true,"defaultMode":"isolated_workspace","workspaceStrategy":{"type":"git_worktree"}}`)
-	company.ProjectTable.Put(d.Tx, d.Company, project, p)
+	entity.ProjectTable.Put(d.Tx, d.Company, project, p)
 	source := d.Issue(t, company.CreateIssue{Project: project, Title: "Source"})
 	first := d.Start(d.Run(ada), "n1", source.ID)
 	made := d.Issue(t, company.CreateIssue{Title: "Follows", InheritFrom: source.ID})
 	later := d.Issue(t, company.CreateIssue{Title: "Later", Project: project})
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: later.ID, InheritFrom: made.ID}, nil)
-	for _, i := range []company.Issue{d.Load(made.ID), d.Load(later.ID)} {
+	for _, i := range []entity.Issue{d.Load(made.ID), d.Load(later.ID)} {
 		if i.ExecutionWorkspace != first.ExecutionWorkspace || i.Project != project || i.Workspace != source.Workspace {
 			t.Errorf("%s works in %q of %q", i.Title, i.ExecutionWorkspace, i.Project)
 		}
@@ -194,9 +195,9 @@ func TestAnIssueInheritsAnExecutionWorkspace(t *testing.T) {
 	}
 	d.EndRun(second.ID)
 	over := func(id string) {
-		r, _ := company.RunTable.Get(d.Tx, d.Company, id)
+		r, _ := entity.RunTable.Get(d.Tx, d.Company, id)
 		r.Owed = false
-		company.RunTable.Put(d.Tx, d.Company, id, r)
+		entity.RunTable.Put(d.Tx, d.Company, id, r)
 	}
 	over(second.ID)
 	archive := place.UpdateExecutionWorkspace{ID: first.ExecutionWorkspace, Status: new(place.WorkspaceArchived)}
@@ -222,15 +223,15 @@ func TestAReviewIsAskedFor(t *testing.T) {
 	ada, rev := d.Agent("Ada"), d.Agent("Rev")
 	policy := `{"stages":[{"id":"` + d.ID() + `","type":"review","participants":[{"type":"agent","agentId":"` + rev + `"}]},
 		{"id":"` + d.ID() + `","type":"approval","participants":[{"type":"user","userId":"local-board"}]}]}`
-	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueTodo, ExecutionPolicy: []byte(policy)})
+	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueTodo, ExecutionPolicy: []byte(policy)})
 	ask := func(text string) company.UpdateIssue { return company.UpdateIssue{Issue: i.ID, ReviewRequest: &text} }
 	asked := func() string { return string(d.Load(i.ID).ReviewRequest()) }
 	companytest.WantCode(t, d.Do(companytest.Board, "issue.update", ask("Look at the welds"), nil), ledger.Unprocessable, "no_stage_pending")
 	d.Must(t, companytest.Board, "issue.update", ask(""), nil)
 	who := companytest.As{Agent: ada, Run: d.Run(ada)}
-	d.Must(t, who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []company.IssueStatus{company.IssueTodo}}, nil)
+	d.Must(t, who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 	hand := ask("Look at the welds")
-	hand.Status = company.IssueDone
+	hand.Status = entity.IssueDone
 	d.Must(t, who, "issue.update", hand, nil)
 	d.EndRun(who.Run)
 	if got := asked(); got != `{"instructions":"Look at the welds"}` {
@@ -240,7 +241,7 @@ func TestAReviewIsAskedFor(t *testing.T) {
 	if got := asked(); got != `{"instructions":"And at the paint"}` || occursAction(d.Last, "issue.updated") != 1 {
 		t.Errorf("asked again: %s, %v", got, d.Last)
 	}
-	d.Must(t, companytest.As{Agent: rev, Run: d.Run(rev)}, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueDone, Comment: &company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Fine"}}, nil)
+	d.Must(t, companytest.As{Agent: rev, Run: d.Run(rev)}, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueDone, Comment: &entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Fine"}}, nil)
 	if got := d.Load(i.ID); asked() != "null" || got.Execution.Status != "pending" {
 		t.Errorf("the next stage is asked %s in %+v", asked(), got.Execution)
 	}
@@ -256,7 +257,7 @@ func TestAProjectOfManyRepositories(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	id := d.ID()
-	d.Must(t, companytest.Board, "project.create", company.SaveProject{ID: id, Name: new("Site"), More: []company.SaveWorkspace{{ID: d.ID(), RepoURL: new("https://example.org/a.git")}, {ID: d.ID(), RepoURL: new("https://example.org/b.git")}}}, nil)
+	d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: id, Name: new("Site"), More: []entity.SaveWorkspace{{ID: d.ID(), RepoURL: new("https://example.org/a.git")}, {ID: d.ID(), RepoURL: new("https://example.org/b.git")}}}, nil)
 	list := place.WorkspacesOf(d.Tx, d.Company, id)
 	if len(list) != 2 || (!list[0].Primary || list[0].Name != "a" || list[1].Primary || list[1].SourceType != "git_repo") {
 		t.Errorf("%+v", list)
@@ -268,62 +269,62 @@ func TestAProjectOfManyRepositories(t *testing.T) {
 // asked for begins nevertheless, and an agent that cancels its own goes on to its end.
 func TestCancellingAnIssueEndsTheWorkOnIt(t *testing.T) {
 	t.Parallel()
-	how := map[string]func(d *companytest.Desk, i company.Issue) error{
-		"update": func(d *companytest.Desk, i company.Issue) error {
-			return d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueCancelled, Comment: &company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Not needed"}}, nil)
+	how := map[string]func(d *companytest.Desk, i entity.Issue) error{
+		"update": func(d *companytest.Desk, i entity.Issue) error {
+			return d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueCancelled, Comment: &entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Not needed"}}, nil)
 		},
-		"tree": func(d *companytest.Desk, i company.Issue) error {
+		"tree": func(d *companytest.Desk, i entity.Issue) error {
 			return d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: i.ID, Mode: "cancel"}, nil)
 		},
 	}
 	for name, cancel := range how {
 		d := companytest.NewDesk(t)
 		ada, bob := d.Hired("Ada"), d.Hired("Bob")
-		i, other := d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueBacklog}), d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueBacklog})
-		held := d.Issue(t, company.CreateIssue{Assignee: bob, Status: company.IssueBacklog})
+		i, other := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog}), d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog})
+		held := d.Issue(t, company.CreateIssue{Assignee: bob, Status: entity.IssueBacklog})
 		who, elsewhere := d.OnIssue(t, ada, i), d.OnIssue(t, ada, other)
-		d.Must(t, companytest.Board, "comment.create", company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "And then"}, nil) // waits behind the run
-		d.Must(t, companytest.Board, "agent.wake", company.Wake{Agent: ada, Source: company.WakeOnDemand, TriggerDetail: "manual", Issue: i.ID, Wakeup: d.ID(), Run: d.ID()}, nil)
+		d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "And then"}, nil) // waits behind the run
+		d.Must(t, companytest.Board, "agent.wake", entity.Wake{Agent: ada, Source: entity.WakeOnDemand, TriggerDetail: "manual", Issue: i.ID, Wakeup: d.ID(), Run: d.ID()}, nil)
 		holder := companytest.As{Agent: bob, Run: d.Run(bob)} // of its timer
-		d.Must(t, holder, "issue.checkout", company.CheckOutIssue{Issue: held.ID, Agent: bob, Expected: company.IssueStatuses}, nil)
-		if n := len(company.LiveRunsOnIssue(d.Tx, d.Load(i.ID))); n != 3 {
+		d.Must(t, holder, "issue.checkout", company.CheckOutIssue{Issue: held.ID, Agent: bob, Expected: entity.IssueStatuses}, nil)
+		if n := len(entity.LiveRunsOnIssue(d.Tx, d.Load(i.ID))); n != 3 {
 			t.Fatalf("%s: %d runs are about the issue", name, n)
 		}
-		for _, x := range []company.Issue{i, held} {
+		for _, x := range []entity.Issue{i, held} {
 			if err := cancel(d, x); err != nil {
 				t.Fatal(name, err)
 			}
 		}
 		tree := name == "tree"
-		if r := companytest.RunOfDesk(d, who); r.Status != company.RunCancelled {
+		if r := companytest.RunOfDesk(d, who); r.Status != entity.RunCancelled {
 			t.Errorf("%s: the run at work is %s", name, r.Status)
 		}
-		if r := companytest.RunOfDesk(d, holder); r.Status != company.RunCancelled {
+		if r := companytest.RunOfDesk(d, holder); r.Status != entity.RunCancelled {
 			t.Errorf("%s: the run that holds an issue is %s", name, r.Status)
 		}
-		if r := companytest.RunOfDesk(d, elsewhere); r.Status != company.RunRunning {
+		if r := companytest.RunOfDesk(d, elsewhere); r.Status != entity.RunRunning {
 			t.Errorf("%s: the run on another issue is %s", name, r.Status)
 		}
-		left := company.LiveRunsOnIssue(d.Tx, d.Load(i.ID))
+		left := entity.LiveRunsOnIssue(d.Tx, d.Load(i.ID))
 		switch {
 		case tree && len(left) != 0, !tree && (len(left) != 1 || !left[0].Manual):
 			t.Errorf("%s: left are %+v", name, left)
 		}
-		if got := d.Load(i.ID); got.Status != company.IssueCancelled || got.Held() {
+		if got := d.Load(i.ID); got.Status != entity.IssueCancelled || got.Held() {
 			t.Errorf("%s: the issue is %s, held %v", name, got.Status, got.Held())
 		}
 	}
 	d := companytest.NewDesk(t)
 	ada := d.Hired("Ada")
-	var made company.IssueResult
-	d.Must(t, companytest.As{Agent: ada, Run: d.Run(ada)}, "issue.create", company.CreateIssue{ID: d.ID(), Title: "Mine", Assignee: ada, Status: company.IssueBacklog}, &made)
+	var made entity.IssueResult
+	d.Must(t, companytest.As{Agent: ada, Run: d.Run(ada)}, "issue.create", company.CreateIssue{ID: d.ID(), Title: "Mine", Assignee: ada, Status: entity.IssueBacklog}, &made)
 	own := d.OnIssue(t, ada, made.Issue)
-	d.Must(t, own, "issue.update", company.UpdateIssue{Issue: made.Issue.ID, Status: company.IssueCancelled}, nil)
-	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueBacklog})
+	d.Must(t, own, "issue.update", company.UpdateIssue{Issue: made.Issue.ID, Status: entity.IssueCancelled}, nil)
+	i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog})
 	done := d.OnIssue(t, ada, i)
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueDone}, nil)
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueDone}, nil)
 	for what, who := range map[string]companytest.As{"cancelled by its agent": own, "done": done} {
-		if r := companytest.RunOfDesk(d, who); r.Status != company.RunRunning {
+		if r := companytest.RunOfDesk(d, who); r.Status != entity.RunRunning {
 			t.Errorf("an issue is %s, and the run is %s", what, r.Status)
 		}
 	}
@@ -345,26 +346,26 @@ func TestResumedWorkBeginsNow(t *testing.T) {
 			}
 			d := companytest.NewDesk(t)
 			ada, bob := d.Hired("Ada"), d.Hired("Bob")
-			i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueBacklog})
+			i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog})
 			first := d.OnIssue(t, ada, i)
-			company.EndRun(d.Context(companytest.As{}, "", nil), companytest.RunOfDesk(d, first), company.Outcome{Status: company.RunFailed, ErrorCode: "upstream", Transient: true})
+			company.EndRun(d.Context(companytest.As{}, "", nil), companytest.RunOfDesk(d, first), company.Outcome{Status: entity.RunFailed, ErrorCode: "upstream", Transient: true})
 			r, ok := company.RetryOf(d.Tx, d.Load(i.ID))
-			if !ok || len(company.QueuedRuns(d.Tx, core.TimeOf(d.Now), "", 10, 10)) != 0 {
+			if !ok || len(entity.QueuedRuns(d.Tx, core.TimeOf(d.Now), "", 10, 10)) != 0 {
 				t.Fatalf("nothing waits to be tried again: %+v", r)
 			}
 			who := companytest.Board
 			if tc.byAgent {
 				who = companytest.As{Agent: bob, Run: d.Run(bob)}
 			}
-			cm := company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Go on", Resume: tc.resume, ClientRequest: companytest.UID(7)}
+			cm := entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Go on", Resume: tc.resume, ClientRequest: companytest.UID(7)}
 			if err := say(d, who, cm); err != nil {
 				t.Fatal(name, err)
 			}
-			live := company.LiveRunsOnIssue(d.Tx, d.Load(i.ID))
+			live := entity.LiveRunsOnIssue(d.Tx, d.Load(i.ID))
 			if len(live) != 1 || live[0].ID != r.ID || !slices.Contains(live[0].Context.CommentIDs, cm.ID) {
 				t.Fatalf("%s, %+v: runs that wait: %+v", name, tc, live)
 			}
-			if got := len(company.QueuedRuns(d.Tx, core.TimeOf(d.Now), "", 10, 10)) == 1; got != tc.want || tc.want != (occursAction(d.Last, "issue.scheduled_retry_triggered") == 1) {
+			if got := len(entity.QueuedRuns(d.Tx, core.TimeOf(d.Now), "", 10, 10)) == 1; got != tc.want || tc.want != (occursAction(d.Last, "issue.scheduled_retry_triggered") == 1) {
 				t.Errorf("%s, %+v: it may begin: %v; %v", name, tc, got, d.Last)
 			}
 		}

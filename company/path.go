@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -11,7 +12,7 @@ import (
 
 // PathOf says what will bring an issue on, in a word, or "" when nothing will.
 // Issues that are no agent's have a path: "person" or "nobody".
-func PathOf(tx *ledger.Tx, i Issue, now core.Time) string {
+func PathOf(tx *ledger.Tx, i entity.Issue, now core.Time) string {
 	switch {
 	case i.Status.Rests():
 		return "rest"
@@ -21,9 +22,9 @@ func PathOf(tx *ledger.Tx, i Issue, now core.Time) string {
 		return "nobody"
 	case i.Recovery != "":
 		return "recovery"
-	case i.Status == IssueInReview && i.Execution != nil && i.Execution.Status == "pending":
+	case i.Status == entity.IssueInReview && i.Execution != nil && i.Execution.Status == "pending":
 		return "review"
-	case len(i.UnblockDescriptor) > 0 && i.Status == IssueBlocked:
+	case len(i.UnblockDescriptor) > 0 && i.Status == entity.IssueBlocked:
 		return "unblock"
 	case OnHold(tx, i.Company, i.ID):
 		return "hold"
@@ -31,37 +32,34 @@ func PathOf(tx *ledger.Tx, i Issue, now core.Time) string {
 		return "board"
 	case i.Monitors():
 		return "monitor"
-	case len(Unresolved(tx, i)) > 0:
+	case len(entity.Unresolved(tx, i)) > 0:
 		return "blockers"
 	}
-	a, ok := Wakeable(tx, i.Company, i.Assignee)
+	a, ok := entity.Wakeable(tx, i.Company, i.Assignee)
 	if !ok || a.Gone() {
 		return ""
 	}
-	live := LiveRunsOfAgent(tx, i.Company, i.Assignee)
-	if slices.ContainsFunc(live, func(r Run) bool { return r.Context.IssueID == i.ID }) {
+	live := entity.LiveRunsOfAgent(tx, i.Company, i.Assignee)
+	if slices.ContainsFunc(live, func(r entity.Run) bool { return r.Context.IssueID == i.ID }) {
 		return "run"
 	}
-	if i.Status == IssueInReview {
+	if i.Status == entity.IssueInReview {
 		return "" // its agent has handed it in, and nobody was named to look at it
 	}
-	if a.Stopped(tx) != "" || ProjectStopped(tx, i.Company, i.ID) {
+	if a.Stopped(tx) != "" || entity.ProjectStopped(tx, i.Company, i.ID) {
 		return "paused"
 	}
 	p := a.Policy()
-	if p.Enabled && p.IntervalSec > 0 && i.Status != IssueBlocked {
+	if p.Enabled && p.IntervalSec > 0 && i.Status != entity.IssueBlocked {
 		return "timer"
 	}
-	clock, _ := AgentClocks.Get(tx, i.Company, i.Assignee)
+	clock, _ := entity.AgentClocks.Get(tx, i.Company, i.Assignee)
 	if clock.Day != now.Std().Format("2006-01-02") {
 		clock.Runs = 0
 	}
-	switch skipReason(tx, a, Wake{Agent: a.ID, Source: WakeAutomation, Issue: i.ID}, clock, live, i.ID, now) {
+	switch skipReason(tx, a, entity.Wake{Agent: a.ID, Source: entity.WakeAutomation, Issue: i.ID}, clock, live, i.ID, now) {
 	case "heartbeat.maxDailyRuns.reached", "heartbeat.maxDailyCostCents.reached":
 		return "tomorrow"
 	}
 	return ""
 }
-
-// Rests reports whether an issue in this status wants nobody to go on with it.
-func (s IssueStatus) Rests() bool { return s.Terminal() || s == IssueBacklog }

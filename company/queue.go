@@ -1,11 +1,8 @@
 package company
 
 import (
-	"slices"
-	"strconv"
-	"strings"
-
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -22,181 +19,54 @@ import (
 // its height in place of the turn, which is lower than any, and no value.
 
 // queueAhead is what the urgency of a run is worth, in ms.
-var queueAhead = map[Priority]core.Time{
-	PriorityCritical: 60 * 60_000,
-	PriorityHigh:     10 * 60_000,
-	PriorityMedium:   0,
-	PriorityLow:      -10 * 60_000,
+var queueAhead = map[entity.Priority]core.Time{
+	entity.PriorityCritical: 60 * 60_000,
+	entity.PriorityHigh:     10 * 60_000,
+	entity.PriorityMedium:   0,
+	entity.PriorityLow:      -10 * 60_000,
 }
 
 const (
 	// turnBits of a turn are the height's.
 	turnBits = 20
-	// maxQueueRead bounds the keys of one company's queue that one look reads: forty
-	// agents with as many live runs as they may have.
-	maxQueueRead = 40 * MaxLiveRuns
 )
 
-// priority is how urgent a run is: as its issue, and at least high when a person
+// priorityOf is how urgent a run is: as its issue, and at least high when a person
 // asked for it and waits.
-func (r Run) priority(tx *ledger.Tx) Priority {
-	p := PriorityMedium
-	if i, ok := IssueTable.Get(tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" && i.Priority != "" {
+func priorityOf(tx *ledger.Tx, r entity.Run) entity.Priority {
+	p := entity.PriorityMedium
+	if i, ok := entity.IssueTable.Get(tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" && i.Priority != "" {
 		p = i.Priority
 	}
-	if r.Manual && p.Rank() > PriorityHigh.Rank() {
-		p = PriorityHigh
+	if r.Manual && p.Rank() > entity.PriorityHigh.Rank() {
+		p = entity.PriorityHigh
 	}
 	return p
 }
 
 // turnOf orders a run that came at an instant, in the entry of a height.
-func turnOf(came core.Time, p Priority, height uint64) uint64 {
+func turnOf(came core.Time, p entity.Priority, height uint64) uint64 {
 	return uint64(max(came-queueAhead[p], 0))<<turnBits | height&(1<<turnBits-1)
 }
 
-// wait puts a run that has no node into the queue.
-func (r Run) wait(tx *ledger.Tx, p Priority) Run {
+// queued puts a run that has no node into the queue.
+func queued(tx *ledger.Tx, r entity.Run, p entity.Priority) entity.Run {
 	r.Turn = turnOf(max(r.CreatedAt, r.ScheduledRetryAt), p, r.Queue)
-	tx.Set(QueueKey(r), QueueValue(r))
+	tx.Set(entity.QueueKey(r), entity.QueueValue(r))
 	return r
-}
-
-func QueueKey(r Run) []byte {
-	turn := r.Turn
-	if turn == 0 {
-		turn = r.Queue
-	}
-	return ledger.Key("sched", "queue", r.Company, ledger.Order(turn), r.ID)
-}
-
-func QueueValue(r Run) []byte {
-	return strconv.AppendInt(append([]byte(r.Agent), ' '), int64(r.ScheduledRetryAt), 10)
-}
-
-func parseQueueKey(rest []byte) (company, run string) {
-	company, ref, _ := strings.Cut(string(rest), "/")
-	_, run, _ = strings.Cut(ref, "/")
-	return company, run
 }
 
 // reorderRuns moves the waiting runs of an issue whose urgency changed to the
 // turns that they have now.
-func reorderRuns(tx *ledger.Tx, before, next Issue) {
+func reorderRuns(tx *ledger.Tx, before, next entity.Issue) {
 	if before.ID == "" || before.Priority == next.Priority {
 		return
 	}
-	for _, r := range LiveRunsOnIssue(tx, next) {
+	for _, r := range entity.LiveRunsOnIssue(tx, next) {
 		if r.Session == 0 {
-			tx.Delete(QueueKey(r))
-			r = r.wait(tx, r.priority(tx))
-			RunTable.Put(tx, r.Company, r.ID, r)
+			tx.Delete(entity.QueueKey(r))
+			r = queued(tx, r, priorityOf(tx, r))
+			entity.RunTable.Put(tx, r.Company, r.ID, r)
 		}
 	}
-}
-
-// QueuedRuns returns up to limit runs that wait for a node and whose agents have
-// room for them, one of each company in turn and in the order of each company's
-// queue. The companies after the one named last come first, so that all are
-// served when there is never room for all. perCompany bounds the runs of one
-// company; what waits for its own agent, or for the end of another run, is passed over and holds up nobody else.
-func QueuedRuns(tx *ledger.Tx, now core.Time, last string, limit, perCompany int) []Run {
-	type queue struct {
-		company string
-		runs    []Run
-	}
-	var queues []queue
-	prefix := ledger.Key("sched", "queue", "")
-	for from := prefix; ; {
-		var q queue
-		read := 0
-		room := map[string]int{} // by agent
-		for k, v := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
-			of, run := parseQueueKey(k[len(prefix):])
-			if q.company == "" {
-				q.company = of
-			}
-			if of != q.company || read == maxQueueRead || len(q.runs) == perCompany {
-				break
-			}
-			read++
-			agent, after, told := strings.Cut(string(v), " ")
-			var r Run
-			if !told {
-				var ok bool
-				if r, ok = RunTable.Get(tx, of, run); !ok {
-					continue
-				}
-				agent, after = r.Agent, strconv.FormatInt(int64(r.ScheduledRetryAt), 10)
-			}
-			if at, _ := strconv.ParseInt(after, 10, 64); core.Time(at) > now {
-				continue
-			}
-			left, known := room[agent]
-			if !known {
-				left = RoomForRuns(tx, of, agent)
-			}
-			if room[agent] = left - 1; left <= 0 {
-				continue
-			}
-			if told {
-				var ok bool
-				if r, ok = RunTable.Get(tx, of, run); !ok {
-					continue
-				}
-			}
-			if string(QueueKey(r)) != string(k) || r.Session != 0 || !r.Status.Live() {
-				room[agent]++
-				continue
-			}
-			if r.Deferred(tx) || r.heldUp(tx) {
-				room[agent]++
-				continue
-			}
-			q.runs = append(q.runs, r)
-		}
-		if q.company == "" {
-			break
-		}
-		queues = append(queues, q)
-		from = ledger.PrefixEnd(ledger.Key("sched", "queue", q.company, ""))
-	}
-	if n := slices.IndexFunc(queues, func(q queue) bool { return q.company > last }); n > 0 {
-		queues = slices.Concat(queues[n:], queues[:n])
-	}
-	var out []Run
-	for n, more := 0, true; more && len(out) < limit; n++ {
-		more = false
-		for _, q := range queues {
-			if n < len(q.runs) && len(out) < limit {
-				out, more = append(out, q.runs[n]), true
-			}
-		}
-	}
-	return out
-}
-
-// heldUp reports whether a run that is over still holds the issue of r: its node has not
-// said yet that nothing of it is left, and until then r could do nothing about the
-// issue. That lasts until the node says so, or is lost.
-func (r Run) heldUp(tx *ledger.Tx) bool {
-	if r.Context.IssueID == "" {
-		return false
-	}
-	i, ok := IssueTable.Get(tx, r.Company, r.Context.IssueID)
-	if !ok || i.CheckoutRun == "" || i.CheckoutRun == r.ID {
-		return false
-	}
-	holder, ok := RunTable.Get(tx, r.Company, i.CheckoutRun)
-	return ok && holder.Owed && !holder.Status.Live()
-}
-
-// RoomForRuns returns how many more runs an agent may have at work. One that is
-// gone or stopped has room for all, so that its queued runs come to be cancelled.
-func RoomForRuns(tx *ledger.Tx, company, agent string) int {
-	a, ok := Wakeable(tx, company, agent)
-	if !ok || a.Stopped(tx) != "" {
-		return MaxLiveRuns
-	}
-	return a.Policy().MaxConcurrentRuns - placedRuns(tx, a)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -18,21 +19,21 @@ func TestNothingIsOvertakenForEver(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
 	names := map[string]string{}
-	add := func(name string, p company.Priority, after time.Duration) {
+	add := func(name string, p entity.Priority, after time.Duration) {
 		i := d.Issue(t, company.CreateIssue{Title: name, Priority: p, AllowDuplicate: true})
 		began := d.Now
 		d.Now = d.Now.Add(after)
 		c := d.Context(companytest.Board, "", nil)
-		r := company.Enqueue(c, company.Run{ID: d.ID(), Company: d.Company, Agent: ada, Status: company.RunQueued, Source: company.WakeAutomation, Context: company.RunContext{IssueID: i.ID}, CreatedAt: core.TimeOf(c.Now)})
+		r := company.Enqueue(c, entity.Run{ID: d.ID(), Company: d.Company, Agent: ada, Status: entity.RunQueued, Source: entity.WakeAutomation, Context: entity.RunContext{IssueID: i.ID}, CreatedAt: core.TimeOf(c.Now)})
 		names[r.ID], d.Now = name, began
 	}
-	add("critical in 71 minutes", company.PriorityCritical, 71*time.Minute)
-	add("critical in 60 minutes", company.PriorityCritical, 60*time.Minute)
-	add("low", company.PriorityLow, 0)
-	add("medium in 9 minutes", company.PriorityMedium, 9*time.Minute)
-	add("medium in 12 minutes", company.PriorityMedium, 12*time.Minute)
+	add("critical in 71 minutes", entity.PriorityCritical, 71*time.Minute)
+	add("critical in 60 minutes", entity.PriorityCritical, 60*time.Minute)
+	add("low", entity.PriorityLow, 0)
+	add("medium in 9 minutes", entity.PriorityMedium, 9*time.Minute)
+	add("medium in 12 minutes", entity.PriorityMedium, 12*time.Minute)
 	var got []string
-	for _, r := range company.QueuedRuns(d.Tx, core.TimeOf(d.Now.Add(2*time.Hour)), "", 10, 10) {
+	for _, r := range entity.QueuedRuns(d.Tx, core.TimeOf(d.Now.Add(2*time.Hour)), "", 10, 10) {
 		got = append(got, names[r.ID])
 	}
 	want := []string{"critical in 60 minutes", "medium in 9 minutes", "low", "critical in 71 minutes", "medium in 12 minutes"}
@@ -40,10 +41,10 @@ func TestNothingIsOvertakenForEver(t *testing.T) {
 		t.Errorf("the queue is %q, want %q", got, want)
 	}
 	// A row from before there were turns goes first.
-	r := company.Run{ID: d.ID(), Company: d.Company, Agent: ada, Status: company.RunQueued, Queue: 3}
-	company.RunTable.Put(d.Tx, d.Company, r.ID, r)
-	d.Tx.Set(company.QueueKey(r), nil)
-	if all := company.QueuedRuns(d.Tx, core.TimeOf(d.Now.Add(2*time.Hour)), "", 10, 10); len(all) != 6 || all[0].ID != r.ID {
+	r := entity.Run{ID: d.ID(), Company: d.Company, Agent: ada, Status: entity.RunQueued, Queue: 3}
+	entity.RunTable.Put(d.Tx, d.Company, r.ID, r)
+	d.Tx.Set(entity.QueueKey(r), nil)
+	if all := entity.QueuedRuns(d.Tx, core.TimeOf(d.Now.Add(2*time.Hour)), "", 10, 10); len(all) != 6 || all[0].ID != r.ID {
 		t.Errorf("%d runs, the first is not the old one", len(all))
 	}
 }
@@ -53,12 +54,12 @@ func TestARunHasOnePlaceInTheQueue(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Hired("Ada")
-	i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Assignee: ada})
-	for r := range company.RunsOfIssue(d.Tx, d.Company, i.ID) {
-		company.EndRun(d.Context(companytest.As{}, "", nil), r, company.Outcome{Status: company.RunCancelled})
+	i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
+	for r := range entity.RunsOfIssue(d.Tx, d.Company, i.ID) {
+		company.EndRun(d.Context(companytest.As{}, "", nil), r, company.Outcome{Status: entity.RunCancelled})
 	}
 	c := d.Context(companytest.Board, "", nil)
-	r := company.Enqueue(c, company.Run{ID: d.ID(), Company: d.Company, Agent: ada, Status: company.RunScheduledRetry, Source: company.WakeAutomation, Context: company.RunContext{IssueID: i.ID}, CreatedAt: core.TimeOf(c.Now), ScheduledRetryAt: core.TimeOf(c.Now.Add(time.Hour))})
+	r := company.Enqueue(c, entity.Run{ID: d.ID(), Company: d.Company, Agent: ada, Status: entity.RunScheduledRetry, Source: entity.WakeAutomation, Context: entity.RunContext{IssueID: i.ID}, CreatedAt: core.TimeOf(c.Now), ScheduledRetryAt: core.TimeOf(c.Now.Add(time.Hour))})
 	d.Must(t, companytest.Board, "run.retry_now", company.RetryNow{Issue: i.ID}, nil)
 	n := 0
 	for range d.Tx.Prefix(ledger.Key("sched", "queue", "")) {
@@ -68,12 +69,12 @@ func TestARunHasOnePlaceInTheQueue(t *testing.T) {
 		t.Errorf("%d places, want one", n)
 	}
 	later := core.TimeOf(d.Now.Add(2 * time.Hour))
-	if all := company.QueuedRuns(d.Tx, later, "", 10, 10); len(all) != 1 || all[0].ID != r.ID {
+	if all := entity.QueuedRuns(d.Tx, later, "", 10, 10); len(all) != 1 || all[0].ID != r.ID {
 		t.Errorf("%d runs wait, want one", len(all))
 	}
-	r, _ = company.RunTable.Get(d.Tx, d.Company, r.ID)
-	company.EndRun(d.Context(companytest.As{}, "", nil), r, company.Outcome{Status: company.RunCancelled})
-	if all := company.QueuedRuns(d.Tx, later, "", 10, 10); len(all) != 0 {
+	r, _ = entity.RunTable.Get(d.Tx, d.Company, r.ID)
+	company.EndRun(d.Context(companytest.As{}, "", nil), r, company.Outcome{Status: entity.RunCancelled})
+	if all := entity.QueuedRuns(d.Tx, later, "", 10, 10); len(all) != 0 {
 		t.Errorf("%d runs wait that are over", len(all))
 	}
 }

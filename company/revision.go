@@ -4,30 +4,10 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
-
-// A Revision is one change of an agent's configuration. The row keeps both
-// configurations with their values sealed, so that a rollback brings them back;
-// what is shown of it has them hidden.
-type Revision struct {
-	ID         string          `cbor:"1,keyasint" json:"id"`
-	Company    string          `cbor:"2,keyasint" json:"companyId"`
-	Agent      string          `cbor:"3,keyasint" json:"agentId"`
-	ByAgent    core.NullText   `cbor:"4,keyasint,omitempty" json:"createdByAgentId"`
-	ByUser     core.NullText   `cbor:"5,keyasint,omitempty" json:"createdByUserId"`
-	Source     string          `cbor:"6,keyasint" json:"source"`
-	RolledBack core.NullText   `cbor:"7,keyasint,omitempty" json:"rolledBackFromRevisionId"`
-	Changed    []string        `cbor:"8,keyasint" json:"changedKeys"`
-	Before     json.RawMessage `cbor:"9,keyasint" json:"beforeConfig"`
-	After      json.RawMessage `cbor:"10,keyasint" json:"afterConfig"`
-	CreatedAt  core.Time       `cbor:"11,keyasint" json:"createdAt"`
-}
-
-// revisions are kept by <agent>.<height>, oldest first.
-var revisions = ledger.NewTable[Revision]("agent-revision")
 
 // MaxRevisions bounds the revisions that are kept of an agent.
 const MaxRevisions = 50
@@ -38,7 +18,7 @@ var revisionKeys = []string{"name", "role", "title", "icon", "reportsTo", "capab
 	"defaultEnvironmentId", "budgetMonthlyCents", "metadata", "contextMode"}
 
 // ConfigOf returns what a revision keeps of an agent, by key.
-func ConfigOf(tx *ledger.Tx, a Agent, now core.Time) map[string]json.RawMessage {
+func ConfigOf(tx *ledger.Tx, a entity.Agent, now core.Time) map[string]json.RawMessage {
 	text := func(s string) json.RawMessage { return core.AppendJSONString(nil, s) }
 	orNothing := func(s core.NullText) json.RawMessage {
 		if s == "" {
@@ -73,7 +53,7 @@ type RevisionOrigin struct {
 
 // KeepRevision stores what changed from before to after and returns the keys;
 // nothing is stored when nothing changed.
-func KeepRevision(c *ledger.Context, a Agent, before, after map[string]json.RawMessage, from RevisionOrigin) []string {
+func KeepRevision(c *ledger.Context, a entity.Agent, before, after map[string]json.RawMessage, from RevisionOrigin) []string {
 	changed := []string{}
 	for _, k := range revisionKeys {
 		if string(before[k]) != string(after[k]) {
@@ -83,7 +63,7 @@ func KeepRevision(c *ledger.Context, a Agent, before, after map[string]json.RawM
 	if len(changed) == 0 {
 		return changed
 	}
-	r := Revision{ID: core.DerivedID("agent-revision", a.ID, ledger.Order(c.Height)), Company: a.Company, Agent: a.ID, Source: "patch",
+	r := entity.Revision{ID: core.DerivedID("agent-revision", a.ID, ledger.Order(c.Height)), Company: a.Company, Agent: a.ID, Source: "patch",
 		Changed: slices.Clone(changed), Before: kept(before), After: kept(after), CreatedAt: core.TimeOf(c.Now)}
 	if from.revision != "" {
 		r.Source, r.RolledBack = "rollback", core.NullText(from.revision)
@@ -93,7 +73,7 @@ func KeepRevision(c *ledger.Context, a Agent, before, after map[string]json.RawM
 	} else {
 		r.ByUser = core.NullText(c.Cmd.Actor.ID)
 	}
-	revisions.Put(c.Tx, a.Company, a.ID+"."+ledger.Order(c.Height), r)
+	entity.Revisions.Put(c.Tx, a.Company, a.ID+"."+ledger.Order(c.Height), r)
 	keys := revisionRows(c.Tx, a)
 	for len(keys) > MaxRevisions {
 		c.Delete(keys[0])
@@ -112,19 +92,19 @@ type RollbackAgent struct {
 // References to secrets come back as they were; one whose secret is gone by now
 // stops the agent's runs until it is mended.
 func rollbackAgent(c *ledger.Context, p RollbackAgent) (any, error) {
-	old, ok := AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
+	old, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
 	if !ok {
-		return nil, ErrNoAgent()
+		return nil, entity.ErrNoAgent()
 	}
-	if old.Status == AgentTerminated {
+	if old.Status == entity.AgentTerminated {
 		return nil, ledger.Refuse(ledger.Conflict, old.Standing(), "Cannot change terminated agent")
 	}
-	for _, v := range c.Prefix(revisions.Key(old.Company, old.ID+".")) {
-		r := core.DecodeRow[Revision](v)
+	for _, v := range c.Prefix(entity.Revisions.Key(old.Company, old.ID+".")) {
+		r := core.DecodeRow[entity.Revision](v)
 		if r.ID != p.Revision {
 			continue
 		}
-		s, err := r.restore(c.Tx, old, core.TimeOf(c.Now))
+		s, err := restored(c.Tx, r, old, core.TimeOf(c.Now))
 		if err != nil {
 			return nil, err
 		}
@@ -135,9 +115,9 @@ func rollbackAgent(c *ledger.Context, p RollbackAgent) (any, error) {
 
 func errNoRevision() error { return ledger.Refuse(ledger.NotFound, nil, "Revision not found") }
 
-// restore is the change that gives a the configuration after r.
-func (r Revision) restore(tx *ledger.Tx, a Agent, now core.Time) (p SaveAgent, err error) {
-	var d HireDraft
+// restored is the change that gives a the configuration after r.
+func restored(tx *ledger.Tx, r entity.Revision, a entity.Agent, now core.Time) (p entity.SaveAgent, err error) {
+	var d entity.HireDraft
 	if err := json.Unmarshal(r.After, &d); err != nil || d.Name == nil || d.Role == nil || d.AdapterType == nil {
 		return p, ledger.Refuse(ledger.Unprocessable, nil, "The revision can not be restored")
 	}
@@ -148,11 +128,11 @@ func (r Revision) restore(tx *ledger.Tx, a Agent, now core.Time) (p SaveAgent, e
 		return s
 	}
 	if d.ReportsTo != nil {
-		if m, ok := AgentTable.Get(tx, a.Company, *d.ReportsTo); !ok || m.Status == AgentTerminated {
+		if m, ok := entity.AgentTable.Get(tx, a.Company, *d.ReportsTo); !ok || m.Status == entity.AgentTerminated {
 			return p, ledger.Refuse(ledger.Unprocessable, nil, "The manager of that revision is gone")
 		}
 	}
-	p = SaveAgent{ID: a.ID, Name: d.Name, Role: d.Role, Title: text(d.Title), Icon: text(d.Icon), ReportsTo: text(d.ReportsTo), Capabilities: text(d.Capabilities),
+	p = entity.SaveAgent{ID: a.ID, Name: d.Name, Role: d.Role, Title: text(d.Title), Icon: text(d.Icon), ReportsTo: text(d.ReportsTo), Capabilities: text(d.Capabilities),
 		AdapterType: d.AdapterType, AdapterConfig: d.AdapterConfig, RuntimeConfig: d.RuntimeConfig, DefaultEnvironment: text(d.DefaultEnvironment),
 		Metadata: core.OrNull(d.Metadata), ContextMode: d.ContextMode, ReplaceAdapterConfig: true}
 	if d.BudgetMonthlyCents != nil {
@@ -163,28 +143,15 @@ func (r Revision) restore(tx *ledger.Tx, a Agent, now core.Time) (p SaveAgent, e
 	return p, nil
 }
 
-func revisionRows(tx *ledger.Tx, a Agent) (keys [][]byte) {
-	for k := range tx.Prefix(revisions.Key(a.Company, a.ID+".")) {
+func revisionRows(tx *ledger.Tx, a entity.Agent) (keys [][]byte) {
+	for k := range tx.Prefix(entity.Revisions.Key(a.Company, a.ID+".")) {
 		keys = append(keys, slices.Clone(k))
 	}
 	return keys
 }
 
-func dropRevisions(tx *ledger.Tx, a Agent) {
+func dropRevisions(tx *ledger.Tx, a entity.Agent) {
 	for _, k := range revisionRows(tx, a) {
 		tx.Delete(k)
 	}
-}
-
-// RevisionsOf returns the changes of an agent's configuration as they may be
-// shown, newest first.
-func RevisionsOf(tx *ledger.Tx, company, agent string) []Revision {
-	out := []Revision{}
-	for _, v := range tx.Prefix(revisions.Key(company, agent+".")) {
-		r := core.DecodeRow[Revision](v)
-		r.Before, r.After = conceal.RedactConfig(r.Before), conceal.RedactConfig(r.After)
-		out = append(out, r)
-	}
-	slices.Reverse(out)
-	return out
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -26,37 +27,37 @@ type Rules struct {
 	// A row was stored. CompanyStored has the zero was for a new company; IssueStored
 	// for a new issue, and the zero next for one that goes. It returns next as it is to
 	// be stored.
-	CompanyStored func(c *ledger.Context, was, row Company, p SaveCompany) error
-	IssueStored   func(tx *ledger.Tx, was, next Issue) Issue
-	CommentAdded  func(c *ledger.Context, i Issue, cm Comment, attachments []string) error
+	CompanyStored func(c *ledger.Context, was, row entity.Company, p entity.SaveCompany) error
+	IssueStored   func(tx *ledger.Tx, was, next entity.Issue) entity.Issue
+	CommentAdded  func(c *ledger.Context, i entity.Issue, cm entity.Comment, attachments []string) error
 
 	// A row goes, or was emptied. Gone tells of agents, projects, goals and issues alike,
 	// and what takes their place, "" for nothing.
-	AgentEnds      func(c *ledger.Context, a Agent) // while it is still there
-	AgentEnded     func(c *ledger.Context, a Agent)
-	AgentDeleted   func(c *ledger.Context, a Agent)
-	ProjectDeleted func(c *ledger.Context, p Project)
-	IssueDeleted   func(c *ledger.Context, i Issue)
-	CommentEmptied func(tx *ledger.Tx, cm Comment)
-	CommentsGone   func(tx *ledger.Tx, i Issue)
+	AgentEnds      func(c *ledger.Context, a entity.Agent) // while it is still there
+	AgentEnded     func(c *ledger.Context, a entity.Agent)
+	AgentDeleted   func(c *ledger.Context, a entity.Agent)
+	ProjectDeleted func(c *ledger.Context, p entity.Project)
+	IssueDeleted   func(c *ledger.Context, i entity.Issue)
+	CommentEmptied func(tx *ledger.Tx, cm entity.Comment)
+	CommentsGone   func(tx *ledger.Tx, i entity.Issue)
 	Gone           func(c *ledger.Context, gone, instead string)
 
 	// May this be: the first refusal counts. Held refuses work on an issue, Spent the
 	// start of a run.
-	CheckCompany func(tx *ledger.Tx, row Company, p SaveCompany) error
-	CheckIssue   func(tx *ledger.Tx, was, next Issue) error
-	CheckWake    func(tx *ledger.Tx, company string, i Issue, w Wake) error
-	Held         func(tx *ledger.Tx, i Issue) error
-	Spent        func(tx *ledger.Tx, r Run) error
+	CheckCompany func(tx *ledger.Tx, row entity.Company, p entity.SaveCompany) error
+	CheckIssue   func(tx *ledger.Tx, was, next entity.Issue) error
+	CheckWake    func(tx *ledger.Tx, company string, i entity.Issue, w entity.Wake) error
+	Held         func(tx *ledger.Tx, i entity.Issue) error
+	Spent        func(tx *ledger.Tx, r entity.Run) error
 	// Awaits reports whether something about an issue is not decided yet.
-	Awaits func(tx *ledger.Tx, i Issue) bool
+	Awaits func(tx *ledger.Tx, i entity.Issue) bool
 
 	// A run started, or ended: Follow queues what comes after it, and returns that; it is
 	// called before the agent is settled, RunEnded after. NodeLost ends what else a node
 	// was at.
-	RunStarted func(c *ledger.Context, r Run) Run
-	Follow     func(c *ledger.Context, r Run, o Outcome) *Run
-	RunEnded   func(c *ledger.Context, r Run)
+	RunStarted func(c *ledger.Context, r entity.Run) entity.Run
+	Follow     func(c *ledger.Context, r entity.Run, o Outcome) *entity.Run
+	RunEnded   func(c *ledger.Context, r entity.Run)
 	NodeLost   func(c *ledger.Context, node string)
 
 	// What one room alone answers.
@@ -87,13 +88,13 @@ type People interface {
 	// member, or an administrator.
 	Belongs(tx *ledger.Tx, company, user string) bool
 	// Permitted reports whether a user may do in a company what needs a permission.
-	Permitted(tx *ledger.Tx, company, user string, needs Permission) bool
+	Permitted(tx *ledger.Tx, company, user string, needs entity.Permission) bool
 }
 
 // Limits are what scopes may spend: their budgets. They say what scopes may spend.
 type Limits interface {
 	// Set sets the monthly limit of a scope.
-	Set(c *ledger.Context, t ScopeType, id string, limit core.Money) error
+	Set(c *ledger.Context, t entity.ScopeType, id string, limit core.Money) error
 	// Limit is the monthly limit of an agent, 0 for none; Today what it spent today.
 	Limit(tx *ledger.Tx, company, agent string, now core.Time) core.Money
 	Today(tx *ledger.Tx, company, agent string, now core.Time) core.Money
@@ -101,24 +102,24 @@ type Limits interface {
 	Told(tx *ledger.Tx, company, agent string, now core.Time) any
 	// MayResume refuses a scope that is over its limit. Renew does so for all scopes of
 	// an agent's work, and lets those go on whose window has passed.
-	MayResume(c *ledger.Context, t ScopeType, id string) error
+	MayResume(c *ledger.Context, t entity.ScopeType, id string) error
 	Renew(c *ledger.Context, agent, project string) error
 	// Allow gives a new issue its allowance. Book books what a run cost.
-	Allow(c *ledger.Context, i Issue, limit *core.Money) (Issue, error)
-	Book(c *ledger.Context, r Run, told *RunCost) error
+	Allow(c *ledger.Context, i entity.Issue, limit *core.Money) (entity.Issue, error)
+	Book(c *ledger.Context, r entity.Run, told *entity.RunCost) error
 }
 
 // Places say where work lies.
 type Places interface {
 	// Inherit returns i with the execution workspace of another issue, unless i names one
 	// itself.
-	Inherit(tx *ledger.Tx, i Issue, from string, named bool) (Issue, error)
+	Inherit(tx *ledger.Tx, i entity.Issue, from string, named bool) (entity.Issue, error)
 	// Fits refuses a workspace that is not of the issue's project.
-	Fits(tx *ledger.Tx, i Issue) error
+	Fits(tx *ledger.Tx, i entity.Issue) error
 	// CheckProject refuses a policy about workspaces, Equip makes the workspaces that
 	// come with a new project and returns the ID of the first.
-	CheckProject(c *ledger.Context, was, p Project) error
-	Equip(c *ledger.Context, p Project, s SaveProject) (string, error)
+	CheckProject(c *ledger.Context, was, p entity.Project) error
+	Equip(c *ledger.Context, p entity.Project, s entity.SaveProject) (string, error)
 	// HasWorkspace and HasService report whether a company has an execution workspace, or
 	// a service.
 	HasWorkspace(tx *ledger.Tx, company, id string) bool
@@ -130,11 +131,11 @@ type Places interface {
 // Stages are the reviews of an issue.
 type Stages interface {
 	// Review turns a hand-in, or a decision, into what the issue's policy makes of it.
-	Review(c *ledger.Context, was, next Issue, p UpdateIssue) (Issue, UpdateIssue, error)
+	Review(c *ledger.Context, was, next entity.Issue, p UpdateIssue) (entity.Issue, UpdateIssue, error)
 	// Request notes what who decides is asked to look at.
-	Request(c *ledger.Context, was, next Issue, p UpdateIssue) (Issue, error)
+	Request(c *ledger.Context, was, next entity.Issue, p UpdateIssue) (entity.Issue, error)
 	// Wake wakes who is to decide.
-	Wake(c *ledger.Context, was, next Issue) error
+	Wake(c *ledger.Context, was, next entity.Issue) error
 }
 
 // Secrets are what configurations refer to.
@@ -151,17 +152,17 @@ type Secrets interface {
 type Skills interface {
 	// Equip gives a new agent the skills and instructions that come with it, and returns
 	// its adapterConfig. Of lists the skills of an agent.
-	Equip(c *ledger.Context, a Agent, p SaveAgent) (json.RawMessage, error)
+	Equip(c *ledger.Context, a entity.Agent, p entity.SaveAgent) (json.RawMessage, error)
 	Of(tx *ledger.Tx, company, agent string) []string
 }
 
 // Watches look at issues again later.
 type Watches interface {
 	// Plan takes over what the execution policy of next says about a monitor.
-	Plan(c *ledger.Context, was, next Issue) (Issue, error)
+	Plan(c *ledger.Context, was, next entity.Issue) (entity.Issue, error)
 	// Stops reports whether what goes on for an issue has to end, too, and not only to
 	// wait.
-	Stops(tx *ledger.Tx, i Issue) bool
+	Stops(tx *ledger.Tx, i entity.Issue) bool
 }
 
 // Files keeps bytes under a name.
@@ -175,13 +176,13 @@ type Papers interface {
 	// Each hands out the latest texts of a company by issue and key, until found says no.
 	Each(tx *ledger.Tx, company string, found func(issue, key, text string) bool)
 	// Revision is the text of one revision of a document of an issue.
-	Revision(tx *ledger.Tx, i Issue, id string) (string, bool)
+	Revision(tx *ledger.Tx, i entity.Issue, id string) (string, bool)
 }
 
 // Routines make issues.
 type Routines interface {
 	// Env returns the variables of the routine that made an issue.
-	Env(tx *ledger.Tx, i Issue) (EnvUse, bool)
+	Env(tx *ledger.Tx, i entity.Issue) (EnvUse, bool)
 	// Description is the text of a routine, as far as it is kept: by the ID of the
 	// revision and its number.
 	Description(tx *ledger.Tx, company, id string) (Description, bool)
@@ -293,7 +294,7 @@ func leftBehind(tx *ledger.Tx, company, owner string) iter.Seq2[[]byte, func(cor
 	}
 }
 
-func companyStored(c *ledger.Context, was, row Company, p SaveCompany) error {
+func companyStored(c *ledger.Context, was, row entity.Company, p entity.SaveCompany) error {
 	return firstRefusal(func(r Rules) error {
 		if r.CompanyStored == nil {
 			return nil
@@ -302,7 +303,7 @@ func companyStored(c *ledger.Context, was, row Company, p SaveCompany) error {
 	})
 }
 
-func issueStored(tx *ledger.Tx, was, next Issue) Issue {
+func issueStored(tx *ledger.Tx, was, next entity.Issue) entity.Issue {
 	for _, r := range composed {
 		if r.IssueStored != nil {
 			next = r.IssueStored(tx, was, next)
@@ -311,7 +312,7 @@ func issueStored(tx *ledger.Tx, was, next Issue) Issue {
 	return next
 }
 
-func commentAdded(c *ledger.Context, i Issue, cm Comment, attachments []string) error {
+func commentAdded(c *ledger.Context, i entity.Issue, cm entity.Comment, attachments []string) error {
 	return firstRefusal(func(r Rules) error {
 		if r.CommentAdded == nil {
 			return nil
@@ -320,7 +321,7 @@ func commentAdded(c *ledger.Context, i Issue, cm Comment, attachments []string) 
 	})
 }
 
-func agentEnds(c *ledger.Context, a Agent) {
+func agentEnds(c *ledger.Context, a entity.Agent) {
 	for _, r := range composed {
 		if r.AgentEnds != nil {
 			r.AgentEnds(c, a)
@@ -328,7 +329,7 @@ func agentEnds(c *ledger.Context, a Agent) {
 	}
 }
 
-func agentEnded(c *ledger.Context, a Agent) {
+func agentEnded(c *ledger.Context, a entity.Agent) {
 	for _, r := range composed {
 		if r.AgentEnded != nil {
 			r.AgentEnded(c, a)
@@ -336,7 +337,7 @@ func agentEnded(c *ledger.Context, a Agent) {
 	}
 }
 
-func agentDeleted(c *ledger.Context, a Agent) {
+func agentDeleted(c *ledger.Context, a entity.Agent) {
 	for _, r := range composed {
 		if r.AgentDeleted != nil {
 			r.AgentDeleted(c, a)
@@ -344,7 +345,7 @@ func agentDeleted(c *ledger.Context, a Agent) {
 	}
 }
 
-func projectDeleted(c *ledger.Context, p Project) {
+func projectDeleted(c *ledger.Context, p entity.Project) {
 	for _, r := range composed {
 		if r.ProjectDeleted != nil {
 			r.ProjectDeleted(c, p)
@@ -352,7 +353,7 @@ func projectDeleted(c *ledger.Context, p Project) {
 	}
 }
 
-func issueDeleted(c *ledger.Context, i Issue) {
+func issueDeleted(c *ledger.Context, i entity.Issue) {
 	for _, r := range composed {
 		if r.IssueDeleted != nil {
 			r.IssueDeleted(c, i)
@@ -360,7 +361,7 @@ func issueDeleted(c *ledger.Context, i Issue) {
 	}
 }
 
-func commentEmptied(tx *ledger.Tx, cm Comment) {
+func commentEmptied(tx *ledger.Tx, cm entity.Comment) {
 	for _, r := range composed {
 		if r.CommentEmptied != nil {
 			r.CommentEmptied(tx, cm)
@@ -368,7 +369,7 @@ func commentEmptied(tx *ledger.Tx, cm Comment) {
 	}
 }
 
-func commentsGone(tx *ledger.Tx, i Issue) {
+func commentsGone(tx *ledger.Tx, i entity.Issue) {
 	for _, r := range composed {
 		if r.CommentsGone != nil {
 			r.CommentsGone(tx, i)
@@ -386,7 +387,7 @@ func unplanned(c *ledger.Context, gone, instead string) {
 	}
 }
 
-func checkCompany(tx *ledger.Tx, row Company, p SaveCompany) error {
+func checkCompany(tx *ledger.Tx, row entity.Company, p entity.SaveCompany) error {
 	return firstRefusal(func(r Rules) error {
 		if r.CheckCompany == nil {
 			return nil
@@ -395,7 +396,7 @@ func checkCompany(tx *ledger.Tx, row Company, p SaveCompany) error {
 	})
 }
 
-func checkIssue(tx *ledger.Tx, was, next Issue) error {
+func checkIssue(tx *ledger.Tx, was, next entity.Issue) error {
 	return firstRefusal(func(r Rules) error {
 		if r.CheckIssue == nil {
 			return nil
@@ -404,7 +405,7 @@ func checkIssue(tx *ledger.Tx, was, next Issue) error {
 	})
 }
 
-func checkWake(tx *ledger.Tx, company string, i Issue, w Wake) error {
+func checkWake(tx *ledger.Tx, company string, i entity.Issue, w entity.Wake) error {
 	return firstRefusal(func(r Rules) error {
 		if r.CheckWake == nil {
 			return nil
@@ -414,7 +415,7 @@ func checkWake(tx *ledger.Tx, company string, i Issue, w Wake) error {
 }
 
 // notHeld refuses work on an issue that a room holds.
-func notHeld(tx *ledger.Tx, i Issue) error {
+func notHeld(tx *ledger.Tx, i entity.Issue) error {
 	return firstRefusal(func(r Rules) error {
 		if r.Held == nil {
 			return nil
@@ -428,12 +429,12 @@ func OnHold(tx *ledger.Tx, company, issue string) bool {
 	if issue == "" {
 		return false
 	}
-	i, ok := IssueTable.Get(tx, company, issue)
+	i, ok := entity.IssueTable.Get(tx, company, issue)
 	return ok && notHeld(tx, i) != nil
 }
 
 // spent says why no money is left for a run that is about to start, nil when there is.
-func spent(tx *ledger.Tx, run Run) error {
+func spent(tx *ledger.Tx, run entity.Run) error {
 	return firstRefusal(func(r Rules) error {
 		if r.Spent == nil {
 			return nil
@@ -444,7 +445,7 @@ func spent(tx *ledger.Tx, run Run) error {
 
 // AwaitsBoard reports whether something about an issue is not decided: then it may be
 // blocked for it.
-func AwaitsBoard(tx *ledger.Tx, i Issue) bool {
+func AwaitsBoard(tx *ledger.Tx, i entity.Issue) bool {
 	for _, r := range composed {
 		if r.Awaits != nil && r.Awaits(tx, i) {
 			return true
@@ -453,7 +454,7 @@ func AwaitsBoard(tx *ledger.Tx, i Issue) bool {
 	return false
 }
 
-func runStarted(c *ledger.Context, run Run) Run {
+func runStarted(c *ledger.Context, run entity.Run) entity.Run {
 	for _, r := range composed {
 		if r.RunStarted != nil {
 			run = r.RunStarted(c, run)
@@ -462,7 +463,7 @@ func runStarted(c *ledger.Context, run Run) Run {
 	return run
 }
 
-func followUp(c *ledger.Context, run Run, o Outcome) (next *Run) {
+func followUp(c *ledger.Context, run entity.Run, o Outcome) (next *entity.Run) {
 	for _, r := range composed {
 		if r.Follow != nil && next == nil {
 			next = r.Follow(c, run, o)
@@ -471,7 +472,7 @@ func followUp(c *ledger.Context, run Run, o Outcome) (next *Run) {
 	return next
 }
 
-func runEnded(c *ledger.Context, run Run) {
+func runEnded(c *ledger.Context, run entity.Run) {
 	for _, r := range composed {
 		if r.RunEnded != nil {
 			r.RunEnded(c, run)

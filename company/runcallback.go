@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -11,13 +12,13 @@ import (
 // request that invoked it was answered. The node that waits makes the run's outcome
 // of it.
 type Callback struct {
-	Run     string          `cbor:"1,keyasint" json:"runId"`
-	Status  RunStatus       `cbor:"2,keyasint" json:"status"` // succeeded or failed
-	Summary string          `cbor:"3,keyasint,omitempty" json:"summary"`
-	Error   string          `cbor:"4,keyasint,omitempty" json:"error"`
-	Result  json.RawMessage `cbor:"5,keyasint,omitempty" json:"result"`
-	Usage   *Usage          `cbor:"6,keyasint,omitempty" json:"usage"`
-	At      core.Time       `cbor:"7,keyasint" json:"at"`
+	Run     string           `cbor:"1,keyasint" json:"runId"`
+	Status  entity.RunStatus `cbor:"2,keyasint" json:"status"` // succeeded or failed
+	Summary string           `cbor:"3,keyasint,omitempty" json:"summary"`
+	Error   string           `cbor:"4,keyasint,omitempty" json:"error"`
+	Result  json.RawMessage  `cbor:"5,keyasint,omitempty" json:"result"`
+	Usage   *entity.Usage    `cbor:"6,keyasint,omitempty" json:"usage"`
+	At      core.Time        `cbor:"7,keyasint" json:"at"`
 }
 
 // Clone returns a copy that shares nothing with b.
@@ -53,13 +54,13 @@ func callBack(c *ledger.Context, p Callback) (any, error) {
 	if c.Cmd.Actor.ID != r.Agent {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "Agent can only tell of its own runs")
 	}
-	if r.Status != RunRunning {
-		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "The run is %s", r.Status)
+	if r.Status != entity.RunRunning {
+		return nil, ledger.Refuse(ledger.Conflict, r.Standing(), "The run is %s", r.Status)
 	}
 	if _, told := CallbackOf(c.Tx, r.Company, r.ID); told {
-		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "The end of the run was reported already")
+		return nil, ledger.Refuse(ledger.Conflict, r.Standing(), "The end of the run was reported already")
 	}
-	if p.Status != RunSucceeded && p.Status != RunFailed {
+	if p.Status != entity.RunSucceeded && p.Status != entity.RunFailed {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "A run has succeeded or failed")
 	}
 	if len(p.Summary) > maxCallbackText || len(p.Error) > maxCallbackText || len(p.Result) > maxCallbackResult || len(p.Result) > 0 && !json.Valid(p.Result) {

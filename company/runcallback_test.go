@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -18,7 +19,7 @@ func TestAnAgentTellsTheEndOfItsRun(t *testing.T) {
 	ada, bob := d.Agent("Ada"), d.Agent("Bob")
 	run := d.Run(ada)
 	asAda, asBob := companytest.As{Agent: ada, Run: run}, companytest.As{Agent: bob, Run: d.Run(bob)}
-	told := company.Callback{Run: run, Status: company.RunSucceeded, Summary: "done", Result: json.RawMessage(`{"n":1}`), Usage: &company.Usage{InputTokens: 3}}
+	told := company.Callback{Run: run, Status: entity.RunSucceeded, Summary: "done", Result: json.RawMessage(`{"n":1}`), Usage: &entity.Usage{InputTokens: 3}}
 	try := func(who companytest.As, change func(*company.Callback)) error {
 		p := told.Clone()
 		if change != nil {
@@ -28,7 +29,7 @@ func TestAnAgentTellsTheEndOfItsRun(t *testing.T) {
 	}
 	companytest.WantRefusal(t, try(asBob, nil), ledger.Forbidden, "Agent can only tell of its own runs")
 	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Run = d.ID() }), ledger.NotFound, "")
-	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Status = company.RunCancelled }), ledger.Invalid, "")
+	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Status = entity.RunCancelled }), ledger.Invalid, "")
 	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Usage.OutputTokens = -1 }), ledger.Invalid, "")
 	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Summary = strings.Repeat("x", company.MaxCallbackText+1) }), ledger.Unprocessable, "")
 	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Result = json.RawMessage(`{`) }), ledger.Unprocessable, "")

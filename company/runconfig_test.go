@@ -9,19 +9,20 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 func TestARunAsksForAnotherModelAndForNothingElse(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
-	a, _ := company.AgentTable.Get(d.Tx, d.Company, ada)
+	a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada)
 	a.AdapterConfig = []byte(`{"model":"dear","effort":"high","command":"claude","env":{"A":"1"}}`)
 	a.RuntimeConfig = []byte(`{"modelProfiles":{"cheap":{"adapterConfig":{"model":"small","effort":"low","command":"rm","env":{"A":"2"},"cwd":"/"}},
 		"off":{"enabled":false,"adapterConfig":{"model":"never"}},"odd":{"adapterConfig":{"model":{"$sealed":"x"}}}}}`)
-	company.AgentTable.Put(d.Tx, a.Company, a.ID, a)
+	entity.AgentTable.Put(d.Tx, a.Company, a.ID, a)
 	plain := d.Issue(t, company.CreateIssue{})
-	own := d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueTodo, AdapterOverrides: json.RawMessage(`{"modelProfile":"cheap","adapterConfig":{"effort":"max","args":["x"],"command":"rm"}}`)})
+	own := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueTodo, AdapterOverrides: json.RawMessage(`{"modelProfile":"cheap","adapterConfig":{"effort":"max","args":["x"],"command":"rm"}}`)})
 	others := d.Issue(t, company.CreateIssue{AdapterOverrides: json.RawMessage(`{"adapterConfig":{"model":"theirs"}}`)})
 	for name, c := range map[string]struct {
 		issue, payload, model, effort string
@@ -35,7 +36,7 @@ func TestARunAsksForAnotherModelAndForNothingElse(t *testing.T) {
 		"of somebody else":       {others.ID, ``, "dear", "high"},
 		"malformed":              {plain.ID, `[]`, "dear", "high"},
 	} {
-		_, config, ok := company.ConfigForRun(d.Tx, company.Run{Company: d.Company, Agent: ada, Context: company.RunContext{IssueID: c.issue, Payload: json.RawMessage(c.payload)}})
+		_, config, ok := entity.ConfigForRun(d.Tx, entity.Run{Company: d.Company, Agent: ada, Context: entity.RunContext{IssueID: c.issue, Payload: json.RawMessage(c.payload)}})
 		var got map[string]any
 		if err := json.Unmarshal(config, &got); err != nil || !ok {
 			t.Fatalf("%s: %s %v", name, config, err)
@@ -51,22 +52,22 @@ func TestAFatContextSaysWhatAThinOnePointsTo(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
 	aim := d.ID()
-	d.Must(t, companytest.Board, "goal.create", company.SaveGoal{ID: aim, Title: new("Reach the coast"), Description: new("By autumn.")}, nil)
-	i := d.Issue(t, company.CreateIssue{Title: "Sail", Goal: aim, Description: strings.Repeat("ä", company.MaxFatText), Assignee: ada, Status: company.IssueTodo})
+	d.Must(t, companytest.Board, "goal.create", entity.SaveGoal{ID: aim, Title: new("Reach the coast"), Description: new("By autumn.")}, nil)
+	i := d.Issue(t, company.CreateIssue{Title: "Sail", Goal: aim, Description: strings.Repeat("ä", company.MaxFatText), Assignee: ada, Status: entity.IssueTodo})
 	for range company.MaxFatIssues + 5 {
-		d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueTodo})
+		d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueTodo})
 	}
 	for _, body := range []string{"first", "second"} {
-		d.Must(t, companytest.Board, "comment.create", company.CreateComment{ID: d.ID(), Issue: i.ID, Body: body}, nil)
+		d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: body}, nil)
 	}
-	r := company.Run{Company: d.Company, Agent: ada, Context: company.RunContext{IssueID: i.ID, WakeReason: "issue_commented"}}
+	r := entity.Run{Company: d.Company, Agent: ada, Context: entity.RunContext{IssueID: i.ID, WakeReason: "issue_commented"}}
 	thin, err := company.WakeOf(d.Tx, r, core.TimeOf(d.Now))
 	if err != nil || strings.Contains(string(thin), "assignments") || !strings.Contains(string(thin), i.ID) {
 		t.Fatalf("%s %v", thin, err)
 	}
-	a, _ := company.AgentTable.Get(d.Tx, d.Company, ada)
+	a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada)
 	a.ContextMode = "fat"
-	company.AgentTable.Put(d.Tx, a.Company, a.ID, a)
+	entity.AgentTable.Put(d.Tx, a.Company, a.ID, a)
 	fat, err := company.WakeOf(d.Tx, r, core.TimeOf(d.Now))
 	if err != nil || len(fat) > 64<<10 {
 		t.Fatalf("%d bytes, %v", len(fat), err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -17,7 +18,7 @@ func FinishRun(c *ledger.Context, p Finish) (any, error) {
 		return nil, err
 	}
 	if !r.Owed {
-		return nil, ledger.Refuse(ledger.Conflict, r.standing(), "run %s is over", r.ID)
+		return nil, ledger.Refuse(ledger.Conflict, r.Standing(), "run %s is over", r.ID)
 	}
 	if len(p.Outcome.Result) > MaxResult {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "result of %d bytes exceeds %d", len(p.Outcome.Result), MaxResult)
@@ -25,7 +26,7 @@ func FinishRun(c *ledger.Context, p Finish) (any, error) {
 	r.LogBytes, r.LogSHA256 = p.LogBytes, core.NullText(p.LogSHA256)
 	dueLog(c, r)
 	heard := r.LastOutputSeq
-	r = r.process(p.PID, p.Group, core.TimeOf(c.Now)).output(p.Output).placed(p.Place)
+	r = r.Process(p.PID, p.Group, core.TimeOf(c.Now)).Output(p.Output).Placed(p.Place)
 	if r.Status.Live() {
 		if r.LastOutputSeq > heard {
 			recordProgress(c, r)
@@ -36,10 +37,10 @@ func FinishRun(c *ledger.Context, p Finish) (any, error) {
 			before, after = p.Events[:n], p.Events[n:]
 		}
 		r = addEvents(c, r, before)
-		if r.Phase == PhaseCheckQueue {
-			r = r.reached(PhaseExecute, r.StartedAt)
+		if r.Phase == entity.PhaseCheckQueue {
+			r = r.Reached(entity.PhaseExecute, r.StartedAt)
 		}
-		r = EndRun(c, r.reached(PhaseSleep, core.TimeOf(c.Now)).reached(PhaseReport, core.TimeOf(c.Now)), p.Outcome)
+		r = EndRun(c, r.Reached(entity.PhaseSleep, core.TimeOf(c.Now)).Reached(entity.PhaseReport, core.TimeOf(c.Now)), p.Outcome)
 		r = addEvents(c, r, after)
 	} else {
 		r.UpdatedAt = core.TimeOf(c.Now)
@@ -47,35 +48,35 @@ func FinishRun(c *ledger.Context, p Finish) (any, error) {
 	r = handBack(c, r)
 	if err := c.Try(func(c *ledger.Context) error { return Ask.Book(c, r, p.Outcome.Cost) }); err != nil {
 		r = addEvent(c, r, "error", "warn", "What the run cost was not booked: "+err.Error(), nil)
-		RunTable.Put(c.Tx, r.Company, r.ID, r)
+		entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
 	}
 	return r, nil
 }
 
 // handBack notes that nothing of r is left on its node, and lets go of what was
 // kept for it until then.
-func handBack(c *ledger.Context, r Run) Run {
+func handBack(c *ledger.Context, r entity.Run) entity.Run {
 	releaseLocksOfRun(c, r.Company, r.ID)
-	c.Delete(SessionKey(r.Session, r.ID))
+	c.Delete(entity.SessionKey(r.Session, r.ID))
 	r.Owed, r.ControlDeadlineAt = false, 0
-	RunTable.Put(c.Tx, r.Company, r.ID, r)
+	entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
 	return r
 }
 
 // EndRun gives a live run its outcome: everything that hung on it is let go.
-func EndRun(c *ledger.Context, r Run, o Outcome) Run {
+func EndRun(c *ledger.Context, r entity.Run, o Outcome) entity.Run {
 	now := core.TimeOf(c.Now)
-	started := r.Status == RunRunning
+	started := r.Status == entity.RunRunning
 	if r.Session == 0 {
-		c.Delete(QueueKey(r))
+		c.Delete(entity.QueueKey(r))
 	}
-	RunsLive.Remove(c.Tx, r.Company, r.Agent, r.ID)
+	entity.RunsLive.Remove(c.Tx, r.Company, r.Agent, r.ID)
 	callbacks.Delete(c.Tx, r.Company, r.ID)
 	r.Status, r.FinishedAt, r.UpdatedAt, r.Closed = o.Status, now, now, c.Height
 	r.ExitCode, r.Signal, r.Error, r.ErrorCode = o.ExitCode, core.NullText(o.Signal), core.NullText(o.Error), core.NullText(o.ErrorCode)
 	r.ResultJSON, r.StdoutExcerpt, r.StderrExcerpt = o.Result, o.Stdout, o.Stderr
 	var decision []byte
-	if started && r.Status != RunCancelled {
+	if started && r.Status != entity.RunCancelled {
 		r.ResultJSON, decision = runResult(c, r, o.Result)
 	}
 	if o.Usage != nil {
@@ -86,21 +87,21 @@ func EndRun(c *ledger.Context, r Run, o Outcome) Run {
 		r.StatusDelivery = core.NullText(core.DerivedID("delivery", r.ID))
 		keepSession(c, &r, o)
 	}
-	if !(started && r.Status == RunCancelled && r.Owed) {
+	if !(started && r.Status == entity.RunCancelled && r.Owed) {
 		// What a cancelled run holds stays held while its children may still be at
 		// work: until its node says that they are gone, or is lost.
 		releaseLocksOfRun(c, r.Company, r.ID)
 	}
-	r = r.livelihood(c.Tx)
-	level, closed := "info", WakeCompleted
+	r = livelihoodOf(c.Tx, r)
+	level, closed := "info", entity.WakeCompleted
 	switch r.Status {
-	case RunSucceeded:
-	case RunCancelled:
-		level, closed = "warn", WakeCancelled
+	case entity.RunSucceeded:
+	case entity.RunCancelled:
+		level, closed = "warn", entity.WakeCancelled
 	default:
-		level, closed = "error", WakeFailed
+		level, closed = "error", entity.WakeFailed
 	}
-	if started || r.Status != RunCancelled {
+	if started || r.Status != entity.RunCancelled {
 		payload := core.Object{}.Str("status", string(r.Status))
 		if r.ExitCode != nil {
 			payload = payload.Int("exitCode", int64(*r.ExitCode))
@@ -116,7 +117,7 @@ func EndRun(c *ledger.Context, r Run, o Outcome) Run {
 	} else {
 		recordStatus(c, r)
 	}
-	RunTable.Put(c.Tx, r.Company, r.ID, r)
+	entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
 	closeWakeup(c, r, closed, r.Error)
 	next := followUp(c, r, o)
 	settleAgent(c, r, started, next)
@@ -127,44 +128,30 @@ func EndRun(c *ledger.Context, r Run, o Outcome) Run {
 	return r
 }
 
-// silent reports whether a run wrote nothing; what its node adds does not count.
-func (r Run) silent() bool {
-	if r.StdoutExcerpt != nil && r.StderrExcerpt != nil {
-		return *r.StdoutExcerpt == "" && *r.StderrExcerpt == ""
-	}
-	return r.LastOutputSeq == 0
-}
-
-// livelihood says in words that clients know how a run went.
-func (r Run) livelihood(tx *ledger.Tx) Run {
+// livelihoodOf says in words that clients know how a run went.
+func livelihoodOf(tx *ledger.Tx, r entity.Run) entity.Run {
 	switch r.Status {
-	case RunSucceeded:
-		i, bound := IssueTable.Get(tx, r.Company, r.Context.IssueID)
+	case entity.RunSucceeded:
+		i, bound := entity.IssueTable.Get(tx, r.Company, r.Context.IssueID)
 		switch {
-		case bound && Undecided(i, r) && r.silent():
+		case bound && entity.Undecided(i, r) && r.Silent():
 			r.LivenessState, r.LivenessReason = "empty_response", "Run ended well but wrote nothing and left its issue as it was"
-		case bound && Undecided(i, r):
+		case bound && entity.Undecided(i, r):
 			r.LivenessState, r.LivenessReason = "needs_followup", "Run ended without saying what becomes of its issue"
 		case bound && i.Status.Terminal():
 			r.LivenessState, r.LivenessReason = "completed", core.NullText("Run ended well; its issue is "+string(i.Status))
 			r.LastUsefulActionAt = max(r.LastOutputAt, r.StartedAt)
-		case r.silent():
+		case r.Silent():
 			r.LivenessState, r.LivenessReason = "empty_response", "Run ended well but wrote nothing"
 		default:
 			r.LivenessState, r.LivenessReason = "advanced", "Run ended well"
 			r.LastUsefulActionAt = max(r.LastOutputAt, r.StartedAt)
 		}
-	case RunFailed, RunTimedOut, RunInterrupted:
+	case entity.RunFailed, entity.RunTimedOut, entity.RunInterrupted:
 		r.LivenessState = "failed"
 		r.LivenessReason = core.NullText("Run ended with " + string(r.Status) + " (" + string(r.ErrorCode) + ")")
 	}
 	return r
-}
-
-// Undecided reports whether an issue is where a run of its assignee left it
-// without a word: still in progress, and not waiting for something outside.
-func Undecided(i Issue, r Run) bool {
-	return r.Context.CheckedOut && i.Assignee == r.Agent && i.Status == IssueInProgress && !i.Monitors()
 }
 
 func cancelRun(c *ledger.Context, p Cancel) (any, error) {
@@ -188,15 +175,15 @@ func cancelRun(c *ledger.Context, p Cancel) (any, error) {
 // cancelLive ends a live run: what its children still write through the API is
 // refused from here on, because their run is not alive. Its node kills them and
 // says so with "run.finish"; the run's locks are held until then.
-func cancelLive(c *ledger.Context, r Run, why string, by ledger.Actor) Run {
+func cancelLive(c *ledger.Context, r entity.Run, why string, by ledger.Actor) entity.Run {
 	return cancelFor(c, r, why, by, "")
 }
 
 // cancelFor is cancelLive, and says whether governance ended the run.
-func cancelFor(c *ledger.Context, r Run, why string, by ledger.Actor, denied Denial) Run {
+func cancelFor(c *ledger.Context, r entity.Run, why string, by ledger.Actor, denied Denial) entity.Run {
 	r.ControlDeadlineAt = core.TimeOf(c.Now) + 60_000
 	limit, source := int64(0), "default"
-	if a, ok := Wakeable(c.Tx, r.Company, r.Agent); ok {
+	if a, ok := entity.Wakeable(c.Tx, r.Company, r.Agent); ok {
 		if limit = timeLimit(a.AdapterConfig); limit > 0 {
 			source = "config"
 		}
@@ -214,13 +201,33 @@ func cancelFor(c *ledger.Context, r Run, why string, by ledger.Actor, denied Den
 			result = result.Str("sandboxError", GovernanceDenied)
 		}
 	}
-	return EndRun(c, r, Outcome{Status: RunCancelled, Error: why, ErrorCode: "cancelled", Result: result.Close()})
+	return EndRun(c, r, Outcome{Status: entity.RunCancelled, Error: why, ErrorCode: "cancelled", Result: result.Close()})
 }
 
 // CancelRunsOfAgent ends every live run of an agent, because it was paused,
 // terminated or deleted, or a budget was reached.
 func CancelRunsOfAgent(c *ledger.Context, company, agent string, denied Denial, reason string) {
-	for _, r := range LiveRunsOfAgent(c.Tx, company, agent) {
+	for _, r := range entity.LiveRunsOfAgent(c.Tx, company, agent) {
 		DenyLive(c, r, denied, reason)
 	}
+}
+
+// whyNotNeeded says why a run that was woken for an issue is not needed any more, or "".
+// Only a person's wish stands whatever became of the issue.
+func whyNotNeeded(tx *ledger.Tx, r entity.Run) string {
+	if OnHold(tx, r.Company, r.Context.IssueID) {
+		return "Cancelled: its issue's tree is on hold"
+	}
+	if r.Context.IssueID == "" || r.Source != entity.WakeAssignment && r.RetryOf == "" {
+		return ""
+	}
+	switch i, ok := entity.IssueTable.Get(tx, r.Company, r.Context.IssueID); {
+	case !ok:
+		return "Cancelled: its issue is gone"
+	case i.Assignee != r.Agent:
+		return "Cancelled: its issue was assigned to somebody else"
+	case i.Status.Terminal():
+		return "Cancelled: its issue is " + string(i.Status)
+	}
+	return ""
 }

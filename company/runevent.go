@@ -1,49 +1,23 @@
 package company
 
 import (
-	"encoding/json"
 	"strconv"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
-
-// A RunEvent is one step of a run that is worth keeping.
-type RunEvent struct {
-	ID                    uint64          `cbor:"1,keyasint" json:"id"`
-	Company               string          `cbor:"2,keyasint" json:"companyId"`
-	Run                   string          `cbor:"3,keyasint" json:"runId"`
-	Agent                 string          `cbor:"4,keyasint" json:"agentId"`
-	Seq                   int64           `cbor:"5,keyasint" json:"seq"`
-	Type                  string          `cbor:"6,keyasint" json:"eventType"`
-	Stream                core.NullText   `cbor:"7,keyasint,omitempty" json:"stream"`
-	Level                 core.NullText   `cbor:"8,keyasint,omitempty" json:"level"`
-	Color                 core.NullText   `cbor:"9,keyasint,omitempty" json:"color"`
-	Message               core.NullText   `cbor:"10,keyasint,omitempty" json:"message"`
-	Payload               json.RawMessage `cbor:"11,keyasint,omitempty" json:"payload"`
-	SourceInstance        core.NullText   `cbor:"12,keyasint,omitempty" json:"sourceInstanceId"`
-	SourceEvent           core.NullText   `cbor:"13,keyasint,omitempty" json:"sourceEventId"`
-	SourceSeq             *int64          `cbor:"14,keyasint,omitempty" json:"sourceSeq"`
-	SourcePayloadSHA256   core.NullText   `cbor:"15,keyasint,omitempty" json:"sourcePayloadSha256"`
-	ProtocolSchemaVersion core.NullText   `cbor:"16,keyasint,omitempty" json:"protocolSchemaVersion"`
-	CreatedAt             core.Time       `cbor:"17,keyasint" json:"createdAt"`
-}
 
 // maxRunEvents bounds the events of one run; later ones are dropped, the one
 // that ends the run excepted.
 const maxRunEvents = 1000
-
-// runEventKey is c/<company>/run-event/<run>/<seq>.
-func runEventKey(company, run string, seq int64) []byte {
-	return ledger.Key("c", company, "run-event", run, ledger.Order(uint64(seq)))
-}
 
 // eventCounterKey counts the events of a company, so that their IDs are unique
 // integers as the contract has them.
 func eventCounterKey(company string) []byte { return ledger.Key("c", company, "run-event-count") }
 
 // addEvent stores an event of r and returns r with the next sequence number.
-func addEvent(c *ledger.Context, r Run, kind, level, message string, payload []byte) Run {
+func addEvent(c *ledger.Context, r entity.Run, kind, level, message string, payload []byte) entity.Run {
 	if r.NextEventSeq > maxRunEvents && r.Status.Live() {
 		return r
 	}
@@ -53,44 +27,10 @@ func addEvent(c *ledger.Context, r Run, kind, level, message string, payload []b
 	}
 	n++
 	c.Set(eventCounterKey(r.Company), strconv.AppendUint(nil, n, 10))
-	e := RunEvent{ID: n, Company: r.Company, Run: r.ID, Agent: r.Agent, Seq: r.NextEventSeq, Type: kind,
+	e := entity.RunEvent{ID: n, Company: r.Company, Run: r.ID, Agent: r.Agent, Seq: r.NextEventSeq, Type: kind,
 		Stream: "system", Level: core.NullText(level), Message: core.NullText(message), Payload: payload, CreatedAt: core.TimeOf(c.Now)}
-	c.Set(runEventKey(r.Company, r.ID, e.Seq), ledger.Marshal(e))
+	c.Set(entity.RunEventKey(r.Company, r.ID, e.Seq), ledger.Marshal(e))
 	r.NextEventSeq++
-	RecordLive(c, ledger.Change{Action: "heartbeat.run.event", EntityType: "heartbeat_run", EntityID: r.ID, Details: e.live(r)})
+	RecordLive(c, ledger.Change{Action: "heartbeat.run.event", EntityType: "heartbeat_run", EntityID: r.ID, Details: e.Live(r)})
 	return r
-}
-
-// live is the payload of the live event that tells of e; its own payload is
-// left out when it is large, and read from the run's events then.
-func (e RunEvent) live(r Run) []byte {
-	const maxLivePayload = 2 << 10 // an entry stays small
-	o := core.Object{}.Str("runId", r.ID).Str("agentId", r.Agent)
-	if r.Context.IssueID != "" {
-		o = o.Str("issueId", r.Context.IssueID)
-	}
-	o = o.Int("seq", e.Seq).Str("eventType", e.Type).Null("stream", string(e.Stream)).Null("level", string(e.Level)).
-		Null("color", "").Null("message", string(e.Message)).Null("currentToolName", "").Null("lastAssistantSnippet", "").
-		Time("lastEventAt", e.CreatedAt)
-	if len(e.Payload) == 0 || len(e.Payload) > maxLivePayload {
-		return o.Null("payload", "").Close()
-	}
-	return o.Raw("payload", e.Payload).Close()
-}
-
-// EventsOf returns up to limit events of a run after a sequence number.
-func EventsOf(tx *ledger.Tx, company, run string, after int64, limit int) []RunEvent {
-	out := []RunEvent{}
-	prefix := ledger.Key("c", company, "run-event", run, "")
-	for _, b := range tx.Scan(runEventKey(company, run, max(after, 0)+1), ledger.PrefixEnd(prefix), false) {
-		if len(out) == limit {
-			break
-		}
-		var e RunEvent
-		if err := ledger.Unmarshal(b, &e); err != nil {
-			panic("company: run event does not decode: " + err.Error())
-		}
-		out = append(out, e)
-	}
-	return out
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -49,9 +50,9 @@ func eventsSweptKey(company string) []byte { return ledger.Key("c", company, "ru
 
 // oldRuns yields the runs of a company that were made longer ago than events are
 // kept and were not looked at yet, oldest first, with their place in the index.
-func oldRuns(tx *ledger.Tx, company string, now core.Time, yield func(at string, r Run) bool) {
+func oldRuns(tx *ledger.Tx, company string, now core.Time, yield func(at string, r entity.Run) bool) {
 	before := now - core.Time(EventRetentionOf(tx).Days*int64(24*time.Hour/time.Millisecond))
-	prefix := ledger.Key("c", company, "run-time", AllRuns, "")
+	prefix := ledger.Key("c", company, "run-time", entity.AllRuns, "")
 	swept, _ := tx.Get(eventsSweptKey(company))
 	for k := range tx.Scan(append(prefix[:len(prefix):len(prefix)], swept...), ledger.PrefixEnd(prefix), false) {
 		at := string(k[len(prefix):])
@@ -59,7 +60,7 @@ func oldRuns(tx *ledger.Tx, company string, now core.Time, yield func(at string,
 		if at == string(swept) {
 			continue
 		}
-		if r, ok := RunTable.Get(tx, company, id); ok && (r.CreatedAt >= before || !yield(at, r)) {
+		if r, ok := entity.RunTable.Get(tx, company, id); ok && (r.CreatedAt >= before || !yield(at, r)) {
 			return
 		}
 	}
@@ -67,17 +68,17 @@ func oldRuns(tx *ledger.Tx, company string, now core.Time, yield func(at string,
 
 // EventsToSweep reports whether a company has runs whose events are too old.
 func EventsToSweep(tx *ledger.Tx, company string, now core.Time) (due bool) {
-	oldRuns(tx, company, now, func(string, Run) bool { due = true; return false })
+	oldRuns(tx, company, now, func(string, entity.Run) bool { due = true; return false })
 	return due
 }
 
 func sweepEvents(c *ledger.Context, _ SweepEvents) (any, error) {
 	company, n, last := c.Cmd.Company, 0, ""
-	oldRuns(c.Tx, company, core.TimeOf(c.Now), func(at string, r Run) bool {
+	oldRuns(c.Tx, company, core.TimeOf(c.Now), func(at string, r entity.Run) bool {
 		last = at
 		if !r.Status.Live() {
-			for _, e := range EventsOf(c.Tx, company, r.ID, 0, 2*maxRunEvents) {
-				c.Delete(runEventKey(company, r.ID, e.Seq))
+			for _, e := range entity.EventsOf(c.Tx, company, r.ID, 0, 2*maxRunEvents) {
+				c.Delete(entity.RunEventKey(company, r.ID, e.Seq))
 				n++
 			}
 		}

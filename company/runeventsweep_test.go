@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // Events of runs go when they are older than the settings say; those of younger runs
@@ -16,16 +17,16 @@ func TestEventsOfOldRunsAreSwept(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
-	made := func(status company.RunStatus, events int) string {
-		r, _ := company.RunTable.Get(d.Tx, d.Company, d.Run(ada))
+	made := func(status entity.RunStatus, events int) string {
+		r, _ := entity.RunTable.Get(d.Tx, d.Company, d.Run(ada))
 		r.Status, r.CreatedAt = status, core.TimeOf(d.Now)
 		for range events {
 			r = company.AddEvent(d.Context(companytest.Board, "", nil), r, "lifecycle", "info", "something", nil)
 		}
-		company.RunTable.Put(d.Tx, d.Company, r.ID, r)
+		entity.RunTable.Put(d.Tx, d.Company, r.ID, r)
 		return r.ID
 	}
-	have := func(run string) int { return len(company.EventsOf(d.Tx, d.Company, run, 0, 10*company.MaxRunEvents)) }
+	have := func(run string) int { return len(entity.EventsOf(d.Tx, d.Company, run, 0, 10*company.MaxRunEvents)) }
 	sweep := func() {
 		t.Helper()
 		if err := d.ByNode("n1", "run_event.sweep", company.SweepEvents{}); err != nil {
@@ -34,11 +35,11 @@ func TestEventsOfOldRunsAreSwept(t *testing.T) {
 	}
 	var old []string
 	for range 4 { // more than one command removes
-		old = append(old, made(company.RunSucceeded, 800))
+		old = append(old, made(entity.RunSucceeded, 800))
 	}
-	live := made(company.RunRunning, 3)
+	live := made(entity.RunRunning, 3)
 	d.Now = d.Now.Add(20 * 24 * time.Hour)
-	young := made(company.RunFailed, 3)
+	young := made(entity.RunFailed, 3)
 	d.Now = d.Now.Add(20 * 24 * time.Hour)
 	due := func() bool { return company.EventsToSweep(d.Tx, d.Company, core.TimeOf(d.Now)) }
 	if due() {
@@ -59,7 +60,7 @@ func TestEventsOfOldRunsAreSwept(t *testing.T) {
 		sweep()
 	}
 	for _, run := range old {
-		if _, ok := company.RunOf(d.Tx, d.Company, run); !ok || have(run) != 0 {
+		if _, ok := entity.RunOf(d.Tx, d.Company, run); !ok || have(run) != 0 {
 			t.Errorf("an old run is there: %v, with %d events", ok, have(run))
 		}
 	}

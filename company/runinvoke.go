@@ -5,21 +5,23 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // An Invocation is a run with what an adapter needs to carry it out. It lives on
 // the executing node only and is never stored.
 type Invocation struct {
-	Run       Run
+	Run       entity.Run
 	AgentName string
 	// Config is the agent's adapterConfig, with its secrets in place.
 	Config json.RawMessage
 	// Secrets are values in Config that must not be seen in what the run writes.
 	Secrets []string
 	// Resume is where the last run on the same task left off; nil to start afresh.
-	Resume *TaskSession
+	Resume *entity.TaskSession
 	// Folder is where the run is to work; nil: its project has no workspace.
-	Folder *RunFolder
+	Folder *entity.RunFolder
 	// Instructions are files to write before the run starts; nil for none.
 	Instructions *RunInstructions
 	// Skills are texts that the agent is to have at hand.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -18,9 +19,6 @@ import (
 //	run-log-kept/<ms, 16 hex digits>/<run>   company and bytes: by age, across companies
 //	run-log-total                        bytes of all that are kept
 func logDueKey(node, run string) []byte { return ledger.Key("run-log-due", node, run) }
-func LogKeptKey(at core.Time, run string) []byte {
-	return ledger.Key("run-log-kept", ledger.Order(uint64(at)), run)
-}
 
 var logTotalKey = ledger.Key("run-log-total")
 
@@ -61,20 +59,20 @@ var runLogKinds = []Kind{
 }
 
 // dueLog notes that a run's log is to be kept by its node.
-func dueLog(c *ledger.Context, r Run) {
+func dueLog(c *ledger.Context, r entity.Run) {
 	if r.LogBytes != nil && *r.LogBytes > 0 && core.IsHash(string(r.LogSHA256)) && r.LogKeptAt == 0 {
 		c.Set(logDueKey(r.Node, r.ID), []byte(r.Company))
 	}
 }
 
 // LogsDue returns runs whose logs a node is to keep, at most n.
-func LogsDue(tx *ledger.Tx, node string, n int) (out []Run) {
+func LogsDue(tx *ledger.Tx, node string, n int) (out []entity.Run) {
 	prefix := logDueKey(node, "")
 	for k, of := range tx.Prefix(prefix) {
 		id := string(k[len(prefix):])
-		r, ok := RunTable.Get(tx, string(of), id)
+		r, ok := entity.RunTable.Get(tx, string(of), id)
 		if !ok {
-			r = Run{ID: id, Company: string(of)}
+			r = entity.Run{ID: id, Company: string(of)}
 		}
 		if out = append(out, r); len(out) == n {
 			break
@@ -94,7 +92,7 @@ func keepLogs(c *ledger.Context, p KeepLogs) (any, error) {
 			continue // another command told of it
 		}
 		c.Delete(key)
-		r, ok := RunTable.Get(c.Tx, c.Cmd.Company, l.Run)
+		r, ok := entity.RunTable.Get(c.Tx, c.Cmd.Company, l.Run)
 		if !ok || len(l.Nodes) == 0 || r.LogBytes == nil || r.LogKeptAt != 0 {
 			continue
 		}
@@ -103,8 +101,8 @@ func keepLogs(c *ledger.Context, p KeepLogs) (any, error) {
 		}
 		RefBlob(c.Tx, r.Company, string(r.LogSHA256), *r.LogBytes, l.Nodes)
 		r.LogKeptAt = now
-		RunTable.Put(c.Tx, r.Company, r.ID, r)
-		c.Set(LogKeptKey(now, r.ID), []byte(r.Company+" "+strconv.FormatInt(*r.LogBytes, 10)))
+		entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
+		c.Set(entity.LogKeptKey(now, r.ID), []byte(r.Company+" "+strconv.FormatInt(*r.LogBytes, 10)))
 		total += *r.LogBytes
 		kept++
 	}
@@ -168,10 +166,10 @@ func sweepLogs(c *ledger.Context, _ SweepLogs) (any, error) {
 	for _, l := range list {
 		c.Delete([]byte(l.key))
 		total -= l.size
-		if r, ok := RunTable.Get(c.Tx, l.company, l.run); ok {
+		if r, ok := entity.RunTable.Get(c.Tx, l.company, l.run); ok {
 			UnrefBlob(c.Tx, r.Company, string(r.LogSHA256))
 			r.LogKeptAt = 0
-			RunTable.Put(c.Tx, r.Company, r.ID, r)
+			entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
 		}
 	}
 	if len(list) > 0 {
@@ -182,12 +180,12 @@ func sweepLogs(c *ledger.Context, _ SweepLogs) (any, error) {
 }
 
 // forgetLog removes what is kept of a run's log besides its company's rows.
-func forgetLog(tx *ledger.Tx, r Run) {
+func forgetLog(tx *ledger.Tx, r entity.Run) {
 	tx.Delete(logDueKey(r.Node, r.ID))
 	if r.LogKeptAt == 0 || r.LogBytes == nil {
 		return
 	}
-	tx.Delete(LogKeptKey(r.LogKeptAt, r.ID))
-	tx.Delete(BlobKey(string(r.LogSHA256), r.Company))
+	tx.Delete(entity.LogKeptKey(r.LogKeptAt, r.ID))
+	tx.Delete(entity.BlobKey(string(r.LogSHA256), r.Company))
 	tx.Set(logTotalKey, []byte(strconv.FormatInt(max(keptLogBytes(tx)-*r.LogBytes, 0), 10)))
 }

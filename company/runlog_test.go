@@ -9,6 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -17,14 +18,14 @@ func TestLogsOfRunsAreKept(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
 	sum := func(c string) string { return strings.Repeat(c, 64) }
-	over := func(c string, size int64) company.Run {
-		r, _ := company.RunTable.Get(d.Tx, d.Company, d.Run(ada))
+	over := func(c string, size int64) entity.Run {
+		r, _ := entity.RunTable.Get(d.Tx, d.Company, d.Run(ada))
 		r.Node, r.LogBytes, r.LogSHA256 = "n1", &size, core.NullText(sum(c))
-		company.RunTable.Put(d.Tx, d.Company, r.ID, r)
+		entity.RunTable.Put(d.Tx, d.Company, r.ID, r)
 		company.DueLog(d.Context(companytest.Board, "", nil), r)
 		return r
 	}
-	keep := func(node string, list ...company.Run) {
+	keep := func(node string, list ...entity.Run) {
 		t.Helper()
 		p := company.KeepLogs{}
 		for _, r := range list {
@@ -75,8 +76,8 @@ func TestLogsOfRunsAreKept(t *testing.T) {
 	three := over("d", 10)
 	keep("n1", three)
 	four := over("e", 10)
-	for _, r := range []company.Run{three, four} {
-		r, _ = company.RunTable.Get(d.Tx, d.Company, r.ID)
+	for _, r := range []entity.Run{three, four} {
+		r, _ = entity.RunTable.Get(d.Tx, d.Company, r.ID)
 		company.ForgetLog(d.Tx, r)
 	}
 	for _, prefix := range []string{"run-log-due", "run-log-kept", "blob"} {

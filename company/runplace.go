@@ -10,83 +10,19 @@ import (
 
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
-
-// A RunPlace is where a run works on its node, as its adapter tells. The paths
-// are of the node and mean nothing elsewhere.
-type RunPlace struct {
-	Dir     string `cbor:"1,keyasint,omitempty"` // working directory
-	Home    string `cbor:"2,keyasint,omitempty"` // the agent's own directory
-	Scratch string `cbor:"3,keyasint,omitempty"` // removed when the run is over
-	Source  string `cbor:"4,keyasint,omitempty"` // why Dir: "agent_home" or "adapter_config"
-}
-
-// MaxPlacePath bounds each path of a RunPlace, in bytes.
-const MaxPlacePath = 4 << 10
-
-func (p RunPlace) fits() bool {
-	return max(len(p.Dir), len(p.Home), len(p.Scratch), len(p.Source)) <= MaxPlacePath
-}
-
-// An Environment is what runs are carried out in, in short.
-type Environment struct {
-	ID     string `json:"id"`
-	Name   string `json:"name"`
-	Driver string `json:"driver"`
-}
-
-// LocalEnvironment is the environment of runs that their node carries out
-// itself. It is the same on every node.
-var LocalEnvironment = Environment{ID: core.DerivedID("environment", "local"), Name: "Local", Driver: "local"}
-
-// An EnvironmentLease is the time for which a run has its environment. It
-// follows from the run.
-type EnvironmentLease struct {
-	ID                 string        `json:"id"`
-	Status             string        `json:"status"` // active, released, expired or failed
-	Policy             string        `json:"leasePolicy"`
-	Provider           string        `json:"provider"`
-	ProviderLease      core.NullText `json:"providerLeaseId"`
-	ExecutionWorkspace core.NullText `json:"executionWorkspaceId"`
-	WorkspacePath      core.NullText `json:"workspacePath"`
-	FailureReason      core.NullText `json:"failureReason"`
-	CleanupStatus      core.NullText `json:"cleanupStatus"`
-	AcquiredAt         core.Time     `json:"acquiredAt"`
-	ReleasedAt         core.Time     `json:"releasedAt"`
-}
-
-// Lease returns the lease of a run; ok is false when it never started.
-func (r Run) Lease() (l EnvironmentLease, ok bool) {
-	if r.StartedAt == 0 {
-		return l, false
-	}
-	l = EnvironmentLease{ID: core.DerivedID("environment-lease", r.ID), Policy: "ephemeral", Provider: LocalEnvironment.Driver, ExecutionWorkspace: core.NullText(r.ExecutionWorkspace), AcquiredAt: r.StartedAt, ReleasedAt: r.FinishedAt}
-	switch r.Status {
-	case RunRunning:
-		l.Status = "active"
-	case RunSucceeded:
-		l.Status = "released"
-	case RunCancelled:
-		l.Status = "expired"
-	default:
-		l.Status, l.FailureReason = "failed", r.Error
-	}
-	return l, true
-}
-
-// LeaseEntity is the entity type of entity that lines about leases are of.
-const LeaseEntity = "environment_lease"
 
 // recordLease tells the activity log that a run began or ended: what of its
 // agent's work a person sees first. The run's node gives the command; the line
 // is shown as the agent's.
-func recordLease(c *ledger.Context, r Run) {
+func recordLease(c *ledger.Context, r entity.Run) {
 	l, ok := r.Lease()
 	if !ok {
 		return
 	}
-	o := core.Object{}.Str("environmentId", LocalEnvironment.ID).Str("driver", LocalEnvironment.Driver).Str("leasePolicy", l.Policy).
+	o := core.Object{}.Str("environmentId", entity.LocalEnvironment.ID).Str("driver", entity.LocalEnvironment.Driver).Str("leasePolicy", l.Policy).
 		Str("provider", l.Provider).Null("executionWorkspaceId", string(l.ExecutionWorkspace)).Null("issueId", r.Context.IssueID)
 	action := "environment.lease_acquired"
 	if r.Status.Live() {
@@ -95,7 +31,7 @@ func recordLease(c *ledger.Context, r Run) {
 		action = "environment.lease_released"
 		o = o.Str("status", l.Status).Null("cleanupStatus", "").Null("failureReason", string(l.FailureReason)).Str("providerResourceDisposition", "none")
 	}
-	RecordLive(c, ledger.Change{Action: action, EntityType: LeaseEntity, EntityID: l.ID,
+	RecordLive(c, ledger.Change{Action: action, EntityType: entity.LeaseEntity, EntityID: l.ID,
 		Details: o.Str("agentId", r.Agent).Str("runId", r.ID).Close()})
 }
 
@@ -122,7 +58,7 @@ var freshnessCategories = []string{"adapter", "adapterConfig", "agentRuntimeConf
 // fingerprint names an agent's configuration: it changes when that does, and
 // tells nothing of it. Plain values are left out; that they changed shows in
 // the revision.
-func fingerprint(tx *ledger.Tx, a Agent) string {
+func fingerprint(tx *ledger.Tx, a entity.Agent) string {
 	last := ""
 	if keys := revisionRows(tx, a); len(keys) > 0 {
 		last = string(keys[len(keys)-1])
@@ -136,7 +72,7 @@ func fingerprint(tx *ledger.Tx, a Agent) string {
 
 // runResult is resultJson: what the adapter says, and what is known here of the
 // session and of what people get to see of the run.
-func runResult(c *ledger.Context, r Run, result json.RawMessage) (json.RawMessage, []byte) {
+func runResult(c *ledger.Context, r entity.Run, result json.RawMessage) (json.RawMessage, []byte) {
 	decision := presentation(c.Tx, r)
 	var of map[string]json.RawMessage
 	if result == nil || json.Unmarshal(result, &of) != nil || of == nil {
@@ -158,10 +94,10 @@ func runResult(c *ledger.Context, r Run, result json.RawMessage) (json.RawMessag
 const maxSpokenComments = 20
 
 // presentation says which comment of its issue speaks for a run, if one does.
-func presentation(tx *ledger.Tx, r Run) []byte {
+func presentation(tx *ledger.Tx, r entity.Run) []byte {
 	comment, source, action, reason := "", "none", "none", "no_user_facing_response"
-	if i, ok := IssueTable.Get(tx, r.Company, r.Context.IssueID); ok {
-		list, _ := CommentsOf(tx, i, CommentQuery{Limit: maxSpokenComments})
+	if i, ok := entity.IssueTable.Get(tx, r.Company, r.Context.IssueID); ok {
+		list, _ := entity.CommentsOf(tx, i, entity.CommentQuery{Limit: maxSpokenComments})
 		for _, cm := range list {
 			if string(cm.Run) == r.ID && cm.DeletedAt == 0 {
 				comment, source, action, reason = cm.ID, "existing_issue_comment", "reuse", "run_authored_issue_comment"
@@ -189,27 +125,3 @@ func timeLimit(config json.RawMessage) int64 {
 	}
 	return n
 }
-
-// A RunFolder is the workspace of a run, as its node made it.
-type RunFolder struct {
-	ID               string // of the execution workspace
-	Dir              string
-	Mode             WorkspaceMode
-	Strategy         string
-	Source           string // project_primary or git_worktree
-	Project          string
-	ProjectWorkspace string
-	RepoURL, BaseRef string // without credentials
-	Branch, Worktree string // "" in a shared workspace
-}
-
-// A WorkspaceMode says who else works in the folder of a run. Persisted: do not
-// rename.
-type WorkspaceMode string
-
-const (
-	// SharedWorkspace is the project's own folder: all its runs work there.
-	SharedWorkspace WorkspaceMode = "shared_workspace"
-	// IsolatedWorkspace is a Git worktree of its own for each issue.
-	IsolatedWorkspace WorkspaceMode = "isolated_workspace"
-)

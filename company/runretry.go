@@ -2,6 +2,7 @@ package company
 
 import (
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -12,20 +13,20 @@ type RetryNow struct {
 }
 
 // RetryOf returns the run that waits to try again for an issue.
-func RetryOf(tx *ledger.Tx, i Issue) (Run, bool) {
+func RetryOf(tx *ledger.Tx, i entity.Issue) (entity.Run, bool) {
 	if i.Status.Terminal() {
-		return Run{}, false
+		return entity.Run{}, false
 	}
-	for _, r := range LiveRunsOnIssue(tx, i) {
-		if r.Status == RunScheduledRetry {
+	for _, r := range entity.LiveRunsOnIssue(tx, i) {
+		if r.Status == entity.RunScheduledRetry {
 			return r, true
 		}
 	}
-	return Run{}, false
+	return entity.Run{}, false
 }
 
 func retryNow(c *ledger.Context, p RetryNow) (any, error) {
-	i, ok := IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, ErrNoIssue()
 	}
@@ -40,12 +41,12 @@ func retryNow(c *ledger.Context, p RetryNow) (any, error) {
 }
 
 // tryNow lets a run begin that waits to try again for i later.
-func tryNow(c *ledger.Context, i Issue, r Run) Run {
-	c.Delete(QueueKey(r))
+func tryNow(c *ledger.Context, i entity.Issue, r entity.Run) entity.Run {
+	c.Delete(entity.QueueKey(r))
 	now := core.TimeOf(c.Now)
 	r.ScheduledRetryAt, r.UpdatedAt = min(r.ScheduledRetryAt, now), now
-	r = r.wait(c.Tx, r.priority(c.Tx))
-	RunTable.Put(c.Tx, r.Company, r.ID, r)
+	r = queued(c.Tx, r, priorityOf(c.Tx, r))
+	entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
 	c.Record(ledger.Change{Action: "issue.scheduled_retry_triggered", EntityType: "issue", EntityID: i.ID,
 		Details: core.Object{}.Str("identifier", i.Identifier).Str("runId", r.ID).Str("agentId", r.Agent).Close()})
 	return r

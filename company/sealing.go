@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -15,7 +16,7 @@ import (
 
 // envsKernel are the variables of agents and projects.
 func envsKernel(tx *ledger.Tx, company string) (out []EnvUse) {
-	for _, a := range AgentTable.All(tx, company) {
+	for _, a := range entity.AgentTable.All(tx, company) {
 		if !strings.Contains(string(a.AdapterConfig), `"secret_ref"`) {
 			continue
 		}
@@ -25,31 +26,10 @@ func envsKernel(tx *ledger.Tx, company string) (out []EnvUse) {
 		}
 		out = append(out, EnvUse{conceal.EnvOf(a.AdapterConfig), conceal.SecretTarget{Type: "agent", ID: a.ID, Label: label, Href: "/agents/" + a.URLKey(), Status: string(a.Status)}, a.UpdatedAt})
 	}
-	for _, p := range ProjectTable.All(tx, company) {
+	for _, p := range entity.ProjectTable.All(tx, company) {
 		out = append(out, EnvUse{p.Env, conceal.SecretTarget{Type: "project", ID: p.ID, Label: p.Name, Href: "/projects/" + cmp.Or(core.URLKey(p.Name), p.ID), Status: string(p.Status)}, p.UpdatedAt})
 	}
 	return out
-}
-
-// Sealed seals the configurations of an agent.
-func (p SaveAgent) Sealed(seal conceal.SealFunc) (any, error) {
-	for _, f := range []struct {
-		name   string
-		config *json.RawMessage
-	}{{"adapterConfig", &p.AdapterConfig}, {"runtimeConfig", &p.RuntimeConfig}, {"metadata", &p.Metadata}} {
-		var err error
-		if *f.config, err = conceal.SealConfig(*f.config, f.name, func(path, plain string) (string, error) { return seal(p.ID, path, plain) }); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
-}
-
-// Sealed seals the variables of a project.
-func (s SaveProject) Sealed(seal conceal.SealFunc) (any, error) {
-	var err error
-	s.Env, err = conceal.SealEnv(s.Env, s.ID, seal)
-	return s, err
 }
 
 // sealedKernel are the agents, with their revisions, and projects of a company.
@@ -57,19 +37,19 @@ func sealedKernel(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
 	if company == "" {
 		return nil
 	}
-	for _, a := range AgentTable.All(tx, company) {
+	for _, a := range entity.AgentTable.All(tx, company) {
 		o := conceal.SealedConfig{Type: "agent", ID: a.ID, Owner: a.ID}
 		o.Collect("adapterConfig", a.AdapterConfig)
 		o.Collect("runtimeConfig", a.RuntimeConfig)
 		o.Collect("metadata", a.Metadata)
-		for _, v := range tx.Prefix(revisions.Key(company, a.ID+".")) {
-			r := core.DecodeRow[Revision](v)
+		for _, v := range tx.Prefix(entity.Revisions.Key(company, a.ID+".")) {
+			r := core.DecodeRow[entity.Revision](v)
 			o.Collect("", r.Before)
 			o.Collect("", r.After)
 		}
 		out = append(out, o)
 	}
-	for _, p := range ProjectTable.All(tx, company) {
+	for _, p := range entity.ProjectTable.All(tx, company) {
 		o := conceal.SealedConfig{Type: "project", ID: p.ID, Owner: p.ID}
 		o.Collect("env", p.Env)
 		out = append(out, o)
@@ -78,17 +58,17 @@ func sealedKernel(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
 }
 
 func resealAgent(c *ledger.Context, p conceal.Reseal) error {
-	a, ok := AgentTable.Get(c.Tx, c.Cmd.Company, p.ID)
+	a, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, p.ID)
 	if !ok {
-		return ErrNoAgent()
+		return entity.ErrNoAgent()
 	}
 	for _, config := range []*json.RawMessage{&a.AdapterConfig, &a.RuntimeConfig, &a.Metadata} {
 		*config = p.Config(*config)
 	}
-	AgentTable.Put(c.Tx, a.Company, a.ID, a)
+	entity.AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	for _, k := range revisionRows(c.Tx, a) { // MaxRevisions at most
 		v, _ := c.Tx.Get(k)
-		r := core.DecodeRow[Revision](v)
+		r := core.DecodeRow[entity.Revision](v)
 		r.Before, r.After = p.Config(r.Before), p.Config(r.After)
 		c.Set(k, ledger.Marshal(r))
 	}
@@ -96,11 +76,11 @@ func resealAgent(c *ledger.Context, p conceal.Reseal) error {
 }
 
 func resealProject(c *ledger.Context, p conceal.Reseal) error {
-	pr, ok := ProjectTable.Get(c.Tx, c.Cmd.Company, p.ID)
+	pr, ok := entity.ProjectTable.Get(c.Tx, c.Cmd.Company, p.ID)
 	if !ok {
-		return ErrNoProject()
+		return entity.ErrNoProject()
 	}
 	pr.Env = p.Config(pr.Env)
-	ProjectTable.Put(c.Tx, pr.Company, pr.ID, pr)
+	entity.ProjectTable.Put(c.Tx, pr.Company, pr.ID, pr)
 	return nil
 }

@@ -2,6 +2,7 @@ package company
 
 import (
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -13,26 +14,23 @@ type SettleCompany struct{}
 // CompanyToSettle reports whether company.settle would end something: runs are live
 // in a company that takes none.
 func CompanyToSettle(tx *ledger.Tx, company string) bool {
-	row, ok := CompanyTable.Get(tx, company, company)
-	return ok && row.rests() && len(RunsInScope(tx, company, ScopeCompany, company, 1)) > 0
+	row, ok := entity.CompanyTable.Get(tx, company, company)
+	return ok && row.Rests() && len(entity.RunsInScope(tx, company, entity.ScopeCompany, company, 1)) > 0
 }
 
-// rests reports whether nothing may be at work in the company, though it is there.
-func (row Company) rests() bool { return row.Status == CompanyPaused || row.Status == CompanyArchived }
-
 func settleCompany(c *ledger.Context, _ SettleCompany) (any, error) {
-	row, ok := CompanyTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
+	row, ok := entity.CompanyTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
 	if !ok {
 		return nil, ErrNoCompany()
 	}
-	if !row.rests() {
+	if !row.Rests() {
 		return nil, ledger.Refuse(ledger.Conflict, core.StatusDetail("companyId", row.ID, row.Status), "The company is neither paused nor archived")
 	}
 	denied, why := DeniedCompany, "Cancelled: the company is "+string(row.Status)
-	if row.PauseReason == PausedForBudget {
+	if row.PauseReason == entity.PausedForBudget {
 		denied, why = DeniedBudget, "Cancelled: the budget hard-stop of the company was reached"
 	}
-	ended := RunsInScope(c.Tx, row.ID, ScopeCompany, row.ID, MaxStoppedRuns)
+	ended := entity.RunsInScope(c.Tx, row.ID, entity.ScopeCompany, row.ID, MaxStoppedRuns)
 	if len(ended) == 0 {
 		return nil, ledger.Refuse(ledger.Conflict, core.StatusDetail("companyId", row.ID, row.Status), "Nothing is at work in the company")
 	}

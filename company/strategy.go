@@ -2,6 +2,7 @@ package company
 
 import (
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -17,42 +18,34 @@ import (
 // that by themselves, are not for such a CEO to make, change or run. An issue that is
 // already out of backlog and assigned to the CEO is its own to go on with.
 
-// Drafting reports whether the CEO of the company may only draft.
-func (row Company) Drafting() bool { return !row.NoStrategyGate && row.Strategy == "" }
-
 // ApproveStrategy opens the gate for good.
 func ApproveStrategy(c *ledger.Context, approval string) {
-	if row, ok := CompanyTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Company); ok && row.Strategy == "" {
+	if row, ok := entity.CompanyTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Company); ok && row.Strategy == "" {
 		row.Strategy, row.UpdatedAt = core.NullText(approval), core.TimeOf(c.Now)
-		CompanyTable.Put(c.Tx, row.ID, row.ID, row)
+		entity.CompanyTable.Put(c.Tx, row.ID, row.ID, row)
 	}
 }
 
 // DraftingCEO reports whether the command is an agent's and that agent, or who
 // created i, is a CEO that may only draft; own says that it is the agent itself.
-func DraftingCEO(c *ledger.Context, i Issue) (drafting, own bool) {
+func DraftingCEO(c *ledger.Context, i entity.Issue) (drafting, own bool) {
 	if !core.IsAgent(c) {
 		return false, false
 	}
-	row, ok := CompanyTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
+	row, ok := entity.CompanyTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
 	if !ok || !row.Drafting() {
 		return false, false
 	}
-	if a, _ := AgentTable.Get(c.Tx, row.ID, c.Cmd.Actor.ID); a.Role == "ceo" {
+	if a, _ := entity.AgentTable.Get(c.Tx, row.ID, c.Cmd.Actor.ID); a.Role == "ceo" {
 		return true, true
 	}
-	creator, _ := AgentTable.Get(c.Tx, row.ID, i.CreatedAgent)
+	creator, _ := entity.AgentTable.Get(c.Tx, row.ID, i.CreatedAgent)
 	return i.CreatedAgent != "" && creator.Role == "ceo", false
-}
-
-// Started reports whether an issue of this status is at work or goes to work by itself.
-func (s IssueStatus) Started() bool {
-	return s == IssueTodo || s == IssueInProgress || s == IssueInReview || s == IssueBlocked
 }
 
 // mayStart refuses a step from before to next that starts work which the
 // strategy gate holds back; before is zero for a new issue.
-func mayStart(c *ledger.Context, before, next Issue) error {
+func mayStart(c *ledger.Context, before, next entity.Issue) error {
 	if !next.Status.Started() || next.Status == before.Status && (next.Assignee == before.Assignee || next.Assignee == "") {
 		return nil
 	}
@@ -74,11 +67,11 @@ func mayStart(c *ledger.Context, before, next Issue) error {
 
 // RefuseDraft is the 409 for work that the gate holds back: bringing an issue,
 // which is zero where none is meant, to status to.
-func RefuseDraft(before Issue, to IssueStatus) error {
+func RefuseDraft(before entity.Issue, to entity.IssueStatus) error {
 	const code = "ceo_strategy_required"
 	return &ledger.Refusal{Code: ledger.Conflict, ErrCode: code,
 		Message: "A CEO only drafts until the board has approved a strategy",
 		Detail: core.Object{}.Str("code", code).Null("issueId", before.ID).Null("status", string(before.Status)).Str("requestedStatus", string(to)).
-			List("allowedStatuses", []string{string(IssueBacklog), string(IssueCancelled)}).
+			List("allowedStatuses", []string{string(entity.IssueBacklog), string(entity.IssueCancelled)}).
 			Str("sanctionedPath", "create an approval of type approve_ceo_strategy and wait for the board").Close()}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"pgregory.net/rapid"
 )
@@ -18,47 +19,47 @@ func TestACEOOnlyDraftsUntilAStrategyIsApproved(t *testing.T) {
 	wes.Run = d.Run(wes.Agent)
 
 	// A draft is in backlog, unless it says otherwise, which is refused.
-	var draft company.IssueResult
+	var draft entity.IssueResult
 	d.Must(t, ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "build it", Assignee: wes.Agent}, &draft)
-	if draft.Issue.Status != company.IssueBacklog || len(company.LiveRunsOfAgent(d.Tx, d.Company, wes.Agent)) != 1 {
-		t.Errorf("a draft is %s, and its assignee has %d runs", draft.Issue.Status, len(company.LiveRunsOfAgent(d.Tx, d.Company, wes.Agent)))
+	if draft.Issue.Status != entity.IssueBacklog || len(entity.LiveRunsOfAgent(d.Tx, d.Company, wes.Agent)) != 1 {
+		t.Errorf("a draft is %s, and its assignee has %d runs", draft.Issue.Status, len(entity.LiveRunsOfAgent(d.Tx, d.Company, wes.Agent)))
 	}
-	for _, status := range []company.IssueStatus{company.IssueTodo, company.IssueInProgress, company.IssueInReview} {
+	for _, status := range []entity.IssueStatus{entity.IssueTodo, entity.IssueInProgress, entity.IssueInReview} {
 		companytest.Held(t, "created as "+string(status), d.Do(ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "now", Status: status, Assignee: wes.Agent}, nil))
 	}
 	title := "build it well"
 	d.Must(t, ceo, "issue.update", company.UpdateIssue{Issue: draft.Issue.ID, Title: &title}, nil)
-	d.Must(t, ceo, "comment.create", company.CreateComment{ID: d.ID(), Issue: draft.Issue.ID, Body: "a plan"}, nil)
+	d.Must(t, ceo, "comment.create", entity.CreateComment{ID: d.ID(), Issue: draft.Issue.ID, Body: "a plan"}, nil)
 
 	// Nobody but the board lets it out.
-	companytest.Held(t, "to todo by the CEO", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: draft.Issue.ID, Status: company.IssueTodo}, nil))
-	companytest.Held(t, "checked out by the assignee", d.Do(wes, "issue.checkout", company.CheckOutIssue{Issue: draft.Issue.ID, Agent: wes.Agent, Expected: []company.IssueStatus{company.IssueBacklog}}, nil))
-	companytest.Held(t, "to todo by the assignee", d.Do(wes, "issue.update", company.UpdateIssue{Issue: draft.Issue.ID, Status: company.IssueTodo}, nil))
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: draft.Issue.ID, Status: company.IssueTodo}, nil)
-	d.Must(t, wes, "issue.checkout", company.CheckOutIssue{Issue: draft.Issue.ID, Agent: wes.Agent, Expected: []company.IssueStatus{company.IssueTodo}}, nil)
+	companytest.Held(t, "to todo by the CEO", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: draft.Issue.ID, Status: entity.IssueTodo}, nil))
+	companytest.Held(t, "checked out by the assignee", d.Do(wes, "issue.checkout", company.CheckOutIssue{Issue: draft.Issue.ID, Agent: wes.Agent, Expected: []entity.IssueStatus{entity.IssueBacklog}}, nil))
+	companytest.Held(t, "to todo by the assignee", d.Do(wes, "issue.update", company.UpdateIssue{Issue: draft.Issue.ID, Status: entity.IssueTodo}, nil))
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: draft.Issue.ID, Status: entity.IssueTodo}, nil)
+	d.Must(t, wes, "issue.checkout", company.CheckOutIssue{Issue: draft.Issue.ID, Agent: wes.Agent, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 
 	// What the board put before the CEO is its own to go on with, and not to give away.
 	mine := d.Issue(t, company.CreateIssue{Title: "plan", Assignee: ceo.Agent})
-	open := d.Issue(t, company.CreateIssue{Title: "pool", Status: company.IssueTodo})
-	later := d.Issue(t, company.CreateIssue{Title: "later", Status: company.IssueBacklog, Assignee: ceo.Agent})
-	companytest.Held(t, "from the pool", d.Do(ceo, "issue.checkout", company.CheckOutIssue{Issue: open.ID, Agent: ceo.Agent, Expected: []company.IssueStatus{company.IssueTodo}}, nil))
-	companytest.Held(t, "from backlog", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: later.ID, Status: company.IssueTodo}, nil))
+	open := d.Issue(t, company.CreateIssue{Title: "pool", Status: entity.IssueTodo})
+	later := d.Issue(t, company.CreateIssue{Title: "later", Status: entity.IssueBacklog, Assignee: ceo.Agent})
+	companytest.Held(t, "from the pool", d.Do(ceo, "issue.checkout", company.CheckOutIssue{Issue: open.ID, Agent: ceo.Agent, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil))
+	companytest.Held(t, "from backlog", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: later.ID, Status: entity.IssueTodo}, nil))
 	companytest.Held(t, "given away", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: mine.ID, Assignee: &wes.Agent}, nil))
-	d.Must(t, ceo, "issue.checkout", company.CheckOutIssue{Issue: mine.ID, Agent: ceo.Agent, Expected: []company.IssueStatus{company.IssueTodo}}, nil)
+	d.Must(t, ceo, "issue.checkout", company.CheckOutIssue{Issue: mine.ID, Agent: ceo.Agent, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 	a := d.Ask(t, ceo, money.ApprovalStrategy, `{"plan":"conquer"}`, mine.ID)
-	d.Must(t, ceo, "issue.update", company.UpdateIssue{Issue: mine.ID, Status: company.IssueBlocked}, nil)
+	d.Must(t, ceo, "issue.update", company.UpdateIssue{Issue: mine.ID, Status: entity.IssueBlocked}, nil)
 
 	// A rejected strategy opens nothing, an approved one everything.
 	d.Decide(t, "reject", a.ID)
-	companytest.Held(t, "after a rejection", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: later.ID, Status: company.IssueTodo}, nil))
+	companytest.Held(t, "after a rejection", d.Do(ceo, "issue.update", company.UpdateIssue{Issue: later.ID, Status: entity.IssueTodo}, nil))
 	a = d.Ask(t, ceo, money.ApprovalStrategy, `{"plan":"conquer gently"}`, mine.ID)
 	d.Decide(t, "approve", a.ID)
-	if row, _ := company.CompanyOf(d.Tx, d.Company); row.Drafting() || string(row.Strategy) != a.ID {
+	if row, _ := entity.CompanyOf(d.Tx, d.Company); row.Drafting() || string(row.Strategy) != a.ID {
 		t.Errorf("after the approval: %+v", row)
 	}
-	d.Must(t, ceo, "issue.update", company.UpdateIssue{Issue: later.ID, Status: company.IssueTodo}, nil)
-	d.Must(t, ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "go", Status: company.IssueTodo, Assignee: wes.Agent}, nil)
-	d.Must(t, ceo, "issue.checkout", company.CheckOutIssue{Issue: open.ID, Agent: ceo.Agent, Expected: []company.IssueStatus{company.IssueTodo}}, nil)
+	d.Must(t, ceo, "issue.update", company.UpdateIssue{Issue: later.ID, Status: entity.IssueTodo}, nil)
+	d.Must(t, ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "go", Status: entity.IssueTodo, Assignee: wes.Agent}, nil)
+	d.Must(t, ceo, "issue.checkout", company.CheckOutIssue{Issue: open.ID, Agent: ceo.Agent, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 }
 
 func TestTheStrategyGateHasASwitchAndHoldsNobodyElse(t *testing.T) {
@@ -67,14 +68,14 @@ func TestTheStrategyGateHasASwitchAndHoldsNobodyElse(t *testing.T) {
 	ceo := d.Boss(t)
 	wes := companytest.As{Agent: d.Hire(t, "Wes", ceo.Agent), Run: ""}
 	wes.Run = d.Run(wes.Agent)
-	d.Must(t, wes, "issue.create", company.CreateIssue{ID: d.ID(), Title: "mine", Status: company.IssueTodo, Assignee: wes.Agent}, nil)
-	d.Must(t, companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "theirs", Status: company.IssueTodo, Assignee: wes.Agent}, nil)
+	d.Must(t, wes, "issue.create", company.CreateIssue{ID: d.ID(), Title: "mine", Status: entity.IssueTodo, Assignee: wes.Agent}, nil)
+	d.Must(t, companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "theirs", Status: entity.IssueTodo, Assignee: wes.Agent}, nil)
 	create := func() error {
-		return d.Do(ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "now", Status: company.IssueTodo, Assignee: wes.Agent, AllowDuplicate: true}, nil)
+		return d.Do(ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "now", Status: entity.IssueTodo, Assignee: wes.Agent, AllowDuplicate: true}, nil)
 	}
 	companytest.Held(t, "with the gate on", create())
 	for _, on := range []bool{false, true} {
-		d.Must(t, companytest.Board, "company.update", company.SaveCompany{RequireStrategy: &on}, nil)
+		d.Must(t, companytest.Board, "company.update", entity.SaveCompany{RequireStrategy: &on}, nil)
 		if err := create(); (err != nil) != on {
 			t.Errorf("with the gate set to %v: %v", on, err)
 		}
@@ -89,27 +90,27 @@ func TestSpec_17_3_BoardHiresACEOAndApprovesItsStrategy(t *testing.T) {
 	d.Found(t, "Acme")
 	name, role := "Cleo", "ceo"
 	var h money.Hire
-	d.Must(t, companytest.Board, "agent.hire", money.HireAgent{Agent: company.SaveAgent{ID: d.ID(), Name: &name, Role: &role}, Approval: d.ID()}, &h)
+	d.Must(t, companytest.Board, "agent.hire", money.HireAgent{Agent: entity.SaveAgent{ID: d.ID(), Name: &name, Role: &role}, Approval: d.ID()}, &h)
 	ceo := companytest.As{Agent: h.Agent, Run: d.Run(h.Agent)}
 	a := d.Ask(t, ceo, money.ApprovalStrategy, `{"plan":"survey, then build"}`)
 	d.EndRun(ceo.Run)
 	d.Decide(t, "approve", a.ID)
-	told := company.LiveRunsOfAgent(d.Tx, d.Company, h.Agent)
+	told := entity.LiveRunsOfAgent(d.Tx, d.Company, h.Agent)
 	if len(told) != 1 || told[0].Context.ApprovalStatus != "approved" || told[0].Context.WakeReason != "approval_approved" {
 		t.Fatalf("runs after the approval: %+v", told)
 	}
 	task := d.Issue(t, company.CreateIssue{Title: "Build it", Assignee: h.Agent})
 	woken := 0
-	for _, r := range company.LiveRunsOfAgent(d.Tx, d.Company, h.Agent) {
-		if r.Context.IssueID == task.ID && r.Source == company.WakeAssignment {
+	for _, r := range entity.LiveRunsOfAgent(d.Tx, d.Company, h.Agent) {
+		if r.Context.IssueID == task.ID && r.Source == entity.WakeAssignment {
 			woken++
 		}
 	}
-	if woken != 1 || task.Status != company.IssueTodo {
+	if woken != 1 || task.Status != entity.IssueTodo {
 		t.Errorf("the CEO has %d runs for its work, which is %s", woken, task.Status)
 	}
 	ceo.Run = d.Run(h.Agent)
-	d.Must(t, ceo, "issue.checkout", company.CheckOutIssue{Issue: task.ID, Agent: h.Agent, Expected: []company.IssueStatus{company.IssueTodo}}, nil)
+	d.Must(t, ceo, "issue.checkout", company.CheckOutIssue{Issue: task.ID, Agent: h.Agent, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 }
 
 // The release gate: the board approves and rejects hires and strategies, and
@@ -121,7 +122,7 @@ func TestSpec_19_5_BoardApprovesAndRejectsHiresAndStrategies(t *testing.T) {
 		ceo := d.Boss(t)
 		for _, kind := range []money.ApprovalType{money.ApprovalHire, money.ApprovalStrategy} {
 			a := d.Ask(t, ceo, kind, `{"name":"Carl","plan":"conquer"}`)
-			if err := d.Do(ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "go " + a.ID, Status: company.IssueTodo}, nil); err == nil {
+			if err := d.Do(ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "go " + a.ID, Status: entity.IssueTodo}, nil); err == nil {
 				t.Error("the CEO starts work while its strategy waits")
 			}
 			v := d.Decide(t, verdict, a.ID)
@@ -136,8 +137,8 @@ func TestSpec_19_5_BoardApprovesAndRejectsHiresAndStrategies(t *testing.T) {
 				t.Errorf("%s of %s: %v, %+v", verdict, kind, companytest.Actions(d.Last), v.Approval)
 			}
 		}
-		hired := len(company.AgentsOf(d.Tx, d.Company, false)) == 2
-		err := d.Do(ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "go", Status: company.IssueTodo}, nil)
+		hired := len(entity.AgentsOf(d.Tx, d.Company, false)) == 2
+		err := d.Do(ceo, "issue.create", company.CreateIssue{ID: d.ID(), Title: "go", Status: entity.IssueTodo}, nil)
 		if approved := verdict == "approve"; hired != approved || (err == nil) != approved {
 			t.Errorf("after %s: hired %v, starting work: %v", verdict, hired, err)
 		}
@@ -154,13 +155,13 @@ func TestADraftingCEOStartsNothingWhateverItTries(t *testing.T) {
 		ceo := d.Boss(t)
 		wes := companytest.As{Agent: d.Hire(t, "Wes", ceo.Agent), Run: ""}
 		wes.Run = d.Run(wes.Agent)
-		all := []string{d.Issue(t, company.CreateIssue{Title: "plan", Assignee: ceo.Agent}).ID, d.Issue(t, company.CreateIssue{Title: "pool", Status: company.IssueTodo}).ID,
-			d.Issue(t, company.CreateIssue{Title: "later", Status: company.IssueBacklog, Assignee: wes.Agent}).ID, d.Issue(t, company.CreateIssue{Title: "his", Assignee: wes.Agent}).ID}
+		all := []string{d.Issue(t, company.CreateIssue{Title: "plan", Assignee: ceo.Agent}).ID, d.Issue(t, company.CreateIssue{Title: "pool", Status: entity.IssueTodo}).ID,
+			d.Issue(t, company.CreateIssue{Title: "later", Status: entity.IssueBacklog, Assignee: wes.Agent}).ID, d.Issue(t, company.CreateIssue{Title: "his", Assignee: wes.Agent}).ID}
 		released := map[string]bool{all[0]: true, all[1]: true, all[3]: true}
-		statuses := append([]company.IssueStatus{""}, company.IssueStatuses...)
+		statuses := append([]entity.IssueStatus{""}, entity.IssueStatuses...)
 		who := []string{"", ceo.Agent, wes.Agent}
 		live := func() (n int) {
-			for _, r := range company.LiveRunsOfAgent(d.Tx, d.Company, wes.Agent) {
+			for _, r := range entity.LiveRunsOfAgent(d.Tx, d.Company, wes.Agent) {
 				if !released[r.Context.IssueID] {
 					n++
 				}
@@ -197,7 +198,7 @@ func TestADraftingCEOStartsNothingWhateverItTries(t *testing.T) {
 					released[issue] = true
 				}
 			case "checkout":
-				if was := d.Load(issue); d.Do(actor, "issue.checkout", company.CheckOutIssue{Issue: issue, Agent: cmp.Or(actor.Agent, wes.Agent), Expected: company.IssueStatuses}, nil) == nil &&
+				if was := d.Load(issue); d.Do(actor, "issue.checkout", company.CheckOutIssue{Issue: issue, Agent: cmp.Or(actor.Agent, wes.Agent), Expected: entity.IssueStatuses}, nil) == nil &&
 					(actor == companytest.Board || actor == wes && was.CreatedAgent != ceo.Agent) {
 					released[issue] = true
 				}

@@ -2,6 +2,7 @@ package company
 
 import (
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -29,7 +30,7 @@ var threadKinds = []Kind{
 func ThreadKey(company, issue string) []byte { return ledger.Key("c", company, threadSweep, issue) }
 
 // dropThread marks what is left of a deleted issue.
-func dropThread(tx *ledger.Tx, i Issue) {
+func dropThread(tx *ledger.Tx, i entity.Issue) {
 	for range leftBehind(tx, i.Company, i.ID) {
 		tx.Set(ThreadKey(i.Company, i.ID), nil)
 		return

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -19,8 +20,8 @@ type Wait struct {
 }
 
 // WaitOf returns why a run waits at now; ok is false for one that has begun or ended.
-func WaitOf(tx *ledger.Tx, r Run, now core.Time) (w Wait, ok bool) {
-	if r.Status != RunQueued && r.Status != RunScheduledRetry {
+func WaitOf(tx *ledger.Tx, r entity.Run, now core.Time) (w Wait, ok bool) {
+	if r.Status != entity.RunQueued && r.Status != entity.RunScheduledRetry {
 		return w, false
 	}
 	w = Wait{Reason: "node", Text: "it waits for a node", Since: max(r.CreatedAt, r.ScheduledRetryAt)}
@@ -32,11 +33,11 @@ func WaitOf(tx *ledger.Tx, r Run, now core.Time) (w Wait, ok bool) {
 		w.Reason, w.Text = reason, stop
 	case r.ScheduledRetryAt > now:
 		w.Reason, w.Text, w.Since = "retry_later", "it is tried again at "+r.ScheduledRetryAt.String(), r.CreatedAt
-	case RoomForRuns(tx, r.Company, r.Agent) <= 0:
+	case entity.RoomForRuns(tx, r.Company, r.Agent) <= 0:
 		w.Reason, w.Text = "concurrency_limit", "its agent has as many runs at work as it may have (maxConcurrentRuns)"
 	case r.Deferred(tx):
 		w.Reason, w.Text = "run_at_work", "another run of its agent is at work on the same issue"
-	case r.heldUp(tx):
+	case r.HeldUp(tx):
 		w.Reason, w.Text = "run_ending", "the run before it still holds the issue: it is over, but its node has not said yet that its processes are gone"
 	default:
 		if p, told := PlacementOf(tx, r.Company, r.ID); told && p.Node == "" && len(p.Candidates) > 0 {
@@ -49,31 +50,31 @@ func WaitOf(tx *ledger.Tx, r Run, now core.Time) (w Wait, ok bool) {
 // StoppedBy says why no run of an agent begins now about an issue, "" for none: as a
 // code and in words. Both are empty when nothing stops it.
 func StoppedBy(tx *ledger.Tx, company, agent, issue string) (reason, text string) {
-	if h, halted := Halted(tx); halted {
+	if h, halted := entity.Halted(tx); halted {
 		if text = "everything is stopped (selvage resume lets it go on)"; h.Reason != "" {
 			text = "everything is stopped: " + h.Reason + " (selvage resume lets it go on)"
 		}
 		return string(DeniedMeshStopped), text
 	}
-	row, _ := CompanyTable.Get(tx, company, company)
-	a, _ := AgentTable.Get(tx, company, agent)
-	p, _ := ProjectTable.Get(tx, company, ProjectOfIssue(tx, company, issue))
+	row, _ := entity.CompanyTable.Get(tx, company, company)
+	a, _ := entity.AgentTable.Get(tx, company, agent)
+	p, _ := entity.ProjectTable.Get(tx, company, entity.ProjectOfIssue(tx, company, issue))
 	switch {
-	case row.Status == CompanyArchived:
+	case row.Status == entity.CompanyArchived:
 		return string(DeniedCompany), "the company is archived"
-	case row.Status == CompanyPaused && row.PauseReason == PausedForBudget:
+	case row.Status == entity.CompanyPaused && row.PauseReason == entity.PausedForBudget:
 		return string(DeniedBudget), "paused by its budget, that of company " + row.Name
-	case row.Status == CompanyPaused:
+	case row.Status == entity.CompanyPaused:
 		return string(DeniedCompany), "the company is paused (selvage company resume)"
-	case a.Status == AgentPaused && a.PauseReason == PausedForBudget:
+	case a.Status == entity.AgentPaused && a.PauseReason == entity.PausedForBudget:
 		return string(DeniedBudget), "paused by its budget, that of agent " + a.Name
-	case a.Status == AgentPaused && a.PauseReason == PausedForNoProgress:
+	case a.Status == entity.AgentPaused && a.PauseReason == entity.PausedForNoProgress:
 		return string(DeniedNoProgress), "agent " + a.Name + " is paused: its runs came to nothing"
-	case a.Status == AgentPaused:
+	case a.Status == entity.AgentPaused:
 		return string(DeniedAgent), "agent " + a.Name + " is paused (selvage agent resume)"
-	case a.Status == AgentPendingApproval:
+	case a.Status == entity.AgentPendingApproval:
 		return string(DeniedAgent), "agent " + a.Name + " is not approved yet"
-	case issue != "" && p.PauseReason == PausedForBudget:
+	case issue != "" && p.PauseReason == entity.PausedForBudget:
 		return string(DeniedBudget), "paused by its budget, that of project " + p.Name
 	}
 	return "", ""
@@ -86,7 +87,7 @@ var passing = []string{"all slots are taken", "takes no runs now", "has not "}
 const maxToldNodes = 4
 
 // explain says why no node takes r.
-func (p Placement) explain(tx *ledger.Tx, r Run, w *Wait) {
+func (p Placement) explain(tx *ledger.Tx, r entity.Run, w *Wait) {
 	var each []string
 	same, lasting := true, true
 	for n, c := range p.Candidates {
@@ -122,7 +123,7 @@ func (p Placement) explain(tx *ledger.Tx, r Run, w *Wait) {
 		w.Reason = "no_slot"
 		return
 	}
-	a, _ := AgentTable.Get(tx, r.Company, r.Agent)
+	a, _ := entity.AgentTable.Get(tx, r.Company, r.Agent)
 	w.Do = core.NullText(remedy(w.Text, a.Name))
 }
 
@@ -146,9 +147,9 @@ func remedy(why, agent string) string {
 
 // LongWaits returns, of each agent of a company, the run that has waited longest for a
 // reason that does not pass by itself, when that is bound or more; up to n.
-func LongWaits(tx *ledger.Tx, company string, now, bound core.Time, n int) (out []Run, why []Wait) {
+func LongWaits(tx *ledger.Tx, company string, now, bound core.Time, n int) (out []entity.Run, why []Wait) {
 	seen := map[string]bool{}
-	for _, r := range LiveRunsOf(tx, company) {
+	for _, r := range entity.LiveRunsOf(tx, company) {
 		if len(out) == n {
 			break
 		}

@@ -7,14 +7,15 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // A run that waits says why: what stops it, its agent's limit, or what the nodes lack,
 // with what to do when that does not pass by itself.
 func TestARunSaysWhyItWaits(t *testing.T) {
 	t.Parallel()
-	nodes := func(refusals ...string) func(*testing.T, *companytest.Desk, string, company.Run) {
-		return func(t *testing.T, d *companytest.Desk, _ string, r company.Run) {
+	nodes := func(refusals ...string) func(*testing.T, *companytest.Desk, string, entity.Run) {
+		return func(t *testing.T, d *companytest.Desk, _ string, r entity.Run) {
 			p := company.Placement{}
 			for n, why := range refusals {
 				p.Candidates = append(p.Candidates, company.Candidate{Node: companytest.UID(n), Refusal: core.NullText(why)})
@@ -24,19 +25,19 @@ func TestARunSaysWhyItWaits(t *testing.T) {
 			}
 		}
 	}
-	pausedFor := func(reason string) func(*testing.T, *companytest.Desk, string, company.Run) {
-		return func(_ *testing.T, d *companytest.Desk, ada string, _ company.Run) {
-			a, _ := company.AgentTable.Get(d.Tx, d.Company, ada)
-			a.Status, a.PauseReason = company.AgentPaused, core.NullText(reason)
-			company.AgentTable.Put(d.Tx, a.Company, a.ID, a)
+	pausedFor := func(reason string) func(*testing.T, *companytest.Desk, string, entity.Run) {
+		return func(_ *testing.T, d *companytest.Desk, ada string, _ entity.Run) {
+			a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada)
+			a.Status, a.PauseReason = entity.AgentPaused, core.NullText(reason)
+			entity.AgentTable.Put(d.Tx, a.Company, a.ID, a)
 		}
 	}
 	for name, c := range map[string]struct {
-		do           func(*testing.T, *companytest.Desk, string, company.Run)
+		do           func(*testing.T, *companytest.Desk, string, entity.Run)
 		reason, text string
 		lasting      bool
 	}{
-		"nothing told": {func(*testing.T, *companytest.Desk, string, company.Run) {}, "node", "it waits for a node", false},
+		"nothing told": {func(*testing.T, *companytest.Desk, string, entity.Run) {}, "node", "it waits for a node", false},
 		"no program":   {nodes("has no program claude", "has no program claude"), "no_node", "no node has program claude", true},
 		"one is away":  {nodes("has no program claude", "is not heard"), "no_node", " has no program claude;  is not heard", true},
 		"drained":      {nodes("is being drained"), "no_node", "of every node: is being drained", true},
@@ -45,13 +46,13 @@ func TestARunSaysWhyItWaits(t *testing.T) {
 		"full":         {nodes("has no GPU", "all slots are taken"), "no_slot", " has no GPU;  all slots are taken", false},
 		"its budget":   {pausedFor("budget"), "budget_paused", "paused by its budget, that of agent Ada", false},
 		"paused":       {pausedFor("manual"), "agent_paused", "agent Ada is paused (selvage agent resume)", false},
-		"stopped": {func(t *testing.T, d *companytest.Desk, _ string, _ company.Run) {
+		"stopped": {func(t *testing.T, d *companytest.Desk, _ string, _ entity.Run) {
 			d.Must(t, companytest.Board, "mesh.stop", company.StopAll{Reason: "drill"}, nil)
 		},
 			"mesh_stopped", "everything is stopped: drill (selvage resume lets it go on)", false},
-		"at its limit": {func(_ *testing.T, d *companytest.Desk, ada string, _ company.Run) {
+		"at its limit": {func(_ *testing.T, d *companytest.Desk, ada string, _ entity.Run) {
 			for range 20 {
-				r, _ := company.RunOf(d.Tx, d.Company, d.Run(ada))
+				r, _ := entity.RunOf(d.Tx, d.Company, d.Run(ada))
 				r.Session = 7
 				d.StoreRun(r)
 			}
@@ -60,10 +61,10 @@ func TestARunSaysWhyItWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := companytest.NewDesk(t)
 			ada := d.Hired("Ada")
-			i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Assignee: ada})
-			r := company.LiveRunsOnIssue(d.Tx, i)[0]
+			i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
+			r := entity.LiveRunsOnIssue(d.Tx, i)[0]
 			c.do(t, d, ada, r)
-			r, _ = company.RunOf(d.Tx, d.Company, r.ID)
+			r, _ = entity.RunOf(d.Tx, d.Company, r.ID)
 			now := core.TimeOf(d.Now)
 			w, ok := company.WaitOf(d.Tx, r, now)
 			if !ok || w.Reason != c.reason || w.Text != c.text || w.Lasting != c.lasting || (w.Do != "") != c.lasting {
@@ -78,7 +79,7 @@ func TestARunSaysWhyItWaits(t *testing.T) {
 		})
 	}
 	d := companytest.NewDesk(t)
-	if _, ok := company.WaitOf(d.Tx, company.Run{Status: company.RunRunning}, core.TimeOf(d.Now)); ok {
+	if _, ok := company.WaitOf(d.Tx, entity.Run{Status: entity.RunRunning}, core.TimeOf(d.Now)); ok {
 		t.Error("a run at work waits")
 	}
 }
@@ -89,20 +90,20 @@ func TestARunWaitsForTheEndOfTheOneBeforeIt(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Hired("Ada")
-	held, free := d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Assignee: ada}), d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Assignee: ada})
-	r := company.LiveRunsOnIssue(d.Tx, held)[0]
+	held, free := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada}), d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
+	r := entity.LiveRunsOnIssue(d.Tx, held)[0]
 	queued := func() (ids []string) {
-		for _, q := range company.QueuedRuns(d.Tx, core.TimeOf(d.Now), "", 10, 10) {
+		for _, q := range entity.QueuedRuns(d.Tx, core.TimeOf(d.Now), "", 10, 10) {
 			ids = append(ids, q.ID)
 		}
 		return ids
 	}
-	other := company.LiveRunsOnIssue(d.Tx, free)[0]
+	other := entity.LiveRunsOnIssue(d.Tx, free)[0]
 	if got := queued(); !slices.Contains(got, r.ID) || !slices.Contains(got, other.ID) {
 		t.Fatalf("queued are %v", got)
 	}
-	before, _ := company.RunOf(d.Tx, d.Company, d.Run(ada))
-	before.Status, before.Session, before.Owed = company.RunCancelled, 7, true
+	before, _ := entity.RunOf(d.Tx, d.Company, d.Run(ada))
+	before.Status, before.Session, before.Owed = entity.RunCancelled, 7, true
 	d.StoreRun(before)
 	next := d.Load(held.ID)
 	next.CheckoutRun = before.ID

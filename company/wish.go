@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -37,8 +38,8 @@ func CommandLines() (out []string) {
 
 // NeedsOf returns the adapter that a queued run needs now, and the wish of its
 // agent. A wish that is malformed counts as none.
-func NeedsOf(tx *ledger.Tx, r Run) (adapter string, want Wish) {
-	a, ok := Wakeable(tx, r.Company, r.Agent)
+func NeedsOf(tx *ledger.Tx, r entity.Run) (adapter string, want Wish) {
+	a, ok := entity.Wakeable(tx, r.Company, r.Agent)
 	if !ok {
 		return r.AdapterType, Wish{}
 	}

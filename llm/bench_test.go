@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -31,7 +31,7 @@ func BenchmarkOverhead(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer g.Close()
-	s := scene{run: company.Run{ID: "run"}, providers: []money.ModelProvider{provider(money.ModelCompatible, "up", up.URL)}, companys: []money.ModelPrice{{Model: "*", Input: 1e6, Output: 1e6}}}
+	s := scene{run: entity.Run{ID: "run"}, providers: []money.ModelProvider{provider(money.ModelCompatible, "up", up.URL)}, companys: []money.ModelPrice{{Model: "*", Input: 1e6, Output: 1e6}}}
 	s.providers[0].Sealed = "" // it has no key
 	g.look = func(Caller) (scene, error) { return s, nil }
 	g.may = func(Caller) error { return nil }

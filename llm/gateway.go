@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -42,7 +42,7 @@ type Config struct {
 	Mesh string
 	Open func(tx *ledger.Tx, aad, sealed []byte) ([]byte, error)
 	// Note notes that a run used a secret of its company. Optional.
-	Note func(ctx context.Context, run company.Run, use secret.SecretUse) error
+	Note func(ctx context.Context, run entity.Run, use secret.SecretUse) error
 
 	// FirstByte and Idle bound the waits for an upstream; default 5 and 2 minutes.
 	FirstByte, Idle time.Duration
@@ -64,7 +64,7 @@ type Gateway struct {
 	// What is known of the mesh; methods of the gateway, but for tests.
 	look  func(Caller) (scene, error)
 	may   func(Caller) error
-	keyOf func(ctx context.Context, p money.ModelProvider, run company.Run) (string, error)
+	keyOf func(ctx context.Context, p money.ModelProvider, run entity.Run) (string, error)
 
 	mu     sync.Mutex // guards what follows
 	calls  map[*call]struct{}

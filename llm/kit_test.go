@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -135,7 +135,7 @@ func dear(model string) money.ModelPrice {
 func newBench(t *testing.T, providers ...money.ModelProvider) *bench {
 	t.Helper()
 	b := &bench{till: &till{left: core.MaxMoney / 2, uses: map[string][]money.SpendUse{}}, log: &bytes.Buffer{}, t: t}
-	b.scene = scene{run: company.Run{ID: "run"}, project: "proj", issue: "issue", code: "R&D", providers: providers, companys: []money.ModelPrice{dear("*")}}
+	b.scene = scene{run: entity.Run{ID: "run"}, project: "proj", issue: "issue", code: "R&D", providers: providers, companys: []money.ModelPrice{dear("*")}}
 	var mu sync.Mutex
 	var err error
 	b.Gateway, err = New(Config{View: func(func(*ledger.Tx) error) error { return nil }, Holds: func() bool { return true }, Self: "n1", Purse: b.till,
@@ -156,7 +156,7 @@ func newBench(t *testing.T, providers ...money.ModelProvider) *bench {
 		}
 		return nil
 	}
-	b.keyOf = func(context.Context, money.ModelProvider, company.Run) (string, error) { return canary, nil }
+	b.keyOf = func(context.Context, money.ModelProvider, entity.Run) (string, error) { return canary, nil }
 	t.Cleanup(func() {
 		b.Close()
 		b.settledOnce()

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -67,7 +67,7 @@ func (g *Gateway) fetch(ctx context.Context, p money.ModelProvider, key string) 
 }
 
 // listed returns the models of an upstream, as they were at most modelsAge ago.
-func (g *Gateway) listed(ctx context.Context, p money.ModelProvider, run company.Run) []string {
+func (g *Gateway) listed(ctx context.Context, p money.ModelProvider, run entity.Run) []string {
 	g.mu.Lock()
 	l, ok := g.models[p.ID]
 	g.mu.Unlock()
@@ -215,7 +215,7 @@ func (g *Gateway) count(w http.ResponseWriter, r *http.Request, who Caller, body
 	return nil
 }
 
-func (g *Gateway) countThere(ctx context.Context, t target, p *plan, run company.Run) (n int64, ok bool) {
+func (g *Gateway) countThere(ctx context.Context, t target, p *plan, run entity.Run) (n int64, ok bool) {
 	key, err := g.keyOf(ctx, t.p, run)
 	if err != nil {
 		return 0, false
@@ -275,7 +275,7 @@ func (g *Gateway) Test(ctx context.Context, of, id string) (Check, error) {
 	}
 	began := time.Now()
 	c := Check{Models: []string{}, Node: g.conf.Self}
-	key, err := g.keyOf(ctx, p, company.Run{})
+	key, err := g.keyOf(ctx, p, entity.Run{})
 	if err != nil {
 		c.Code, c.Message = "no_key", "Its key can not be opened on this node"
 		return c, nil

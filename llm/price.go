@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 )
 
@@ -100,7 +100,7 @@ func priceOf(p money.ModelProvider, model string, sets ...[]money.ModelPrice) (m
 // Reckon is what an agent used of a model that it called without the gateway, at
 // the price of the table: the first set that has one, or what came with the
 // program. ok is false when there is none.
-func Reckon(provider, model string, u company.Usage, sets ...[]money.ModelPrice) (cost core.Money, ok bool) {
+func Reckon(provider, model string, u entity.Usage, sets ...[]money.ModelPrice) (cost core.Money, ok bool) {
 	p, ok := priceOf(money.ModelProvider{Name: provider}, model, sets...)
 	if !ok {
 		return 0, false

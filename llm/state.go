@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/identity"
@@ -27,7 +27,7 @@ var (
 
 // A scene is all that a call needs to know of the mesh.
 type scene struct {
-	run                company.Run
+	run                entity.Run
 	project, issue     string
 	goal, code         string
 	labels             []string              // of this node, by the roster: "zone=eu"
@@ -45,7 +45,7 @@ func (g *Gateway) readScene(who Caller) (s scene, err error) {
 		if s.run, ok = g.running(tx, who); !ok {
 			return errEnded
 		}
-		if i, ok := company.IssueOf(tx, who.Company, s.run.Context.IssueID); ok && i.ID != "" {
+		if i, ok := entity.IssueOf(tx, who.Company, s.run.Context.IssueID); ok && i.ID != "" {
 			s.issue, s.project, s.goal, s.code = i.ID, i.Project, i.Goal, i.BillingCode
 		}
 		s.providers = append(money.ModelProvidersOf(tx, who.Company), money.ModelProvidersOf(tx, "")...)
@@ -59,9 +59,9 @@ func (g *Gateway) readScene(who Caller) (s scene, err error) {
 }
 
 // running returns the caller's run while it is at work on this node.
-func (g *Gateway) running(tx *ledger.Tx, who Caller) (company.Run, bool) {
-	r, ok := company.RunOf(tx, who.Company, who.Run)
-	return r, ok && r.Agent == who.Agent && r.Status == company.RunRunning && r.Node == g.conf.Self
+func (g *Gateway) running(tx *ledger.Tx, who Caller) (entity.Run, bool) {
+	r, ok := entity.RunOf(tx, who.Company, who.Run)
+	return r, ok && r.Agent == who.Agent && r.Status == entity.RunRunning && r.Node == g.conf.Self
 }
 
 // checkRun returns nil while a call of who may go on.
@@ -189,7 +189,7 @@ var errNoKey = errors.New("its key can not be opened on this node")
 
 // openKey opens the key of an upstream, "" when it has none. It is held for one
 // call and goes nowhere but into the request's header.
-func (g *Gateway) openKey(ctx context.Context, p money.ModelProvider, run company.Run) (key string, err error) {
+func (g *Gateway) openKey(ctx context.Context, p money.ModelProvider, run entity.Run) (key string, err error) {
 	if !p.HasKey() {
 		return "", nil
 	}

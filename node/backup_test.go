@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/identity"
@@ -45,7 +45,7 @@ func start(t *testing.T, dir string, change ...func(*Config)) *Node {
 func found(t *testing.T, n *Node, name string) ledger.Receipt {
 	t.Helper()
 	id := uuid.Must(uuid.NewV7()).String()
-	cmd := n.command("company.create", id, company.SaveCompany{ID: id, Name: &name})
+	cmd := n.command("company.create", id, entity.SaveCompany{ID: id, Name: &name})
 	cmd.Actor, cmd.Credential = ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}
 	r, err := n.proposer.Submit(t.Context(), cmd)
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/money"
@@ -72,7 +73,7 @@ func (n *Node) carryOut(ctx context.Context, cmd ledger.Command) error {
 func (n *Node) chores() (due []ledger.Command) {
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		now := core.TimeOf(n.consensus.Now()) // the time of the newest entry is not that of a mesh at rest
-		for _, id := range company.UnfinishedDeletions(tx) {
+		for _, id := range entity.UnfinishedDeletions(tx) {
 			due = append(due, n.command(company.KindCompanyDelete, id, company.ChangeCompany{}))
 		}
 		if company.PartsToSweep(tx, "", now) { // of imports into new companies
@@ -84,7 +85,7 @@ func (n *Node) chores() (due []ledger.Command) {
 		if company.LogsToSweep(tx, now) {
 			due = append(due, n.command(company.KindRunLogSweep, "", company.SweepLogs{}))
 		}
-		for _, c := range company.Companies(tx) {
+		for _, c := range entity.Companies(tx) {
 			if len(due) >= maxChores {
 				break
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/api/mesh"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"golang.org/x/sys/unix"
 )
@@ -307,10 +308,10 @@ func (f *findings) waiting(n *Node) {
 	told := 0
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		now := core.TimeOf(n.consensus.Now())
-		for _, row := range company.Companies(tx) {
+		for _, row := range entity.Companies(tx) {
 			runs, why := company.LongWaits(tx, row.ID, now, longWait, maxToldWaits-told)
 			for i, r := range runs {
-				name, _ := company.AgentLabel(tx, row.ID, r.Agent)
+				name, _ := entity.AgentLabel(tx, row.ID, r.Agent)
 				since := time.Duration(now-why[i].Since) * time.Millisecond
 				f.add("runs", mesh.CheckWarn, fmt.Sprintf("run %s of agent %s (%s) has waited %s: %s", r.ID, name, row.Name, since.Round(time.Second), why[i].Text), string(why[i].Do))
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
@@ -13,7 +14,7 @@ import (
 // stopped reports whether everything is stopped, as far as this node knows. A node
 // that does not hear of it stops with its lease.
 func (n *Node) stopped() (yes bool) {
-	err := n.ledger.View(func(tx *ledger.Tx) error { _, yes = company.Halted(tx); return nil })
+	err := n.ledger.View(func(tx *ledger.Tx) error { _, yes = entity.Halted(tx); return nil })
 	return yes || err != nil
 }
 

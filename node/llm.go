@@ -3,8 +3,8 @@ package node
 import (
 	"context"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -28,11 +28,11 @@ func (n *Node) openModels(context.Context) error {
 }
 
 // priceOfRun reckons what a run cost that told only what it used.
-func priceOfRun(tx *ledger.Tx, of string, told company.RunCost) (core.Money, bool) {
+func priceOfRun(tx *ledger.Tx, of string, told entity.RunCost) (core.Money, bool) {
 	return llm.Reckon(told.Provider, told.Model, told.Usage, money.ModelPricesOf(tx, of), money.ModelPricesOf(tx, ""))
 }
 
 // noteModelKey notes that a run used a secret of its company as an upstream's key.
-func (n *Node) noteModelKey(ctx context.Context, run company.Run, use secret.SecretUse) error {
+func (n *Node) noteModelKey(ctx context.Context, run entity.Run, use secret.SecretUse) error {
 	return n.carryOut(ctx, n.command(secret.KindSecretAccess, run.Company, secret.UseSecrets{Run: run.ID, Uses: []secret.SecretUse{use}}))
 }

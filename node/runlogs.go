@@ -10,6 +10,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
@@ -25,7 +26,7 @@ func (n *Node) keepLogs(ctx context.Context) {
 		if n.session() == 0 {
 			return
 		}
-		var due []company.Run
+		var due []entity.Run
 		err := n.ledger.View(func(tx *ledger.Tx) error {
 			due = company.LogsDue(tx, string(n.ID()), company.MaxKeptLogs)
 			return nil
@@ -93,7 +94,7 @@ func (n *Node) dropSegments(all []keptSegment, now time.Time) (later []keptSegme
 
 // keepLog makes a blob of a closed log and brings it to others. The error wraps
 // blob.ErrTooFew when it may succeed later.
-func (n *Node) keepLog(ctx context.Context, r company.Run) ([]string, error) {
+func (n *Node) keepLog(ctx context.Context, r entity.Run) ([]string, error) {
 	d, err := blob.ParseDigest(string(r.LogSHA256))
 	if err != nil || r.LogBytes == nil {
 		return nil, runlog.ErrNoLog
@@ -135,7 +136,7 @@ func (n *Node) keepLog(ctx context.Context, r company.Run) ([]string, error) {
 // RunLog reads a piece of a run's log: from the node that carried it out until it
 // is kept, and then from this node, or those that keep it: its segment goes soon,
 // see dropSegments.
-func (n *Node) RunLog(ctx context.Context, run company.Run, offset, limit int64) (runlog.Chunk, error) {
+func (n *Node) RunLog(ctx context.Context, run entity.Run, offset, limit int64) (runlog.Chunk, error) {
 	ref, on := string(run.LogRef), identity.NodeID(run.Node)
 	if ref == "" || on == "" {
 		return runlog.Chunk{}, runlog.ErrNoLog
@@ -156,7 +157,7 @@ func (n *Node) RunLog(ctx context.Context, run company.Run, offset, limit int64)
 	return c, err
 }
 
-func (n *Node) keptLog(ctx context.Context, run company.Run, offset, limit int64) (c runlog.Chunk, err error) {
+func (n *Node) keptLog(ctx context.Context, run entity.Run, offset, limit int64) (c runlog.Chunk, err error) {
 	d, err := blob.ParseDigest(string(run.LogSHA256))
 	if err != nil {
 		return c, runlog.ErrNoLog

@@ -9,6 +9,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -17,7 +18,7 @@ import (
 // resolveSecrets returns an agent's configuration with its secrets in the
 // clear, and their values. What was used is noted before anything of it is
 // handed out; the error names variables and reasons, never values.
-func (n *Node) resolveSecrets(ctx context.Context, run company.Run, config json.RawMessage) (json.RawMessage, []string, error) {
+func (n *Node) resolveSecrets(ctx context.Context, run entity.Run, config json.RawMessage) (json.RawMessage, []string, error) {
 	var r secret.Resolution
 	try := func() error {
 		return n.ledger.View(func(tx *ledger.Tx) (err error) {
@@ -64,7 +65,7 @@ func (n *Node) resealing() (due []ledger.Command) {
 	}
 	mesh := string(n.Mesh())
 	err := n.ledger.View(func(tx *ledger.Tx) error {
-		for _, c := range append(company.Companies(tx), company.Company{}) { // the last is the mesh itself
+		for _, c := range append(entity.Companies(tx), entity.Company{}) { // the last is the mesh itself
 			for v := range secret.SecretVersions(tx, c.ID) {
 				if len(due) >= maxChores {
 					return nil

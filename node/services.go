@@ -16,6 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -54,7 +55,7 @@ func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 	var wanted []place.WantedService
 	var due []place.WorkspaceOperation
 	err := n.ledger.View(func(tx *ledger.Tx) error {
-		_, halted = company.Halted(tx)
+		_, halted = entity.Halted(tx)
 		wanted = place.ServicesOn(tx, string(n.ID()))
 		due = place.OperationsOn(tx, string(n.ID()))
 		return nil
@@ -182,9 +183,9 @@ func (k *keeper) job(ctx context.Context, o place.WorkspaceOperation) {
 
 // A spacePlace is a workspace on this node, of an issue or of a project.
 type spacePlace struct {
-	f   company.RunFolder
+	f   entity.RunFolder
 	l   place.Lifecycle
-	run company.Run // whose project's variables count
+	run entity.Run // whose project's variables count
 	w   place.ExecutionWorkspace
 }
 
@@ -192,8 +193,8 @@ func (k *keeper) place(of, id string) (p spacePlace, err error) {
 	err = k.n.ledger.View(func(tx *ledger.Tx) error {
 		if w, ok := place.ExecutionWorkspaceByID(tx, id); ok {
 			p.w, p.f, p.l = w, folderOf(w), place.LifecycleOf(tx, w)
-			p.run = company.Run{ID: w.Run, Company: of, Context: company.RunContext{IssueID: string(w.SourceIssue)}}
-			if r, ok := company.RunOf(tx, of, w.Run); ok {
+			p.run = entity.Run{ID: w.Run, Company: of, Context: entity.RunContext{IssueID: string(w.SourceIssue)}}
+			if r, ok := entity.RunOf(tx, of, w.Run); ok {
 				p.run = r
 			}
 			return nil
@@ -202,8 +203,8 @@ func (k *keeper) place(of, id string) (p spacePlace, err error) {
 		if !ok {
 			return errors.New("the workspace is gone")
 		}
-		p.f = company.RunFolder{ProjectWorkspace: w.ID, Project: w.Project, Dir: string(w.Cwd), Strategy: "project_primary", Source: "project_primary", Mode: company.SharedWorkspace}
-		p.l, p.run = w.Services(), company.Run{Company: of}
+		p.f = entity.RunFolder{ProjectWorkspace: w.ID, Project: w.Project, Dir: string(w.Cwd), Strategy: "project_primary", Source: "project_primary", Mode: entity.SharedWorkspace}
+		p.l, p.run = w.Services(), entity.Run{Company: of}
 		return nil
 	})
 	return p, err

@@ -14,6 +14,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -60,7 +61,7 @@ func (t *turns) take(ctx context.Context, dir string) (func(), error) {
 // A spaceCommand is one that is to be carried out in a workspace.
 type spaceCommand struct {
 	w           place.ExecutionWorkspace
-	f           company.RunFolder
+	f           entity.RunFolder
 	run         string // "" outside of runs
 	phase       place.OperationPhase
 	name, line  string
@@ -72,7 +73,7 @@ type spaceCommand struct {
 
 // prepare carries out the commands that prepare a workspace for its runs, once
 // for each place and again when they change.
-func (n *Node) prepare(ctx context.Context, inv company.Invocation, w place.ExecutionWorkspace, l place.Lifecycle, f company.RunFolder) error {
+func (n *Node) prepare(ctx context.Context, inv company.Invocation, w place.ExecutionWorkspace, l place.Lifecycle, f entity.RunFolder) error {
 	want := l.Prepared(string(n.ID()), f.Dir)
 	if want == "" || want == w.Prepared {
 		return nil
@@ -102,10 +103,10 @@ func (n *Node) prepare(ctx context.Context, inv company.Invocation, w place.Exec
 // wind carries out the commands of a workspace that was closed.
 func (n *Node) wind(ctx context.Context, w place.ExecutionWorkspace, dir string) error {
 	var l place.Lifecycle
-	run := company.Run{ID: w.Run, Company: w.Company, Context: company.RunContext{IssueID: string(w.SourceIssue)}}
+	run := entity.Run{ID: w.Run, Company: w.Company, Context: entity.RunContext{IssueID: string(w.SourceIssue)}}
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		l = place.LifecycleOf(tx, w)
-		if r, ok := company.RunOf(tx, w.Company, w.Run); ok {
+		if r, ok := entity.RunOf(tx, w.Company, w.Run); ok {
 			run = r
 		}
 		return nil
@@ -122,7 +123,7 @@ func (n *Node) wind(ctx context.Context, w place.ExecutionWorkspace, dir string)
 	}
 	defer done()
 	f := folderOf(w)
-	if f.Dir = dir; w.Mode == company.IsolatedWorkspace {
+	if f.Dir = dir; w.Mode == entity.IsolatedWorkspace {
 		f.Worktree = dir // also when its node had not told yet where it is
 	}
 	env, secrets, err := n.spaceEnv(ctx, run, f, string(w.SourceIssue), "")
@@ -144,7 +145,7 @@ func (n *Node) wind(ctx context.Context, w place.ExecutionWorkspace, dir string)
 // spaceEnv is the environment of a workspace's commands: what a run would be
 // told of the folder, and the variables of the project. The agent's own are not
 // for them.
-func (n *Node) spaceEnv(ctx context.Context, as company.Run, f company.RunFolder, issue, run string) (map[string]string, []string, error) {
+func (n *Node) spaceEnv(ctx context.Context, as entity.Run, f entity.RunFolder, issue, run string) (map[string]string, []string, error) {
 	config, secrets, err := n.resolveSecrets(ctx, as, json.RawMessage("{}"))
 	if err != nil {
 		return nil, nil, fmt.Errorf("variables of the project: %w", err)

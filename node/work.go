@@ -22,6 +22,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/worktree"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/purse"
@@ -203,7 +204,7 @@ func (n *Node) verifyLeading(ctx context.Context) error {
 }
 
 // toldOfRun returns what the agent behind a URL told of the end of its run.
-func (n *Node) toldOfRun(r company.Run) (told company.Callback, ok bool) {
+func (n *Node) toldOfRun(r entity.Run) (told company.Callback, ok bool) {
 	_, err := n.View(n.ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
 		told, ok = company.CallbackOf(tx, r.Company, r.ID)
 		return nil
@@ -212,7 +213,7 @@ func (n *Node) toldOfRun(r company.Run) (told company.Callback, ok bool) {
 }
 
 // runToken mints the token by which a run speaks to any node's API.
-func (n *Node) runToken(run company.Run) (string, error) {
+func (n *Node) runToken(run entity.Run) (string, error) {
 	_, data, _ := n.keyring.current()
 	claims := identity.RunClaims{Agent: run.Agent, Company: run.Company, Adapter: cmp.Or(run.AdapterType, "process"), Run: run.ID, Responsible: string(run.ResponsibleUser)}
 	return identity.MintRunToken(data, n.Mesh(), claims, time.Now())

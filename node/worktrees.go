@@ -10,6 +10,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/worktree"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -17,7 +18,7 @@ import (
 // runFolder makes the workspace of a run on this node and tells the mesh where
 // it is. A shared folder that is not on this node is no error: the run works in
 // its agent's own, and its log says so.
-func (n *Node) runFolder(ctx context.Context, inv company.Invocation) (*company.RunFolder, string, error) {
+func (n *Node) runFolder(ctx context.Context, inv company.Invocation) (*entity.RunFolder, string, error) {
 	run := inv.Run
 	var w place.ExecutionWorkspace
 	var of place.Workspace
@@ -37,7 +38,7 @@ func (n *Node) runFolder(ctx context.Context, inv company.Invocation) (*company.
 		return nil, "", err
 	}
 	f := folderOf(w)
-	if w.Mode != company.IsolatedWorkspace {
+	if w.Mode != entity.IsolatedWorkspace {
 		switch info, err := os.Stat(string(of.Cwd)); {
 		case of.Cwd == "":
 			return nil, "", nil
@@ -61,10 +62,10 @@ func (n *Node) runFolder(ctx context.Context, inv company.Invocation) (*company.
 }
 
 // folderOf is the folder of an execution workspace as the mesh knows it.
-func folderOf(w place.ExecutionWorkspace) company.RunFolder {
-	f := company.RunFolder{ID: w.ID, Mode: w.Mode, Strategy: w.Strategy, Source: w.Strategy, Project: w.Project, ProjectWorkspace: string(w.ProjectWorkspace),
+func folderOf(w place.ExecutionWorkspace) entity.RunFolder {
+	f := entity.RunFolder{ID: w.ID, Mode: w.Mode, Strategy: w.Strategy, Source: w.Strategy, Project: w.Project, ProjectWorkspace: string(w.ProjectWorkspace),
 		RepoURL: string(w.RepoURL), BaseRef: string(w.BaseRef), Branch: string(w.Branch), Dir: string(w.Cwd)}
-	if w.Mode == company.IsolatedWorkspace {
+	if w.Mode == entity.IsolatedWorkspace {
 		f.Worktree = f.Dir
 	}
 	return f
@@ -82,7 +83,7 @@ func (n *Node) cleanWorkspace(ctx context.Context, w place.ExecutionWorkspace) e
 			return err
 		}
 	}
-	if w.Mode != company.IsolatedWorkspace {
+	if w.Mode != entity.IsolatedWorkspace {
 		return nil
 	}
 	return n.work.trees.Remove(ctx, dir)

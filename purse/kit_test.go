@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/identity"
@@ -44,7 +44,7 @@ var sessionRows = ledger.NewMeshTable[ledger.Session]("session")
 func newBank(t testing.TB) *bank {
 	b := &bank{tx: ledger.NewTx(void{}), mux: rules.Handlers(), now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC), commands: map[string]int{}}
 	b.company = b.id()
-	b.must(t, "company.create", company.SaveCompany{ID: b.company, Name: new("Acme")}, nil)
+	b.must(t, "company.create", entity.SaveCompany{ID: b.company, Name: new("Acme")}, nil)
 	return b
 }
 
@@ -55,7 +55,7 @@ func (b *bank) id() string {
 
 func (b *bank) agent(t testing.TB, name string) string {
 	id := b.id()
-	b.must(t, "agent.create", company.SaveAgent{ID: id, Name: &name, AdapterType: new("process"), AdapterConfig: []byte(`{"command":"true"}`)}, nil)
+	b.must(t, "agent.create", entity.SaveAgent{ID: id, Name: &name, AdapterType: new("process"), AdapterConfig: []byte(`{"command":"true"}`)}, nil)
 	return id
 }
 
@@ -96,12 +96,12 @@ func (b *bank) must(t testing.TB, kind string, payload, out any) {
 	}
 }
 
-func (b *bank) limit(t testing.TB, scope company.ScopeType, id string, w money.WindowKind, amount core.Money) {
+func (b *bank) limit(t testing.TB, scope entity.ScopeType, id string, w money.WindowKind, amount core.Money) {
 	t.Helper()
 	b.must(t, "budget.set", money.SetBudget{Type: scope, Scope: id, Window: w, Amount: amount}, nil)
 }
 
-func (b *bank) budget(scope company.ScopeType, id string) money.ScopeBudget {
+func (b *bank) budget(scope entity.ScopeType, id string) money.ScopeBudget {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return money.BudgetOf(b.tx, b.company, scope, id, core.TimeOf(b.now))

@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -199,7 +199,7 @@ func (p *Purse) allowed(ctx context.Context, ask *money.SpendAsk) (uint64, error
 	_, err := p.cfg.Node.View(ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
 		ask.Allowance = money.AllowanceOfRun(tx, ask.Company, ask.Run)
 		if ask.Project == "" && ask.Issue != "" {
-			ask.Project = company.ProjectOfIssue(tx, ask.Company, ask.Issue)
+			ask.Project = entity.ProjectOfIssue(tx, ask.Company, ask.Issue)
 		}
 		return money.MaySpend(tx, money.Reservation{Company: ask.Company, Agent: ask.Agent, Project: core.NullText(ask.Project),
 			Run: core.NullText(ask.Run), Node: string(p.cfg.Self), Session: session})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -55,13 +56,13 @@ func TestManyCallsShareASlice(t *testing.T) {
 		}
 	}
 	p.look()
-	got := b.budget(company.ScopeAgent, ada)
+	got := b.budget(entity.ScopeAgent, ada)
 	if got.Month != 19*core.Cent/2 || got.Held != DefaultSlice-got.Month || b.commands["budget.reserve"] != 1 || b.commands["budget.settle"] != 1 {
 		t.Errorf("spent %d, held %d, with %v", got.Month, got.Held, b.commands)
 	}
 	b.pass(DefaultIdle + time.Second)
 	p.look()
-	if got := b.budget(company.ScopeAgent, ada); got.Held != 0 || got.Month != 19*core.Cent/2 || len(p.purse.Stocks()) != 0 {
+	if got := b.budget(entity.ScopeAgent, ada); got.Held != 0 || got.Month != 19*core.Cent/2 || len(p.purse.Stocks()) != 0 {
 		t.Errorf("an idle slice stays: held %d, %+v", got.Held, p.purse.Stocks())
 	}
 	if _, err := p.purse.Reserve(t.Context(), ask); err != nil {
@@ -70,12 +71,12 @@ func TestManyCallsShareASlice(t *testing.T) {
 	if err := p.purse.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := b.budget(company.ScopeAgent, ada); got.Held == 0 {
+	if got := b.budget(entity.ScopeAgent, ada); got.Held == 0 {
 		t.Error("a call that is under way is not held")
 	}
 	p.start()
 	p.look()
-	if got := b.budget(company.ScopeAgent, ada); got.Held != 0 || got.Month != 19*core.Cent/2+core.Cent {
+	if got := b.budget(entity.ScopeAgent, ada); got.Held != 0 || got.Month != 19*core.Cent/2+core.Cent {
 		t.Errorf("after a restart: held %d, spent %d", got.Held, got.Month)
 	}
 }
@@ -85,7 +86,7 @@ func TestWhatIsRefused(t *testing.T) {
 	b := newBank(t)
 	ada, bob := b.agent(t, "Ada"), b.agent(t, "Bob")
 	p := b.post(t, "one")
-	b.limit(t, company.ScopeCompany, b.company, money.WindowMonth, core.Cents(100))
+	b.limit(t, entity.ScopeCompany, b.company, money.WindowMonth, core.Cents(100))
 	ask := money.SpendAsk{Company: b.company, Agent: ada, Want: core.Cents(80)}
 	g, err := p.purse.Reserve(t.Context(), ask)
 	if err != nil {
@@ -138,7 +139,7 @@ func TestAnUpstreamThatLiesIsBookedAndStopsTheScope(t *testing.T) {
 	b := newBank(t)
 	ada := b.agent(t, "Ada")
 	p := b.post(t, "one")
-	b.limit(t, company.ScopeAgent, ada, money.WindowMonth, core.Cents(100))
+	b.limit(t, entity.ScopeAgent, ada, money.WindowMonth, core.Cents(100))
 	g, err := p.purse.Reserve(t.Context(), money.SpendAsk{Company: b.company, Agent: ada, Want: core.Cents(90)})
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +148,7 @@ func TestAnUpstreamThatLiesIsBookedAndStopsTheScope(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.look()
-	if got := b.budget(company.ScopeAgent, ada); got.Month != core.Cents(130) {
+	if got := b.budget(entity.ScopeAgent, ada); got.Month != core.Cents(130) {
 		t.Errorf("spent %d", got.Month)
 	}
 	if _, err := p.purse.Reserve(t.Context(), money.SpendAsk{Company: b.company, Agent: ada}); refusedAs(err) != "budget_paused" {
@@ -169,7 +170,7 @@ func TestUnknownReservationsAreGivenBack(t *testing.T) {
 		}
 		p.cut, p.deaf = false, false
 		p.look()
-		if got := b.budget(company.ScopeAgent, ada); got.Held != 0 || len(p.purse.Stocks()) != 0 {
+		if got := b.budget(entity.ScopeAgent, ada); got.Held != 0 || len(p.purse.Stocks()) != 0 {
 			t.Errorf("deaf %v: held %d, %+v", deaf, got.Held, p.purse.Stocks())
 		}
 	}
@@ -179,7 +180,7 @@ func TestConcurrentCallsStayWithinTheLimit(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
 	agents := []string{b.agent(t, "Ada"), b.agent(t, "Bob")}
-	b.limit(t, company.ScopeCompany, b.company, money.WindowMonth, core.Cents(1000))
+	b.limit(t, entity.ScopeCompany, b.company, money.WindowMonth, core.Cents(1000))
 	var spent atomic.Int64
 	var calls atomic.Int64
 	var posts []*post
@@ -215,7 +216,7 @@ func TestConcurrentCallsStayWithinTheLimit(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	got := b.budget(company.ScopeCompany, b.company)
+	got := b.budget(entity.ScopeCompany, b.company)
 	if int64(got.Month) != spent.Load() || got.Held != 0 || got.Month > core.Cents(1000) {
 		t.Errorf("booked %d, spent %d, held %d", got.Month, spent.Load(), got.Held)
 	}
@@ -270,9 +271,9 @@ func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (ove
 	agents := []string{b.agent(t, "Ada"), b.agent(t, "Bob")}
 	limits := map[money.WindowKind]core.Money{money.WindowDay: core.Cents(400), money.WindowMonth: core.Cents(1500), money.WindowRolling24h: core.Cents(500)}
 	for w, amount := range limits {
-		b.limit(t, company.ScopeCompany, b.company, w, amount)
+		b.limit(t, entity.ScopeCompany, b.company, w, amount)
 	}
-	b.limit(t, company.ScopeAgent, agents[0], money.WindowDay, core.Cents(150))
+	b.limit(t, entity.ScopeAgent, agents[0], money.WindowDay, core.Cents(150))
 	posts := []*post{b.post(t, "one"), b.post(t, "two"), b.post(t, "three")}
 	type spend struct {
 		agent string
@@ -381,7 +382,7 @@ func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (ove
 		}
 		b.must(t, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil)
 	}
-	whole := b.budget(company.ScopeCompany, b.company)
+	whole := b.budget(entity.ScopeCompany, b.company)
 	real := core.Money(0)
 	for _, x := range spends {
 		real += x.cost

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/identity"
 )
 
@@ -35,7 +35,7 @@ func TestARunGoesWhereItsSessionIs(t *testing.T) {
 		}
 		busy(2)
 		before := len(m.runs(acme))
-		m.must(board("comment.create", acme, company.CreateComment{ID: uuid("c", 1), Issue: issue, Body: "go on"}))
+		m.must(board("comment.create", acme, entity.CreateComment{ID: uuid("c", 1), Issue: issue, Body: "go on"}))
 		m.until(5*time.Second, "the comment's run works", func() bool {
 			all := m.runs(acme)
 			return len(all) > before && all[before].StartedAt != 0
@@ -48,7 +48,7 @@ func TestARunGoesWhereItsSessionIs(t *testing.T) {
 			t.Errorf("the reason is %+v", c)
 		}
 		// What has no session goes where there is least to do.
-		if r := m.untilStatus(m.invoke(acme, m.agent(acme, "bob", "sleep 9s", "")).ID, 3*time.Second, company.RunRunning); m.on(r) != 2 {
+		if r := m.untilStatus(m.invoke(acme, m.agent(acme, "bob", "sleep 9s", "")).ID, 3*time.Second, entity.RunRunning); m.on(r) != 2 {
 			t.Errorf("a run without a session went to node %d", m.on(r))
 		}
 	})

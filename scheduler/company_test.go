@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -16,11 +17,11 @@ func (m *mesh) agent(of, name, script, runtime string) string {
 	id := uuid("a", m.salt)
 	m.mu.Unlock()
 	var there bool
-	_ = m.ledger.View(func(tx *ledger.Tx) error { _, there = company.CompanyOf(tx, of); return nil })
+	_ = m.ledger.View(func(tx *ledger.Tx) error { _, there = entity.CompanyOf(tx, of); return nil })
 	if !there {
-		m.must(board("company.create", of, company.SaveCompany{ID: of, Name: new("Company " + of)}))
+		m.must(board("company.create", of, entity.SaveCompany{ID: of, Name: new("Company " + of)}))
 	}
-	config := company.SaveAgent{ID: id, Name: &name, AdapterType: new("process"), AdapterConfig: json.RawMessage(`{"command":"` + script + `"}`)}
+	config := entity.SaveAgent{ID: id, Name: &name, AdapterType: new("process"), AdapterConfig: json.RawMessage(`{"command":"` + script + `"}`)}
 	if runtime != "" {
 		config.RuntimeConfig = json.RawMessage(runtime)
 	}
@@ -28,9 +29,9 @@ func (m *mesh) agent(of, name, script, runtime string) string {
 	return id
 }
 
-func (m *mesh) status(of, agent string) (s company.AgentStatus) {
+func (m *mesh) status(of, agent string) (s entity.AgentStatus) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
-		a, _ := company.AgentByID(tx, agent)
+		a, _ := entity.AgentByID(tx, agent)
 		s = a.Status
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -12,14 +13,14 @@ import (
 // interrupted is an outcome of a run that was stopped: what it said and cost
 // stays.
 func interrupted(out company.Outcome, code, why string) company.Outcome {
-	return company.Outcome{Status: company.RunInterrupted, ErrorCode: code, Error: why,
+	return company.Outcome{Status: entity.RunInterrupted, ErrorCode: code, Error: why,
 		Result: out.Result, Stdout: out.Stdout, Stderr: out.Stderr, Usage: out.Usage, Cost: out.Cost}
 }
 
 // cost is what is to be booked of what a run told: nothing when its calls were
 // paid for at the gateway, since the same money is not booked twice; and with the
 // price of the table where the run told only what it used.
-func (w *Worker) cost(k *work, told *company.RunCost) *company.RunCost {
+func (w *Worker) cost(k *work, told *entity.RunCost) *entity.RunCost {
 	paid := w.cfg.Paid != nil && w.cfg.Paid(k.run.ID)
 	if told == nil {
 		return nil
@@ -41,7 +42,7 @@ func (w *Worker) cost(k *work, told *company.RunCost) *company.RunCost {
 // tellCost tells what a run cost whose end could not be told, because its session
 // was over: money was spent whoever has the run by now. It tries until ctx ends,
 // tellCostTries times.
-func (w *Worker) tellCost(ctx context.Context, k *work, cost company.RunCost) {
+func (w *Worker) tellCost(ctx context.Context, k *work, cost entity.RunCost) {
 	w.mu.Lock()
 	delete(w.runs, k.run.ID) // it is over, and takes no room
 	w.mu.Unlock()

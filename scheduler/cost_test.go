@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -13,7 +14,7 @@ import (
 // spent is what an agent is booked to have cost.
 func (m *mesh) spent(of, agent string) (s core.Money) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
-		s = money.BudgetOf(tx, of, company.ScopeAgent, agent, core.TimeOf(m.now())).Lifetime
+		s = money.BudgetOf(tx, of, entity.ScopeAgent, agent, core.TimeOf(m.now())).Lifetime
 		return nil
 	})
 	return s
@@ -25,14 +26,14 @@ func TestToldCostsAreBookedOnce(t *testing.T) {
 	run(t, 2, func(t *testing.T, m *mesh) {
 		time.Sleep(2 * time.Second)
 		ada := m.agent(acme, "ada", "sleep 1s, cost", "")
-		m.untilStatus(m.invoke(acme, ada).ID, 5*time.Second, company.RunSucceeded)
+		m.untilStatus(m.invoke(acme, ada).ID, 5*time.Second, entity.RunSucceeded)
 		if s := m.spent(acme, ada); s != core.Cents(7) {
 			t.Errorf("%d cents are booked, want 7", s.Cents())
 		}
 		for _, p := range m.nodes {
 			p.paid.Store(true)
 		}
-		m.untilStatus(m.invoke(acme, ada).ID, 5*time.Second, company.RunSucceeded)
+		m.untilStatus(m.invoke(acme, ada).ID, 5*time.Second, entity.RunSucceeded)
 		if s := m.spent(acme, ada); s != core.Cents(7) {
 			t.Errorf("%d cents are booked with what the gateway booked, want 7", s.Cents())
 		}
@@ -40,9 +41,9 @@ func TestToldCostsAreBookedOnce(t *testing.T) {
 			p.paid.Store(false)
 		}
 		bob := m.agent(acme, "bob", "sleep 60s, cost", `{"placement":{"labels":["node=1"]}}`)
-		r := m.untilStatus(m.invoke(acme, bob).ID, 5*time.Second, company.RunRunning)
+		r := m.untilStatus(m.invoke(acme, bob).ID, 5*time.Second, entity.RunRunning)
 		m.nodes[1].setCut(true)
-		m.untilStatus(r.ID, 3*testLease, company.RunInterrupted)
+		m.untilStatus(r.ID, 3*testLease, entity.RunInterrupted)
 		time.Sleep(time.Minute)
 		if s := m.spent(acme, bob); s != 0 {
 			t.Errorf("%d cents are booked of a node that is cut off", s.Cents())

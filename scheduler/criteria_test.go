@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -32,7 +33,7 @@ func TestEachCriterionDecides(t *testing.T) {
 	busy := func(m *mesh, n int) {
 		bob := m.agent(acme, "bob", "sleep 10m", `{"placement":{"labels":["node=0"]}}`)
 		for range n {
-			m.untilStatus(m.invoke(acme, bob).ID, 5*time.Second, company.RunRunning)
+			m.untilStatus(m.invoke(acme, bob).ID, 5*time.Second, entity.RunRunning)
 		}
 	}
 	again := func(node int, change func(p *peer)) func(*mesh) {
@@ -103,7 +104,7 @@ func TestEachCriterionDecides(t *testing.T) {
 					p.mu.Unlock()
 				}
 				time.Sleep(testLease)
-				if r := m.invoke(acme, m.agent(acme, "first", "sleep 1s", "")); m.on(m.untilStatus(r.ID, 5*time.Second, company.RunRunning)) != 0 {
+				if r := m.invoke(acme, m.agent(acme, "first", "sleep 1s", "")); m.on(m.untilStatus(r.ID, 5*time.Second, entity.RunRunning)) != 0 {
 					t.Fatal("a run goes to the second node for no reason; the test shows nothing")
 				}
 				if c.before != nil {
@@ -111,7 +112,7 @@ func TestEachCriterionDecides(t *testing.T) {
 				}
 				time.Sleep(testLease)
 				ada := m.agent(acme, "ada", "sleep 1m", "")
-				save := company.SaveAgent{ID: ada}
+				save := entity.SaveAgent{ID: ada}
 				if c.adapter != "" {
 					save.AdapterType = &c.adapter
 				}
@@ -154,11 +155,11 @@ func TestEachCriterionDecides(t *testing.T) {
 // makes the first the better again, and returns the next run on that issue.
 func (m *mesh) returning(ada, what string) string {
 	m.t.Helper()
-	create := company.CreateIssue{ID: uuid("i", 9), Title: "work", Status: company.IssueTodo, Assignee: ada}
+	create := company.CreateIssue{ID: uuid("i", 9), Title: "work", Status: entity.IssueTodo, Assignee: ada}
 	if what == "workspace" {
 		policy, name, cwd := json.RawMessage(`{"enabled":true,"defaultMode":"isolated_workspace","workspaceStrategy":{"type":"git_worktree"}}`), "Site", "/srv/site"
 		create.Project = uuid("p", 1)
-		m.must(board("project.create", acme, company.SaveProject{ID: create.Project, Name: &name, WorkspacePolicy: policy, Workspace: &company.SaveWorkspace{ID: uuid("f", 1), Cwd: &cwd}}))
+		m.must(board("project.create", acme, entity.SaveProject{ID: create.Project, Name: &name, WorkspacePolicy: policy, Workspace: &entity.SaveWorkspace{ID: uuid("f", 1), Cwd: &cwd}}))
 	}
 	m.must(board("issue.create", acme, create))
 	time.Sleep(5 * time.Minute) // its runs are over
@@ -169,7 +170,7 @@ func (m *mesh) returning(ada, what string) string {
 	}
 	time.Sleep(testLease)
 	before := len(m.runs(acme))
-	m.must(board("comment.create", acme, company.CreateComment{ID: uuid("c", 1), Issue: create.ID, Body: "go on"}))
+	m.must(board("comment.create", acme, entity.CreateComment{ID: uuid("c", 1), Issue: create.ID, Body: "go on"}))
 	m.until(5*time.Second, "the comment's run works", func() bool {
 		all := m.runs(acme)
 		return len(all) > before && all[before].StartedAt != 0
@@ -190,7 +191,7 @@ func TestARunWaitsForMembersOnly(t *testing.T) {
 		}
 		time.Sleep(giveUpAfter + time.Minute)
 		for _, id := range ids {
-			if r := m.run(id); r.Status != company.RunFailed || r.ErrorCode != "no_node" {
+			if r := m.run(id); r.Status != entity.RunFailed || r.ErrorCode != "no_node" {
 				t.Errorf("a run that no member can take is %s, %s: %+v", r.Status, r.ErrorCode, m.placement(id))
 			}
 		}

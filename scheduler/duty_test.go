@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -52,7 +53,7 @@ func TestAStopHoldsEverywhere(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		waits := 0
 		for _, r := range append(m.runs(acme), m.runs(zeta)...) {
-			if r.Status == company.RunQueued {
+			if r.Status == entity.RunQueued {
 				waits++
 			}
 		}
@@ -65,20 +66,20 @@ func TestAStopHoldsEverywhere(t *testing.T) {
 			return m.nodes[0].atWork()+m.nodes[1].atWork()+m.nodes[2].atWork() == 0
 		})
 		time.Sleep(2 * time.Minute)
-		if got := m.ask(board("agent.wake", acme, m.wake(ada, company.WakeOnDemand, "manual"))); got.Refusal == nil {
+		if got := m.ask(board("agent.wake", acme, m.wake(ada, entity.WakeOnDemand, "manual"))); got.Refusal == nil {
 			t.Error("an agent is woken while everything is stopped")
 		}
 		left, skipped := 0, 0
 		for _, r := range append(m.runs(acme), m.runs(zeta)...) {
 			switch r.Status {
-			case company.RunQueued:
+			case entity.RunQueued:
 				left++
-			case company.RunRunning:
+			case entity.RunRunning:
 				t.Errorf("run %s runs", r.ID)
 			}
 		}
 		_ = m.ledger.View(func(tx *ledger.Tx) error {
-			for _, u := range company.WakeupsOf(tx, acme, ada) {
+			for _, u := range entity.WakeupsOf(tx, acme, ada) {
 				if u.Error == "mesh.stopped" {
 					skipped++
 				}
@@ -201,19 +202,19 @@ func TestAnAgentThatComesToNothingIsPaused(t *testing.T) {
 			runs          int // 0: never paused
 		}{
 			{"ada", `{"heartbeat":{"enabled":true,"intervalSec":30,"maxFruitlessRuns":4}}`, 4},
-			{"bob", `{"heartbeat":{"enabled":true,"intervalSec":30}}`, company.DefaultFruitlessRuns},
+			{"bob", `{"heartbeat":{"enabled":true,"intervalSec":30}}`, entity.DefaultFruitlessRuns},
 			{"cy", `{"heartbeat":{"enabled":true,"intervalSec":30,"maxFruitlessRuns":0}}`, 0},
 		} {
 			agent := m.agent(acme, tc.name, "sleep 1s, fail", tc.runtime)
 			before := len(m.runs(acme))
 			time.Sleep(15 * time.Minute)
 			n := len(m.runs(acme)) - before
-			var a company.Agent
-			_ = m.ledger.View(func(tx *ledger.Tx) error { a, _ = company.AgentByID(tx, agent); return nil })
+			var a entity.Agent
+			_ = m.ledger.View(func(tx *ledger.Tx) error { a, _ = entity.AgentByID(tx, agent); return nil })
 			switch {
-			case tc.runs == 0 && (n < 20 || a.Status == company.AgentPaused):
+			case tc.runs == 0 && (n < 20 || a.Status == entity.AgentPaused):
 				t.Errorf("%s has %d runs and is %s", tc.name, n, a.Status)
-			case tc.runs > 0 && (n != tc.runs || a.Status != company.AgentPaused || a.PauseReason != "no_progress"):
+			case tc.runs > 0 && (n != tc.runs || a.Status != entity.AgentPaused || a.PauseReason != "no_progress"):
 				t.Errorf("%s has %d runs, want %d, and is %s, %q", tc.name, n, tc.runs, a.Status, a.PauseReason)
 			}
 			if tc.runs > 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -16,12 +17,12 @@ func (m *mesh) issue(of, agent string) string {
 	m.salt++
 	id := uuid("i", m.salt)
 	m.mu.Unlock()
-	m.must(board("issue.create", of, company.CreateIssue{ID: id, Title: "work " + id, Status: company.IssueTodo, Assignee: agent}))
+	m.must(board("issue.create", of, company.CreateIssue{ID: id, Title: "work " + id, Status: entity.IssueTodo, Assignee: agent}))
 	return id
 }
 
-func (m *mesh) issueRow(of, id string) (i company.Issue) {
-	_ = m.ledger.View(func(tx *ledger.Tx) error { i, _ = company.IssueOf(tx, of, id); return nil })
+func (m *mesh) issueRow(of, id string) (i entity.Issue) {
+	_ = m.ledger.View(func(tx *ledger.Tx) error { i, _ = entity.IssueOf(tx, of, id); return nil })
 	return i
 }
 
@@ -33,24 +34,24 @@ func TestAnAssignedIssueIsWorkedOnAndNeverForgotten(t *testing.T) {
 		ada := m.agent(acme, "ada", "sleep 2s", "")
 		issue := m.issue(acme, ada)
 		all := m.runs(acme)
-		if len(all) != 1 || all[0].Source != company.WakeAssignment || all[0].Context.IssueID != issue {
+		if len(all) != 1 || all[0].Source != entity.WakeAssignment || all[0].Context.IssueID != issue {
 			t.Fatalf("woken to %+v", all)
 		}
-		m.untilStatus(all[0].ID, time.Second, company.RunRunning)
-		if i := m.issueRow(acme, issue); i.Status != company.IssueInProgress || i.CheckoutRun != all[0].ID || i.Fence == 0 {
+		m.untilStatus(all[0].ID, time.Second, entity.RunRunning)
+		if i := m.issueRow(acme, issue); i.Status != entity.IssueInProgress || i.CheckoutRun != all[0].ID || i.Fence == 0 {
 			t.Errorf("issue is %s, held by %q", i.Status, i.CheckoutRun)
 		}
 		if r := m.run(all[0].ID); !r.Context.CheckedOut {
 			t.Error("the run does not know that the issue was checked out for it")
 		}
-		m.untilStatus(all[0].ID, 5*time.Second, company.RunSucceeded)
+		m.untilStatus(all[0].ID, 5*time.Second, entity.RunSucceeded)
 		time.Sleep(10 * time.Minute)
 		all = m.runs(acme)
-		if len(all) != 1+company.MaxFollowups || all[1].RetryOf != core.NullText(all[0].ID) || all[1].Source != company.WakeAutomation {
+		if len(all) != 1+entity.MaxFollowups || all[1].RetryOf != core.NullText(all[0].ID) || all[1].Source != entity.WakeAutomation {
 			t.Fatalf("%d runs: %+v", len(all), all)
 		}
 		i := m.issueRow(acme, issue)
-		if i.Status != company.IssueBlocked || i.Held() || i.Comments != 1 {
+		if i.Status != entity.IssueBlocked || i.Held() || i.Comments != 1 {
 			t.Errorf("issue is %s with %d comments", i.Status, i.Comments)
 		}
 	})
@@ -63,16 +64,16 @@ func TestALostNodesIssueIsTakenUpElsewhere(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		ada := m.agent(acme, "ada", "sleep 60s", "")
 		issue := m.issue(acme, ada)
-		first := m.untilStatus(m.runs(acme)[0].ID, time.Second, company.RunRunning)
+		first := m.untilStatus(m.runs(acme)[0].ID, time.Second, entity.RunRunning)
 		victim := m.on(first)
 		if victim == 0 {
 			m.elect(1)
 		}
 		m.nodes[victim].setCut(true)
-		m.untilStatus(first.ID, 3*testLease, company.RunInterrupted)
+		m.untilStatus(first.ID, 3*testLease, entity.RunInterrupted)
 		m.wantAuthority()
 		all := m.runs(acme)
-		retry := m.untilStatus(all[len(all)-1].ID, 2*time.Second, company.RunRunning)
+		retry := m.untilStatus(all[len(all)-1].ID, 2*time.Second, entity.RunRunning)
 		if i := m.issueRow(acme, issue); i.CheckoutRun != retry.ID || i.Assignee != ada {
 			t.Errorf("issue is held by %q, want the retry %s", i.CheckoutRun, retry.ID)
 		}
@@ -90,10 +91,10 @@ func TestAWakeWhoseReasonIsGoneIsCancelled(t *testing.T) {
 		m.invoke(acme, ada)
 		time.Sleep(time.Second)
 		issue := m.issue(acme, ada)
-		m.must(board("issue.update", acme, company.UpdateIssue{Issue: issue, Status: company.IssueDone}))
+		m.must(board("issue.update", acme, company.UpdateIssue{Issue: issue, Status: entity.IssueDone}))
 		time.Sleep(20 * time.Second)
 		all := m.runs(acme)
-		if len(all) != 2 || all[1].Status != company.RunCancelled || all[1].ErrorCode != "stale_wake" || all[1].StartedAt != 0 {
+		if len(all) != 2 || all[1].Status != entity.RunCancelled || all[1].ErrorCode != "stale_wake" || all[1].StartedAt != 0 {
 			t.Errorf("runs %+v", all)
 		}
 	})
@@ -103,19 +104,19 @@ func TestAWakeWhoseReasonIsGoneIsCancelled(t *testing.T) {
 func TestAFullQueueRefusesWishesOnly(t *testing.T) {
 	run(t, 1, func(t *testing.T, m *mesh) {
 		ada := m.agent(acme, "ada", "sleep 10m", "")
-		for range company.MaxLiveRuns {
+		for range entity.MaxLiveRuns {
 			m.invoke(acme, ada)
 		}
-		if r := m.ask(board("agent.wake", acme, m.wake(ada, company.WakeOnDemand, "manual"))); r.Refusal == nil || r.Refusal.Code != ledger.TooMany {
+		if r := m.ask(board("agent.wake", acme, m.wake(ada, entity.WakeOnDemand, "manual"))); r.Refusal == nil || r.Refusal.Code != ledger.TooMany {
 			t.Errorf("one more was answered %+v", r.Refusal)
 		}
 		m.issue(acme, ada)
-		if n := len(m.runs(acme)); n != company.MaxLiveRuns {
-			t.Errorf("%d runs, want %d", n, company.MaxLiveRuns)
+		if n := len(m.runs(acme)); n != entity.MaxLiveRuns {
+			t.Errorf("%d runs, want %d", n, entity.MaxLiveRuns)
 		}
 		m.pause(acme, ada) // ends them all in one command
 		for _, r := range m.runs(acme) {
-			if r.Status != company.RunCancelled {
+			if r.Status != entity.RunCancelled {
 				t.Fatalf("a run is %s", r.Status)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -61,14 +62,14 @@ type Leader struct {
 	changed  map[string]bool    // companies that may have been stopped; nil: any
 
 	// Only Run's goroutine touches these.
-	timers map[[2]string]company.Timer // by company and agent
-	last   string                      // company that was served last
-	said   map[string]string           // why a run waits, as it was told last, by run
-	never  map[string]time.Duration    // since when no node could ever take a run
-	terms  int                         // when never was begun
-	awake  time.Duration               // when it was done with its last look, on the clock; 0 at first
-	looked time.Duration               // when it looked for stranded issues last
-	sweep  sweep                       // where it goes on
+	timers map[[2]string]entity.Timer // by company and agent
+	last   string                     // company that was served last
+	said   map[string]string          // why a run waits, as it was told last, by run
+	never  map[string]time.Duration   // since when no node could ever take a run
+	terms  int                        // when never was begun
+	awake  time.Duration              // when it was done with its last look, on the clock; 0 at first
+	looked time.Duration              // when it looked for stranded issues last
+	sweep  sweep                      // where it goes on
 }
 
 // A lease is what the leader granted to one session.
@@ -96,7 +97,7 @@ func NewLeader(cfg LeaderConfig) *Leader {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Leader{cfg: cfg, wake: newSignal(), leases: map[uint64]*lease{}, timers: map[[2]string]company.Timer{}, stale: map[[2]string]bool{}}
+	return &Leader{cfg: cfg, wake: newSignal(), leases: map[uint64]*lease{}, timers: map[[2]string]entity.Timer{}, stale: map[[2]string]bool{}}
 }
 
 // Lead tells whether this node leads, at every change of leadership that it
@@ -288,7 +289,7 @@ func (l *Leader) submit(ctx context.Context, kind, of string, payload any) (ledg
 // never heard, such as those of a node that died with the leader before, get a
 // full lease first.
 func (l *Leader) declareLost(ctx context.Context) error {
-	var working []company.NodeLost
+	var working []entity.NodeLost
 	rows := map[uint64]ledger.Session{}
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
 		working = place.SessionsAtWork(tx)
@@ -300,7 +301,7 @@ func (l *Leader) declareLost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var due []company.NodeLost
+	var due []entity.NodeLost
 	passed := func(g *lease, now time.Duration) bool { return g.expiry <= now && g.asking == 0 }
 	l.mu.Lock()
 	now, doubt := l.cfg.Clock(), false
@@ -328,11 +329,11 @@ func (l *Leader) declareLost(ctx context.Context) error {
 	for session, g := range l.leases {
 		if passed(g, now) {
 			g.lost = true
-			due = append(due, company.NodeLost{Node: string(g.beat.Node), Session: session, Why: l.reason(g, now)})
+			due = append(due, entity.NodeLost{Node: string(g.beat.Node), Session: session, Why: l.reason(g, now)})
 		}
 	}
 	l.mu.Unlock()
-	slices.SortFunc(due, func(a, b company.NodeLost) int { return cmp.Compare(a.Session, b.Session) })
+	slices.SortFunc(due, func(a, b entity.NodeLost) int { return cmp.Compare(a.Session, b.Session) })
 	for _, lost := range due {
 		l.cfg.Logger.Warn("node is lost", "node", identity.NodeID(lost.Node).Short(), "session", lost.Session, "reason", lost.Why)
 		for left := 1; left > 0; {
@@ -401,7 +402,7 @@ func (l *Leader) settleCompanies(ctx context.Context) error {
 	}
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
 		if rest = slices.Sorted(maps.Keys(changed)); changed == nil {
-			for _, c := range company.Companies(tx) {
+			for _, c := range entity.Companies(tx) {
 				rest = append(rest, c.ID)
 			}
 		}
@@ -432,16 +433,16 @@ func (l *Leader) fireTimers(ctx context.Context) error {
 	l.reload, l.stale = false, map[[2]string]bool{}
 	l.mu.Unlock()
 	if all {
-		l.timers = map[[2]string]company.Timer{}
+		l.timers = map[[2]string]entity.Timer{}
 	}
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
 		if all {
-			for t := range company.Timers(tx) {
+			for t := range entity.Timers(tx) {
 				l.timers[[2]string{t.Company, t.Agent}] = t
 			}
 		}
 		for key := range stale {
-			if t, ok := company.TimerOf(tx, key[0], key[1]); ok {
+			if t, ok := entity.TimerOf(tx, key[0], key[1]); ok {
 				l.timers[key] = t
 			} else {
 				delete(l.timers, key)
@@ -456,17 +457,17 @@ func (l *Leader) fireTimers(ctx context.Context) error {
 		return err
 	}
 	now := core.TimeOf(l.cfg.Now())
-	var due []company.Timer
+	var due []entity.Timer
 	for _, t := range l.timers {
 		if t.DueAt <= now {
 			due = append(due, t)
 		}
 	}
-	slices.SortFunc(due, func(a, b company.Timer) int {
+	slices.SortFunc(due, func(a, b entity.Timer) int {
 		return cmp.Or(cmp.Compare(a.DueAt, b.DueAt), cmp.Compare(a.Agent, b.Agent))
 	})
 	due = due[:min(len(due), ticksPerLook)]
-	err = each(due, func(t company.Timer) error {
+	err = each(due, func(t entity.Timer) error {
 		_, err := l.submit(ctx, company.KindTimerTick, t.Company, company.Tick{Agent: t.Agent, Seq: t.Seq})
 		return err
 	})
@@ -487,7 +488,7 @@ func (l *Leader) placeRuns(ctx context.Context) error {
 	var places, waiting []placement
 	quiet := true
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
-		if _, halted := company.Halted(tx); halted {
+		if _, halted := entity.Halted(tx); halted {
 			quiet = len(company.RunningRuns(tx, 1)) == 0
 			return nil
 		}

@@ -8,17 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // on starts a run on a node and returns it when it is at work.
-func (m *mesh) onNode(i int, script string) company.Run {
+func (m *mesh) onNode(i int, script string) entity.Run {
 	m.t.Helper()
 	m.salt++
 	r := m.invoke(acme, m.agent(acme, fmt.Sprint("on-", i, "-", m.salt), script, fmt.Sprintf(`{"placement":{"labels":["node=%d"]}}`, i)))
-	return m.untilStatus(r.ID, 10*time.Second, company.RunRunning)
+	return m.untilStatus(r.ID, 10*time.Second, entity.RunRunning)
 }
 
 // row is how long a lease the state allows a node's session.
@@ -48,10 +48,10 @@ func TestAStarvedNodesLeaseIsLonger(t *testing.T) {
 		m.nodes[1].setCut(false)
 		m.nodes[2].setCut(false)
 		time.Sleep(10 * time.Second)
-		if r := m.run(starved.ID); r.Status != company.RunRunning {
+		if r := m.run(starved.ID); r.Status != entity.RunRunning {
 			t.Errorf("the starved node's run is %s: %s", r.Status, r.Error)
 		}
-		if r := m.run(calm.ID); r.Status != company.RunInterrupted {
+		if r := m.run(calm.ID); r.Status != entity.RunInterrupted {
 			t.Errorf("the calm node's run is %s: the test shows nothing", r.Status)
 		}
 		m.nodes[1].late.Store(0)
@@ -59,7 +59,7 @@ func TestAStarvedNodesLeaseIsLonger(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		m.nodes[1].setCut(true)
 		cut := time.Now()
-		r := m.untilStatus(starved.ID, longest, company.RunInterrupted)
+		r := m.untilStatus(starved.ID, longest, entity.RunInterrupted)
 		if d := time.Since(cut); d > testLease+time.Second {
 			t.Errorf("a calm node was lost after %v", d)
 		}
@@ -81,7 +81,7 @@ func TestANewLeaderWaitsForTheLongestLease(t *testing.T) {
 		m.nodes[2].setCut(true)
 		m.elect(1)
 		elected := time.Now()
-		m.untilStatus(r.ID, 2*longest, company.RunInterrupted)
+		m.untilStatus(r.ID, 2*longest, entity.RunInterrupted)
 		if d := time.Since(elected); d < longest || d > longest+time.Second {
 			t.Errorf("the new leader waited %v, want %v", d, longest)
 		}
@@ -136,7 +136,7 @@ func TestALeaderThatOversleptLosesNobody(t *testing.T) {
 		if got := slow.leases[1].expiry; got != 19*time.Second-lookEvery {
 			t.Errorf("after no time the lease ends at %v", got)
 		}
-		if s := m.run(r.ID).Status; s != company.RunRunning {
+		if s := m.run(r.ID).Status; s != entity.RunRunning {
 			t.Errorf("the run is %s", s)
 		}
 	})
@@ -167,7 +167,7 @@ func TestNoRunOutlivesItsLease(t *testing.T) {
 				case 4:
 					m.nodes[(i+1)%3].lead.LeadIn(max(m.term, 1) - 1) // does not know that it was deposed
 				case 5:
-					m.ask(board("agent.wake", acme, m.wake(agents[rng.IntN(len(agents))], company.WakeOnDemand, "manual"))) // whoever is asked may have no session
+					m.ask(board("agent.wake", acme, m.wake(agents[rng.IntN(len(agents))], entity.WakeOnDemand, "manual"))) // whoever is asked may have no session
 				}
 				m.wantAuthority()
 			}
@@ -200,7 +200,7 @@ func TestARunSaysWhyItsLeaseWasLost(t *testing.T) {
 		r := m.onNode(1, "sleep 5m")
 		m.nodes[1].why.Store(why)
 		m.nodes[1].setCut(true)
-		lost := m.untilStatus(r.ID, 20*time.Second, company.RunInterrupted)
+		lost := m.untilStatus(r.ID, 20*time.Second, entity.RunInterrupted)
 		if !strings.Contains(string(lost.Error), "was lost: the leader has not heard it for 6") {
 			t.Errorf("the leader said %q", lost.Error)
 		}
@@ -212,7 +212,7 @@ func TestARunSaysWhyItsLeaseWasLost(t *testing.T) {
 		m.nodes[1].setCut(true)
 		time.Sleep(testLease - testMargin + 500*time.Millisecond) // it stops, and comes back before anybody says it is lost
 		m.nodes[1].setCut(false)
-		r = m.untilStatus(r.ID, 5*time.Second, company.RunInterrupted)
+		r = m.untilStatus(r.ID, 5*time.Second, entity.RunInterrupted)
 		if r.Error != "The node lost its lease and stopped this run: "+core.NullText(why) {
 			t.Errorf("the node said %q", r.Error)
 		}
@@ -243,7 +243,7 @@ func TestALeaseIsNotLoweredUnderItsHolder(t *testing.T) {
 		time.Sleep(4 * time.Second) // it has asked for the usual one since
 		m.nodes[2].setCut(true)
 		m.elect(1)
-		m.untilStatus(r.ID, 2*longest, company.RunInterrupted)
+		m.untilStatus(r.ID, 2*longest, entity.RunInterrupted)
 		m.wantAuthority()
 	})
 }

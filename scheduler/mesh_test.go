@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/identity"
@@ -398,40 +399,40 @@ func (f *fake) Invoke(ctx context.Context, inv company.Invocation) company.Outco
 	select {
 	case <-time.After(wait):
 		if verb == "fail" {
-			return company.Outcome{Status: company.RunFailed, ExitCode: new(3), Error: "Process exited with code 3", ErrorCode: "adapter_failed"}
+			return company.Outcome{Status: entity.RunFailed, ExitCode: new(3), Error: "Process exited with code 3", ErrorCode: "adapter_failed"}
 		}
 		if verb == "hiccup" {
-			return company.Outcome{Status: company.RunFailed, Error: "upstream is busy", ErrorCode: "transient_upstream", Transient: true}
+			return company.Outcome{Status: entity.RunFailed, Error: "upstream is busy", ErrorCode: "transient_upstream", Transient: true}
 		}
 		if verb == "misconfigured" {
-			return company.Outcome{Status: company.RunFailed, Error: "no key", ErrorCode: "auth_required"}
+			return company.Outcome{Status: entity.RunFailed, Error: "no key", ErrorCode: "auth_required"}
 		}
 		if verb == "turns" {
-			return company.Outcome{Status: company.RunFailed, Error: "no turns left", ErrorCode: "max_turns"}
+			return company.Outcome{Status: entity.RunFailed, Error: "no turns left", ErrorCode: "max_turns"}
 		}
 		if verb == "session" {
-			return company.Outcome{Status: company.RunSucceeded, ExitCode: new(0), SessionID: "s-1", SessionParams: []byte(`{"sessionId":"s-1"}`)}
+			return company.Outcome{Status: entity.RunSucceeded, ExitCode: new(0), SessionID: "s-1", SessionParams: []byte(`{"sessionId":"s-1"}`)}
 		}
 		if verb == "cost" {
-			return company.Outcome{Status: company.RunSucceeded, ExitCode: new(0), Cost: &company.RunCost{Provider: "p", Model: "m", Usage: company.Usage{InputTokens: 10}, Cost: core.Cents(7), Priced: true}}
+			return company.Outcome{Status: entity.RunSucceeded, ExitCode: new(0), Cost: &entity.RunCost{Provider: "p", Model: "m", Usage: entity.Usage{InputTokens: 10}, Cost: core.Cents(7), Priced: true}}
 		}
-		return company.Outcome{Status: company.RunSucceeded, ExitCode: new(0), Result: []byte(`{"stopReason":"completed"}`)}
+		return company.Outcome{Status: entity.RunSucceeded, ExitCode: new(0), Result: []byte(`{"stopReason":"completed"}`)}
 	case <-k.cancel:
 		time.Sleep(time.Second) // its grace
-		return company.Outcome{Status: company.RunCancelled, Signal: "SIGTERM"}
+		return company.Outcome{Status: entity.RunCancelled, Signal: "SIGTERM"}
 	case <-ctx.Done():
 		if verb == "cost" {
-			return company.Outcome{Status: company.RunInterrupted, Cost: &company.RunCost{Provider: "p", Model: "m", Cost: core.Cents(3), Priced: true}}
+			return company.Outcome{Status: entity.RunInterrupted, Cost: &entity.RunCost{Provider: "p", Model: "m", Cost: core.Cents(3), Priced: true}}
 		}
-		return company.Outcome{Status: company.RunInterrupted}
+		return company.Outcome{Status: entity.RunInterrupted}
 	}
 }
 
-func (f *fake) Status(run string) company.Phase {
+func (f *fake) Status(run string) entity.Phase {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if k := f.runs[run]; k != nil && k.to == 0 {
-		return company.PhaseExecute
+		return entity.PhaseExecute
 	}
 	return ""
 }
@@ -478,42 +479,42 @@ func (l *memLog) Close() (company.LogDigest, error) {
 }
 
 // invoke wakes an agent as the board does and returns the run.
-func (m *mesh) invoke(of, agent string) company.Run {
+func (m *mesh) invoke(of, agent string) entity.Run {
 	m.t.Helper()
-	return m.woken(board("agent.wake", of, m.wake(agent, company.WakeOnDemand, "manual")))
+	return m.woken(board("agent.wake", of, m.wake(agent, entity.WakeOnDemand, "manual")))
 }
 
 // wake is a wake with fresh IDs.
-func (m *mesh) wake(agent string, source company.WakeSource, detail string) company.Wake {
+func (m *mesh) wake(agent string, source entity.WakeSource, detail string) entity.Wake {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.salt++
-	return company.Wake{Agent: agent, Source: source, TriggerDetail: detail, Wakeup: uuid("w", m.salt), Run: uuid("r", m.salt)}
+	return entity.Wake{Agent: agent, Source: source, TriggerDetail: detail, Wakeup: uuid("w", m.salt), Run: uuid("r", m.salt)}
 }
 
 func uuid(kind string, n uint64) string {
 	return fmt.Sprintf("%08x-0000-4000-8000-%012x", kind[0], n)
 }
 
-func (m *mesh) woken(cmd ledger.Command) company.Run {
+func (m *mesh) woken(cmd ledger.Command) entity.Run {
 	m.t.Helper()
-	var res company.WakeResult
+	var res entity.WakeResult
 	if err := ledger.Unmarshal(m.must(cmd).Value, &res); err != nil || res.Run == nil {
 		m.t.Fatalf("woken to %+v, %v", res, err)
 	}
 	return *res.Run
 }
 
-func (m *mesh) run(id string) (r company.Run) {
+func (m *mesh) run(id string) (r entity.Run) {
 	m.t.Helper()
-	_ = m.ledger.View(func(tx *ledger.Tx) error { r, _ = company.RunByID(tx, id); return nil })
+	_ = m.ledger.View(func(tx *ledger.Tx) error { r, _ = entity.RunByID(tx, id); return nil })
 	return r
 }
 
 // runs returns a company's runs, oldest first.
-func (m *mesh) runs(of string) (out []company.Run) {
+func (m *mesh) runs(of string) (out []entity.Run) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
-		out = slices.Collect(company.RunsOf(tx, of))
+		out = slices.Collect(entity.RunsOf(tx, of))
 		return nil
 	})
 	slices.Reverse(out)
@@ -530,14 +531,14 @@ func (m *mesh) until(d time.Duration, what string, ok func() bool) {
 	}
 }
 
-func (m *mesh) untilStatus(id string, d time.Duration, want company.RunStatus) company.Run {
+func (m *mesh) untilStatus(id string, d time.Duration, want entity.RunStatus) entity.Run {
 	m.t.Helper()
 	m.until(d, "run "+string(want), func() bool { return m.run(id).Status == want })
 	return m.run(id)
 }
 
 // on returns the node that a run was placed on, -1 when it is on none.
-func (m *mesh) on(r company.Run) int {
+func (m *mesh) on(r entity.Run) int {
 	return slices.IndexFunc(m.nodes, func(p *peer) bool { return string(p.id()) == r.Node })
 }
 
@@ -549,7 +550,7 @@ func (m *mesh) wantAuthority() {
 		p.adapter.mu.Lock()
 		for id, k := range p.adapter.runs {
 			r := m.run(id)
-			if over := r.FinishedAt.Std().Sub(m.began); r.Status == company.RunInterrupted && (k.to == 0 || k.to > over) {
+			if over := r.FinishedAt.Std().Sub(m.began); r.Status == entity.RunInterrupted && (k.to == 0 || k.to > over) {
 				m.t.Errorf("run %s worked until %v on node %d, and was declared over at %v", id, k.to, p.i, over)
 			}
 		}

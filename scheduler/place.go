@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/identity"
@@ -111,13 +112,13 @@ func (b bench) score(session, workspace string) company.Candidate {
 // with the lowest score. It returns the company served last, and the runs that
 // have waited for some time and fit nowhere; those do not hold up others.
 func choose(tx *ledger.Tx, live []Beat, now core.Time, last string) (places, waiting []placement, served string) {
-	queued := company.QueuedRuns(tx, now, last, placesPerLook, queuedPerCompany)
+	queued := entity.QueuedRuns(tx, now, last, placesPerLook, queuedPerCompany)
 	if len(queued) == 0 { // most often: what the nodes do need not be read
 		return nil, nil, last
 	}
 	benches := make([]bench, len(live))
 	for i, b := range live {
-		benches[i] = bench{Beat: b, busy: company.CountRunsOfSession(tx, b.Session)}
+		benches[i] = bench{Beat: b, busy: entity.CountRunsOfSession(tx, b.Session)}
 		if n, ok := ledger.FindNode(tx, b.Node); ok {
 			benches[i].labels, benches[i].untrusted = n.Labels, n.Has(ledger.LabelUntrusted)
 		}
@@ -163,7 +164,7 @@ const notHeard = "is not heard"
 
 // choose rates all benches for r and returns the best one's index, -1 for none.
 // What is away is told of beside them.
-func (p *placement) choose(tx *ledger.Tx, r company.Run, benches []bench, away []company.Candidate) int {
+func (p *placement) choose(tx *ledger.Tx, r entity.Run, benches []bench, away []company.Candidate) int {
 	adapter, want := company.NeedsOf(tx, r)
 	secrets := secret.NeedsSecrets(tx, r)
 	session, workspace := place.Affinity(tx, r)

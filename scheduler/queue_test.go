@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // urgent creates an issue of a priority that is assigned to agent, and returns
 // the run that it makes.
-func (m *mesh) urgent(of, agent string, p company.Priority) (issue string, r company.Run) {
+func (m *mesh) urgent(of, agent string, p entity.Priority) (issue string, r entity.Run) {
 	m.t.Helper()
 	m.mu.Lock()
 	m.salt++
 	issue = uuid("i", m.salt)
 	m.mu.Unlock()
-	m.must(board("issue.create", of, company.CreateIssue{ID: issue, Title: "work " + issue, Status: company.IssueTodo, Assignee: agent, Priority: p}))
+	m.must(board("issue.create", of, company.CreateIssue{ID: issue, Title: "work " + issue, Status: entity.IssueTodo, Assignee: agent, Priority: p}))
 	all := m.runs(of)
 	return issue, all[len(all)-1]
 }
@@ -46,20 +47,20 @@ func TestUrgentWorkGoesFirst(t *testing.T) {
 		m.invoke(acme, ada) // keeps it busy
 		time.Sleep(500 * time.Millisecond)
 		names := map[string]string{}
-		add := func(name string, p company.Priority) (issue string) {
+		add := func(name string, p entity.Priority) (issue string) {
 			issue, r := m.urgent(acme, ada, p)
 			names[r.ID] = name
 			time.Sleep(10 * time.Millisecond)
 			return issue
 		}
-		raised := add("low, then critical", company.PriorityLow)
-		add("low", company.PriorityLow)
-		add("medium", company.PriorityMedium)
-		add("medium too", company.PriorityMedium)
-		add("high", company.PriorityHigh)
-		add("critical", company.PriorityCritical)
+		raised := add("low, then critical", entity.PriorityLow)
+		add("low", entity.PriorityLow)
+		add("medium", entity.PriorityMedium)
+		add("medium too", entity.PriorityMedium)
+		add("high", entity.PriorityHigh)
+		add("critical", entity.PriorityCritical)
 		names[m.invoke(acme, ada).ID] = "by hand"
-		m.must(board("issue.update", acme, company.UpdateIssue{Issue: raised, Priority: company.PriorityCritical}))
+		m.must(board("issue.update", acme, company.UpdateIssue{Issue: raised, Priority: entity.PriorityCritical}))
 		m.until(time.Minute, "all have started", func() bool { return len(m.order(names)) == len(names) })
 		got, want := m.order(names), []string{"low, then critical", "critical", "high", "by hand", "medium", "medium too", "low"}
 		if !slices.Equal(got, want) {
@@ -76,14 +77,14 @@ func TestAThousandQueuedRunsDelayNobodyElse(t *testing.T) {
 	run(t, 1, func(t *testing.T, m *mesh) {
 		for n := range 10 {
 			of := m.agent(acme, fmt.Sprint("ada", n), "sleep 1s", `{"heartbeat":{"maxConcurrentRuns":50}}`)
-			for range company.MaxLiveRuns {
+			for range entity.MaxLiveRuns {
 				m.invoke(acme, of)
 			}
 		}
 		zed := m.agent(zeta, "zed", "sleep 1s", "")
 		waiting := func() (n int) {
 			for _, r := range m.runs(acme) {
-				if r.Status == company.RunQueued {
+				if r.Status == entity.RunQueued {
 					n++
 				}
 			}
@@ -109,12 +110,12 @@ func TestAFullAgentHoldsUpNoOther(t *testing.T) {
 	run(t, 1, func(t *testing.T, m *mesh) {
 		for _, name := range []string{"ada", "bob"} {
 			full := m.agent(acme, name, "sleep 10m", `{"heartbeat":{"maxConcurrentRuns":1}}`)
-			for range company.MaxLiveRuns {
+			for range entity.MaxLiveRuns {
 				m.invoke(acme, full)
 			}
 		}
 		cid := m.agent(acme, "cid", "sleep 1s", "")
-		m.untilStatus(m.invoke(acme, cid).ID, 3*time.Second, company.RunSucceeded)
+		m.untilStatus(m.invoke(acme, cid).ID, 3*time.Second, entity.RunSucceeded)
 	})
 }
 
@@ -129,8 +130,8 @@ func TestAnIdleAgentMakesNoRuns(t *testing.T) {
 		}
 		skipped := 0
 		_ = m.ledger.View(func(tx *ledger.Tx) error {
-			for _, u := range company.WakeupsOf(tx, acme, ada) {
-				if u.Status == company.WakeSkipped && u.Error == "heartbeat.noActionableWork" {
+			for _, u := range entity.WakeupsOf(tx, acme, ada) {
+				if u.Status == entity.WakeSkipped && u.Error == "heartbeat.noActionableWork" {
 					skipped++
 				}
 			}

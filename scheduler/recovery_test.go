@@ -10,13 +10,14 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // recovery is the recovery action of an issue that waits for somebody.
 func (m *mesh) recovery(of, issue string) (a care.RecoveryAction) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
-		i, _ := company.IssueOf(tx, of, issue)
+		i, _ := entity.IssueOf(tx, of, issue)
 		a, _ = care.ActiveRecovery(tx, i)
 		return nil
 	})
@@ -25,7 +26,7 @@ func (m *mesh) recovery(of, issue string) (a care.RecoveryAction) {
 
 func (m *mesh) path(of, issue string) (path string) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
-		i, _ := company.IssueOf(tx, of, issue)
+		i, _ := entity.IssueOf(tx, of, issue)
 		path = company.PathOf(tx, i, core.TimeOf(m.now()))
 		return nil
 	})
@@ -44,8 +45,8 @@ func TestAFailedRunEndsInAVisibleState(t *testing.T) {
 		{"sleep 1s, fail", 1 + care.MaxFailureRetries, "run_failed"},
 		{"sleep 1s, misconfigured", 1, "run_failed"},
 		{"sleep 1s, turns", 1 + care.MaxTurnContinuations, "run_failed"},
-		{"sleep 1s, hiccup", 1 + company.MaxTransientRetries, "run_failed"},
-		{"sleep 1s", 1 + company.MaxFollowups, "missing_disposition"},
+		{"sleep 1s, hiccup", 1 + entity.MaxTransientRetries, "run_failed"},
+		{"sleep 1s", 1 + entity.MaxFollowups, "missing_disposition"},
 	} {
 		t.Run(c.script, func(t *testing.T) {
 			run(t, 1, func(t *testing.T, m *mesh) {
@@ -65,7 +66,7 @@ func TestAFailedRunEndsInAVisibleState(t *testing.T) {
 					}
 				}
 				i, a := m.issueRow(acme, issue), m.recovery(acme, issue)
-				if i.Status != company.IssueBlocked || i.Held() || i.Comments != 1 || a.Kind != c.kind || a.Status != "active" || a.OwnerType != "board" {
+				if i.Status != entity.IssueBlocked || i.Held() || i.Comments != 1 || a.Kind != c.kind || a.Status != "active" || a.OwnerType != "board" {
 					t.Errorf("the issue is %s, held %v, %d comments, recovery %q", i.Status, i.Held(), i.Comments, a.Kind)
 				}
 			})
@@ -83,20 +84,20 @@ func TestARunThatNoNodeCanTakeEnds(t *testing.T) {
 		issue := m.issue(acme, ada)
 		time.Sleep(giveUpAfter + 2*time.Minute)
 		first := m.runs(acme)[0]
-		if first.Status != company.RunQueued {
+		if first.Status != entity.RunQueued {
 			t.Fatalf("the run is %s while a node is away that may take it", first.Status)
 		}
 		m.nodes[1].setCut(false)
 		time.Sleep(giveUpAfter - time.Minute)
-		if r := m.run(first.ID); r.Status != company.RunQueued {
+		if r := m.run(first.ID); r.Status != entity.RunQueued {
 			t.Fatalf("the run is %s early", r.Status)
 		}
 		time.Sleep(2 * time.Minute)
 		r := m.run(first.ID)
-		if r.Status != company.RunFailed || r.ErrorCode != "no_node" || !strings.Contains(string(r.Error), "has no GPU") {
+		if r.Status != entity.RunFailed || r.ErrorCode != "no_node" || !strings.Contains(string(r.Error), "has no GPU") {
 			t.Errorf("the run is %s, %s: %s", r.Status, r.ErrorCode, r.Error)
 		}
-		if i := m.issueRow(acme, issue); i.Status != company.IssueBlocked || m.recovery(acme, issue).Kind != "run_failed" {
+		if i := m.issueRow(acme, issue); i.Status != entity.IssueBlocked || m.recovery(acme, issue).Kind != "run_failed" {
 			t.Errorf("its issue is %s, recovery %q", i.Status, m.recovery(acme, issue).Kind)
 		}
 	})
@@ -121,10 +122,10 @@ func TestStrandedIssuesAreFound(t *testing.T) {
 		if len(all) != 2 || all[1].Context.WakeReason != "issue_continuation_needed" {
 			t.Fatalf("%d runs", len(all))
 		}
-		m.untilStatus(all[1].ID, time.Minute, company.RunRunning)
+		m.untilStatus(all[1].ID, time.Minute, entity.RunRunning)
 		m.must(board("run.cancel", acme, company.Cancel{Run: all[1].ID})) // again
 		time.Sleep(15 * time.Minute)
-		if i := m.issueRow(acme, issue); i.Status != company.IssueBlocked || m.recovery(acme, issue).Kind != "stranded_assigned_issue" {
+		if i := m.issueRow(acme, issue); i.Status != entity.IssueBlocked || m.recovery(acme, issue).Kind != "stranded_assigned_issue" {
 			t.Errorf("the issue is %s, recovery %q", i.Status, m.recovery(acme, issue).Kind)
 		}
 		// An agent that is no longer there.
@@ -133,19 +134,19 @@ func TestStrandedIssuesAreFound(t *testing.T) {
 		time.Sleep(time.Second)
 		m.must(board("agent.terminate", acme, company.ChangeAgent{Agent: bob}))
 		time.Sleep(15 * time.Minute)
-		if i := m.issueRow(acme, left); i.Status != company.IssueBlocked || m.recovery(acme, left).Kind != "assignee_gone" {
+		if i := m.issueRow(acme, left); i.Status != entity.IssueBlocked || m.recovery(acme, left).Kind != "assignee_gone" {
 			t.Errorf("the issue of an agent that is gone is %s, recovery %q", i.Status, m.recovery(acme, left).Kind)
 		}
 		// One that was handed in, with nobody to look at it.
 		dee := m.agent(acme, "dee", "sleep 5m", "")
 		handed := m.issue(acme, dee)
 		time.Sleep(time.Second)
-		m.must(board("issue.update", acme, company.UpdateIssue{Issue: handed, Status: company.IssueInReview}))
+		m.must(board("issue.update", acme, company.UpdateIssue{Issue: handed, Status: entity.IssueInReview}))
 		time.Sleep(20 * time.Minute)
-		if i := m.issueRow(acme, handed); i.Status != company.IssueInReview || m.recovery(acme, handed).Kind != "review_without_participant" {
+		if i := m.issueRow(acme, handed); i.Status != entity.IssueInReview || m.recovery(acme, handed).Kind != "review_without_participant" {
 			t.Errorf("the issue that was handed in is %s, recovery %q", i.Status, m.recovery(acme, handed).Kind)
 		}
-		m.must(board("issue.update", acme, company.UpdateIssue{Issue: handed, Status: company.IssueDone}))
+		m.must(board("issue.update", acme, company.UpdateIssue{Issue: handed, Status: entity.IssueDone}))
 		if a := m.recovery(acme, handed); a.ID != "" {
 			t.Errorf("after it is done it has the recovery %+v", a)
 		}
@@ -154,7 +155,7 @@ func TestStrandedIssuesAreFound(t *testing.T) {
 		rests := m.issue(acme, cy)
 		m.pause(acme, cy)
 		time.Sleep(15 * time.Minute)
-		if i := m.issueRow(acme, rests); i.Status == company.IssueBlocked || m.path(acme, rests) != "paused" {
+		if i := m.issueRow(acme, rests); i.Status == entity.IssueBlocked || m.path(acme, rests) != "paused" {
 			t.Errorf("the issue of a paused agent is %s, path %q", i.Status, m.path(acme, rests))
 		}
 		m.must(board("agent.resume", acme, company.ChangeAgent{Agent: cy}))
@@ -188,7 +189,7 @@ func forgetNothing(t *testing.T, m *mesh, rng *rand.Rand, steps int) {
 		a := agents[rng.IntN(len(agents))]
 		switch rng.IntN(10) {
 		case 0, 1, 2, 3:
-			id, _ := m.urgent(acme, a, company.Priorities[rng.IntN(4)])
+			id, _ := m.urgent(acme, a, entity.Priorities[rng.IntN(4)])
 			issues = append(issues, id)
 		case 4:
 			if all := m.runs(acme); len(all) > 0 {
@@ -207,7 +208,7 @@ func forgetNothing(t *testing.T, m *mesh, rng *rand.Rand, steps int) {
 			}
 		case 9:
 			if len(issues) > 0 {
-				m.ask(board("issue.update", acme, company.UpdateIssue{Issue: issues[rng.IntN(len(issues))], Status: company.IssueTodo}))
+				m.ask(board("issue.update", acme, company.UpdateIssue{Issue: issues[rng.IntN(len(issues))], Status: entity.IssueTodo}))
 			}
 		}
 	}
@@ -228,7 +229,7 @@ func forgetNothing(t *testing.T, m *mesh, rng *rand.Rand, steps int) {
 		}
 	}
 	for _, r := range m.runs(acme) {
-		if r.Status == company.RunRunning {
+		if r.Status == entity.RunRunning {
 			if _, here := m.nodes[max(m.on(r), 0)].adapter.at(r.ID); !here {
 				t.Errorf("run %s says that it runs, and nobody carries it out", r.ID)
 			}
@@ -252,7 +253,7 @@ func TestChangesOfTheLeaderDoNotPutOffTheEnd(t *testing.T) {
 			m.elect(n % 2)
 		}
 		time.Sleep(time.Minute)
-		if r = m.run(r.ID); r.Status != company.RunFailed || r.ErrorCode != "no_node" {
+		if r = m.run(r.ID); r.Status != entity.RunFailed || r.ErrorCode != "no_node" {
 			t.Errorf("after 13 minutes and six leaders the run is %s, %s: %+v", r.Status, r.ErrorCode, m.placement(r.ID))
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // A reporter turns a run's progress into commands, one at a time: what comes
@@ -60,7 +61,7 @@ func (p *reporter) take(seq int64) (company.Report, bool) {
 // run sends reports until ctx ends. What is left then belongs into the command
 // that closes the run, so that a short run needs no report at all.
 func (p *reporter) run(ctx context.Context) {
-	p.add(company.Report{Phase: company.PhaseExecute})
+	p.add(company.Report{Phase: entity.PhaseExecute})
 	var seq int64
 	for {
 		select {

@@ -6,8 +6,8 @@ import (
 	"time"
 	_ "time/tzdata" // the same rules on machines that have none
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -96,7 +96,7 @@ func inProject(tx *ledger.Tx, r routine.Routine, a ledger.Activity) bool {
 	case "project":
 		return a.EntityID == string(r.Project)
 	case "issue":
-		i, ok := company.IssueOf(tx, r.Company, a.EntityID)
+		i, ok := entity.IssueOf(tx, r.Company, a.EntityID)
 		return ok && i.Project == string(r.Project)
 	}
 	return false

@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -154,7 +155,7 @@ func TestAGatedRoutineRestsWhileNothingHappens(t *testing.T) {
 	run(t, 1, func(t *testing.T, m *mesh) {
 		ada := m.agent(acme, "ada", "sleep 1s", "")
 		project := uuid("p", 1)
-		m.must(board("project.create", acme, company.SaveProject{ID: project, Name: new("Rig")}))
+		m.must(board("project.create", acme, entity.SaveProject{ID: project, Name: new("Rig")}))
 		gate := func(scope string) func(*routine.SaveRoutine) {
 			return func(s *routine.SaveRoutine) {
 				s.Gate, s.GateScope, s.Project = new("require_external_activity"), &scope, &project
@@ -181,7 +182,7 @@ func TestAGatedRoutineRestsWhileNothingHappens(t *testing.T) {
 		time.Sleep(30 * time.Second) // the turn of the minute is far
 		minute := func() { time.Sleep(time.Minute) }
 		issue := func(id, project string) {
-			m.must(board("issue.create", acme, company.CreateIssue{ID: id, Title: "seen " + id, Project: project, Status: company.IssueBacklog}))
+			m.must(board("issue.create", acme, company.CreateIssue{ID: id, Title: "seen " + id, Project: project, Status: entity.IssueBacklog}))
 		}
 		minute()
 		last("first", wide, 1, routine.RoutineIssued)
@@ -265,7 +266,7 @@ func TestAStepThatFailsHoldsUpNoOther(t *testing.T) {
 		if n := len(m.fired(routine)); n != 0 {
 			t.Fatalf("the routine was fired %d times", n)
 		}
-		m.untilStatus(m.invoke(acme, ada).ID, 10*time.Second, company.RunSucceeded)
+		m.untilStatus(m.invoke(acme, ada).ID, 10*time.Second, entity.RunSucceeded)
 		m.nodes[0].refuse("")
 		m.until(2*time.Minute, "the routine is fired again", func() bool { return len(m.fired(routine)) > 0 })
 	})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -36,7 +37,7 @@ type Adapter interface {
 	// When ctx ends it stops at once, without grace.
 	Invoke(ctx context.Context, run company.Invocation) company.Outcome
 	// Status tells how far a run has come; "" when it is not at work here.
-	Status(run string) company.Phase
+	Status(run string) entity.Phase
 	// Cancel asks a run to end, with the grace that its agent is given; Invoke
 	// returns when it did.
 	Cancel(run, reason string)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -19,19 +20,19 @@ func TestARunGoesFromWishToOutcome(t *testing.T) {
 	run(t, 1, func(t *testing.T, m *mesh) {
 		ada := m.agent(acme, "ada", "sleep 3s", "")
 		r := m.invoke(acme, ada)
-		if r.Status != company.RunQueued || r.Source != company.WakeOnDemand || r.NextEventSeq != 1 {
+		if r.Status != entity.RunQueued || r.Source != entity.WakeOnDemand || r.NextEventSeq != 1 {
 			t.Errorf("queued as %+v", r)
 		}
-		r = m.untilStatus(r.ID, time.Second, company.RunRunning)
+		r = m.untilStatus(r.ID, time.Second, entity.RunRunning)
 		if s := m.status(acme, ada); s != "running" {
 			t.Errorf("agent is %s while it runs", s)
 		}
-		r = m.untilStatus(r.ID, 4*time.Second, company.RunSucceeded)
-		var phases []company.Phase
+		r = m.untilStatus(r.ID, 4*time.Second, entity.RunSucceeded)
+		var phases []entity.Phase
 		for _, p := range r.Phases {
 			phases = append(phases, p.Phase)
 		}
-		want := []company.Phase{company.PhaseWake, company.PhaseCheckQueue, company.PhaseExecute, company.PhaseSleep, company.PhaseReport}
+		want := []entity.Phase{entity.PhaseWake, entity.PhaseCheckQueue, entity.PhaseExecute, entity.PhaseSleep, entity.PhaseReport}
 		if !slices.Equal(phases, want) {
 			t.Errorf("phases %v, want %v", phases, want)
 		}
@@ -43,16 +44,16 @@ func TestARunGoesFromWishToOutcome(t *testing.T) {
 		}
 		_ = m.ledger.View(func(tx *ledger.Tx) error {
 			var said []string
-			for _, e := range company.EventsOf(tx, acme, r.ID, 0, 100) {
+			for _, e := range entity.EventsOf(tx, acme, r.ID, 0, 100) {
 				said = append(said, string(e.Message))
 			}
 			if want := []string{"run started", "adapter invocation", "run succeeded", "run presentation resolved"}; !slices.Equal(said, want) {
 				t.Errorf("events %q, want %q", said, want)
 			}
-			if u := company.WakeupsOf(tx, acme, ada); len(u) != 1 || u[0].Status != company.WakeCompleted {
+			if u := entity.WakeupsOf(tx, acme, ada); len(u) != 1 || u[0].Status != entity.WakeCompleted {
 				t.Errorf("wakeups %+v", u)
 			}
-			if left := company.SessionsWithRuns(tx); len(left) != 0 {
+			if left := entity.SessionsWithRuns(tx); len(left) != 0 {
 				t.Errorf("%d sessions owe runs", len(left))
 			}
 			return nil
@@ -63,11 +64,11 @@ func TestARunGoesFromWishToOutcome(t *testing.T) {
 func TestAFailedRunLeavesItsAgentInErrorUntilTheNext(t *testing.T) {
 	run(t, 1, func(t *testing.T, m *mesh) {
 		ada := m.agent(acme, "ada", "sleep 1s, fail", "")
-		r := m.untilStatus(m.invoke(acme, ada).ID, 5*time.Second, company.RunFailed)
+		r := m.untilStatus(m.invoke(acme, ada).ID, 5*time.Second, entity.RunFailed)
 		if r.Error != "Process exited with code 3" || m.status(acme, ada) != "error" {
 			t.Errorf("error %q, agent %s", r.Error, m.status(acme, ada))
 		}
-		m.untilStatus(m.invoke(acme, ada).ID, time.Second, company.RunRunning)
+		m.untilStatus(m.invoke(acme, ada).ID, time.Second, entity.RunRunning)
 		if s := m.status(acme, ada); s != "running" {
 			t.Errorf("agent is %s", s)
 		}
@@ -95,20 +96,20 @@ func TestWakesCoalesceByTaskAndManualOnesNever(t *testing.T) {
 		if one.ID == two.ID {
 			t.Fatal("two manual invokes gave one run")
 		}
-		m.untilStatus(one.ID, time.Second, company.RunRunning)
-		m.untilStatus(two.ID, time.Second, company.RunRunning)
+		m.untilStatus(one.ID, time.Second, entity.RunRunning)
+		m.untilStatus(two.ID, time.Second, entity.RunRunning)
 		if n := len(m.nodes[0].worker.Running()); n != 2 {
 			t.Errorf("%d runs at work, want 2", n)
 		}
-		task := func(issue, comment string) company.Run {
-			w := m.wake(ada, company.WakeAutomation, "system")
+		task := func(issue, comment string) entity.Run {
+			w := m.wake(ada, entity.WakeAutomation, "system")
 			w.Issue, w.Comment = issue, comment
 			return m.woken(board("agent.wake", acme, w))
 		}
 		taskA, taskB := m.issue(acme, ""), m.issue(acme, "")
 		comment := func() string {
-			id := m.wake(ada, company.WakeOnDemand, "manual").Wakeup // a free one
-			m.must(board("comment.create", acme, company.CreateComment{ID: id, Issue: taskA, Body: "Look"}))
+			id := m.wake(ada, entity.WakeOnDemand, "manual").Wakeup // a free one
+			m.must(board("comment.create", acme, entity.CreateComment{ID: id, Issue: taskA, Body: "Look"}))
 			return id
 		}
 		a := task(taskA, "")
@@ -118,7 +119,7 @@ func TestWakesCoalesceByTaskAndManualOnesNever(t *testing.T) {
 		if b := task(taskB, ""); b.ID == a.ID {
 			t.Error("wakes of two tasks merged")
 		}
-		m.untilStatus(a.ID, time.Second, company.RunRunning)
+		m.untilStatus(a.ID, time.Second, entity.RunRunning)
 		if b := task(taskA, ""); b.ID != a.ID {
 			t.Error("a wake did not merge into the running run of its task")
 		}
@@ -137,13 +138,13 @@ func TestWakesCoalesceByTaskAndManualOnesNever(t *testing.T) {
 func TestAnIdempotentWakeGivesItsFirstRunAgain(t *testing.T) {
 	run(t, 1, func(t *testing.T, m *mesh) {
 		ada := m.agent(acme, "ada", "sleep 1s", "")
-		ask := func() company.Run {
-			w := m.wake(ada, company.WakeOnDemand, "manual")
+		ask := func() entity.Run {
+			w := m.wake(ada, entity.WakeOnDemand, "manual")
 			w.IdempotencyKey = "k1"
 			return m.woken(board("agent.wake", acme, w))
 		}
 		first := ask()
-		m.untilStatus(first.ID, 5*time.Second, company.RunSucceeded)
+		m.untilStatus(first.ID, 5*time.Second, entity.RunSucceeded)
 		if again := ask(); again.ID != first.ID {
 			t.Errorf("the same key gave %s, want %s", again.ID, first.ID)
 		}
@@ -163,7 +164,7 @@ func TestAnAgentHasAsManyRunsAtWorkAsItMay(t *testing.T) {
 			}
 		}
 		for _, r := range m.runs(acme) {
-			if r.Status != company.RunSucceeded {
+			if r.Status != entity.RunSucceeded {
 				t.Errorf("run is %s", r.Status)
 			}
 		}
@@ -190,7 +191,7 @@ func TestPlacementSpreadsAndKeepsToWishes(t *testing.T) {
 		if on := m.on(m.run(picky.ID)); on != 2 {
 			t.Errorf("the picky run is on node %d", on)
 		}
-		if s := m.run(nowhere.ID).Status; s != company.RunQueued {
+		if s := m.run(nowhere.ID).Status; s != entity.RunQueued {
 			t.Errorf("the run that fits nowhere is %s", s)
 		}
 	})
@@ -209,7 +210,7 @@ func TestCompaniesTakeTurns(t *testing.T) {
 			m.invoke(zeta, zed)
 		}
 		m.until(5*time.Second, "the short queue is served", func() bool {
-			return !slices.ContainsFunc(m.runs(zeta), func(r company.Run) bool { return r.Status != company.RunSucceeded })
+			return !slices.ContainsFunc(m.runs(zeta), func(r entity.Run) bool { return r.Status != entity.RunSucceeded })
 		})
 	})
 }
@@ -220,7 +221,7 @@ func TestCompaniesTakeTurnsOnOneSlot(t *testing.T) {
 		run(t, 1, func(t *testing.T, m *mesh) {
 			hold := m.agent(acme, "hold", "sleep 10m", "")
 			for range 3 {
-				m.untilStatus(m.invoke(acme, hold).ID, 5*time.Second, company.RunRunning)
+				m.untilStatus(m.invoke(acme, hold).ID, 5*time.Second, entity.RunRunning)
 			}
 			many, few := m.agent(c[0], "many", "sleep 1s", ""), m.agent(c[1], "few", "sleep 1s", "")
 			for range 40 {
@@ -231,7 +232,7 @@ func TestCompaniesTakeTurnsOnOneSlot(t *testing.T) {
 				short = append(short, m.invoke(c[1], few).ID)
 			}
 			m.until(15*time.Second, "the short queue is served", func() bool {
-				return !slices.ContainsFunc(short, func(id string) bool { return m.run(id).Status != company.RunSucceeded })
+				return !slices.ContainsFunc(short, func(id string) bool { return m.run(id).Status != entity.RunSucceeded })
 			})
 		})
 	}
@@ -243,14 +244,14 @@ func TestANodeThatIsCutOffLosesItsRuns(t *testing.T) {
 	run(t, 3, func(t *testing.T, m *mesh) {
 		time.Sleep(2 * time.Second)
 		r := m.invoke(acme, m.agent(acme, "ada", "sleep 60s", `{"placement":{"labels":[]}}`))
-		r = m.untilStatus(r.ID, time.Second, company.RunRunning)
+		r = m.untilStatus(r.ID, time.Second, entity.RunRunning)
 		victim := m.on(r)
 		if victim == 0 {
 			m.elect(1)
 		}
 		cutAt := time.Now()
 		m.nodes[victim].setCut(true)
-		r = m.untilStatus(r.ID, 2*testLease+time.Second, company.RunInterrupted)
+		r = m.untilStatus(r.ID, 2*testLease+time.Second, entity.RunInterrupted)
 		if r.ErrorCode != "node_lost" {
 			t.Errorf("error code %q", r.ErrorCode)
 		}
@@ -265,7 +266,7 @@ func TestANodeThatIsCutOffLosesItsRuns(t *testing.T) {
 		if len(all) != 2 || all[1].RetryOf != core.NullText(r.ID) || all[1].ProcessLossRetryCount != 1 {
 			t.Fatalf("no retry: %+v", all)
 		}
-		retry := m.untilStatus(all[1].ID, time.Second, company.RunRunning)
+		retry := m.untilStatus(all[1].ID, time.Second, entity.RunRunning)
 		if m.on(retry) == victim {
 			t.Error("the retry went to the node that is gone")
 		}
@@ -285,7 +286,7 @@ func TestLostWorkIsStartedOverAtMostTwice(t *testing.T) {
 			time.Sleep(time.Second)
 			all := m.runs(acme)
 			r := all[len(all)-1]
-			if r.Status != company.RunRunning {
+			if r.Status != entity.RunRunning {
 				break
 			}
 			victim := m.on(r)
@@ -293,11 +294,11 @@ func TestLostWorkIsStartedOverAtMostTwice(t *testing.T) {
 				m.elect((victim + 1) % 4)
 			}
 			m.nodes[victim].setCut(true)
-			m.untilStatus(r.ID, 3*testLease, company.RunInterrupted)
+			m.untilStatus(r.ID, 3*testLease, entity.RunInterrupted)
 			m.nodes[victim].setCut(false)
 		}
-		if all := m.runs(acme); len(all) != company.MaxRunAttempts {
-			t.Errorf("%d runs, want %d", len(all), company.MaxRunAttempts)
+		if all := m.runs(acme); len(all) != entity.MaxRunAttempts {
+			t.Errorf("%d runs, want %d", len(all), entity.MaxRunAttempts)
 		}
 		if s := m.status(acme, ada); s != "error" {
 			t.Errorf("agent is %s", s)
@@ -321,7 +322,7 @@ func TestANewLeaderWaitsAFullLease(t *testing.T) {
 			time.Sleep(1700 * time.Millisecond)
 		}
 		for _, id := range ids {
-			if s := m.run(id).Status; s != company.RunRunning {
+			if s := m.run(id).Status; s != entity.RunRunning {
 				t.Fatalf("run is %s after elections alone", s)
 			}
 		}
@@ -329,7 +330,7 @@ func TestANewLeaderWaitsAFullLease(t *testing.T) {
 		time.Sleep(testLease - time.Second)
 		m.elect(1)
 		elected := time.Now()
-		r := m.untilStatus(ids[2], 2*testLease, company.RunInterrupted)
+		r := m.untilStatus(ids[2], 2*testLease, entity.RunInterrupted)
 		if d := time.Since(elected); d < testLease {
 			t.Errorf("the new leader waited %v, want a full lease of %v", d, testLease)
 		}
@@ -345,17 +346,17 @@ func TestAStoppedNodeHandsItsWorkOver(t *testing.T) {
 	run(t, 2, func(t *testing.T, m *mesh) {
 		time.Sleep(2 * time.Second)
 		r := m.invoke(acme, m.agent(acme, "ada", "sleep 60s", ""))
-		r = m.untilStatus(r.ID, time.Second, company.RunRunning)
+		r = m.untilStatus(r.ID, time.Second, entity.RunRunning)
 		victim := m.on(r)
 		m.elect(1 - victim)
 		time.Sleep(2 * time.Second)
 		m.nodes[victim].halt()
-		if r = m.run(r.ID); r.Status != company.RunInterrupted || r.ErrorCode != "node_stopped" || r.Owed {
+		if r = m.run(r.ID); r.Status != entity.RunInterrupted || r.ErrorCode != "node_stopped" || r.Owed {
 			t.Errorf("run is %s (%s)", r.Status, r.ErrorCode)
 		}
 		m.until(5*time.Second, "another node goes on", func() bool {
 			all := m.runs(acme)
-			return len(all) == 2 && all[1].Status == company.RunRunning && m.on(all[1]) != victim
+			return len(all) == 2 && all[1].Status == entity.RunRunning && m.on(all[1]) != victim
 		})
 	})
 }
@@ -363,14 +364,14 @@ func TestAStoppedNodeHandsItsWorkOver(t *testing.T) {
 func TestACancelledRunIsOverAtOnceAndItsChildrenSoon(t *testing.T) {
 	run(t, 1, func(t *testing.T, m *mesh) {
 		ada := m.agent(acme, "ada", "sleep 60s", "")
-		r := m.untilStatus(m.invoke(acme, ada).ID, 5*time.Second, company.RunRunning)
+		r := m.untilStatus(m.invoke(acme, ada).ID, 5*time.Second, entity.RunRunning)
 		time.Sleep(time.Second)
 		m.must(board("run.cancel", acme, company.Cancel{Run: r.ID}))
-		if r = m.run(r.ID); r.Status != company.RunCancelled || r.Error != "Cancelled by a board operator" || !r.Owed {
+		if r = m.run(r.ID); r.Status != entity.RunCancelled || r.Error != "Cancelled by a board operator" || !r.Owed {
 			t.Errorf("run is %+v", r)
 		}
 		m.until(3*time.Second, "children are gone", func() bool { return !m.run(r.ID).Owed })
-		if r = m.run(r.ID); r.Status != company.RunCancelled || r.LogSHA256 == "" {
+		if r = m.run(r.ID); r.Status != entity.RunCancelled || r.LogSHA256 == "" {
 			t.Errorf("afterwards %s with log %q", r.Status, r.LogSHA256)
 		}
 		if k, _ := m.nodes[0].adapter.at(r.ID); !k.asked || k.to == 0 {
@@ -383,7 +384,7 @@ func TestACancelledRunIsOverAtOnceAndItsChildrenSoon(t *testing.T) {
 		lone := m.invoke(acme, m.agent(acme, "lone", "sleep 1s", `{"placement":{"labels":["gpu"]}}`))
 		m.must(board("run.cancel", acme, company.Cancel{Run: lone.ID}))
 		time.Sleep(time.Second)
-		if r := m.run(lone.ID); r.Status != company.RunCancelled || r.Node != "" {
+		if r := m.run(lone.ID); r.Status != entity.RunCancelled || r.Node != "" {
 			t.Errorf("run is %+v", r)
 		}
 	})
@@ -416,7 +417,7 @@ func TestTimersFireOncePerInterval(t *testing.T) {
 			t.Errorf("%d runs after a gap of ten minutes, want the one that was due", n)
 		}
 		for _, r := range m.runs(acme) {
-			if r.Source != company.WakeTimer {
+			if r.Source != entity.WakeTimer {
 				t.Errorf("run by %s", r.Source)
 			}
 		}
@@ -426,13 +427,13 @@ func TestTimersFireOncePerInterval(t *testing.T) {
 func TestTimersSkipAndSayWhy(t *testing.T) {
 	run(t, 1, func(t *testing.T, m *mesh) {
 		ada := m.agent(acme, "ada", "sleep 45s", `{"heartbeat":{"enabled":true,"intervalSec":30,"maxDailyRuns":3}}`)
-		w := m.wake(ada, company.WakeAutomation, "system")
+		w := m.wake(ada, entity.WakeAutomation, "system")
 		w.Task = "something else"
 		m.woken(board("agent.wake", acme, w))
 		time.Sleep(5 * time.Minute)
 		reasons := map[string]int{}
 		_ = m.ledger.View(func(tx *ledger.Tx) error {
-			for _, u := range company.WakeupsOf(tx, acme, ada) {
+			for _, u := range entity.WakeupsOf(tx, acme, ada) {
 				reasons[string(u.Status)+" "+string(u.Error)]++
 			}
 			return nil
@@ -449,13 +450,13 @@ func TestTimersSkipAndSayWhy(t *testing.T) {
 func TestAPausedAgentIsNotInvokedAndItsRunsEnd(t *testing.T) {
 	run(t, 1, func(t *testing.T, m *mesh) {
 		ada := m.agent(acme, "ada", "sleep 60s", "")
-		r := m.untilStatus(m.invoke(acme, ada).ID, 5*time.Second, company.RunRunning)
+		r := m.untilStatus(m.invoke(acme, ada).ID, 5*time.Second, entity.RunRunning)
 		m.pause(acme, ada)
-		got := m.ask(board("agent.wake", acme, m.wake(ada, company.WakeOnDemand, "manual")))
+		got := m.ask(board("agent.wake", acme, m.wake(ada, entity.WakeOnDemand, "manual")))
 		if got.Refusal == nil || got.Refusal.Message != "Agent is not invokable in its current state" {
 			t.Errorf("answer %+v", got.Refusal)
 		}
-		if s := m.run(r.ID).Status; s != company.RunCancelled {
+		if s := m.run(r.ID).Status; s != entity.RunCancelled {
 			t.Errorf("its run is %s", s)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // A company is paused, or archived, while more of its runs are live than one command
@@ -20,9 +21,9 @@ func TestAPauseEndsAllRunsOfItsCompany(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			run(t, 3, func(t *testing.T, m *mesh) {
 				zed := m.agent(zeta, "zed", "sleep 5m", "")
-				other := m.untilStatus(m.invoke(zeta, zed).ID, 5*time.Second, company.RunRunning)
+				other := m.untilStatus(m.invoke(zeta, zed).ID, 5*time.Second, entity.RunRunning)
 				for n := range 4 { // the runs of the last are beyond what one command ends
-					runtime, runs := `{"placement":{"labels":["nowhere"]}}`, company.MaxLiveRuns
+					runtime, runs := `{"placement":{"labels":["nowhere"]}}`, entity.MaxLiveRuns
 					if n == 3 {
 						runtime, runs = "", 10
 					}
@@ -53,7 +54,7 @@ func TestAPauseEndsAllRunsOfItsCompany(t *testing.T) {
 				for _, p := range m.nodes {
 					at += p.atWork()
 				}
-				if at != 1 || m.run(other.ID).Status != company.RunRunning {
+				if at != 1 || m.run(other.ID).Status != entity.RunRunning {
 					t.Errorf("%d runs are at work, the other company's is %s", at, m.run(other.ID).Status)
 				}
 			})

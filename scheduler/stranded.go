@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -25,15 +25,15 @@ func (l *Leader) recoverStranded(ctx context.Context) error {
 		return nil
 	}
 	l.looked = max(now, 1)
-	var all []company.Issue
+	var all []entity.Issue
 	reads := strandedReads
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
-		if _, halted := company.Halted(tx); halted {
+		if _, halted := entity.Halted(tx); halted {
 			return nil
 		}
 		at := core.TimeOf(l.cfg.Now())
-		rows := company.Companies(tx)
-		first := max(0, slices.IndexFunc(rows, func(row company.Company) bool { return row.ID == l.sweep.company }))
+		rows := entity.Companies(tx)
+		first := max(0, slices.IndexFunc(rows, func(row entity.Company) bool { return row.ID == l.sweep.company }))
 		for _, row := range rows[first:] {
 			if row.Status != "active" {
 				continue
@@ -42,7 +42,7 @@ func (l *Leader) recoverStranded(ctx context.Context) error {
 			if row.ID == l.sweep.company {
 				from = l.sweep.from
 			}
-			var found []company.Issue
+			var found []entity.Issue
 			found, next, reads = care.Stranded(tx, row.ID, at, from, strandedPerLook-len(all), reads)
 			all = append(all, found...)
 			if next != nil {
@@ -56,7 +56,7 @@ func (l *Leader) recoverStranded(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return each(all, func(i company.Issue) error {
+	return each(all, func(i entity.Issue) error {
 		_, err := l.submit(ctx, care.KindIssueRecover, i.Company, care.RecoverIssue{Issue: i.ID})
 		return err
 	})

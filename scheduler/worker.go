@@ -15,6 +15,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -43,14 +44,14 @@ type WorkerConfig struct {
 	// Folder makes and prepares the workspace of a run, and tells what the log is to
 	// say of it; nil: runs work in their agents' own. Its error is the run's. ctx
 	// ends when the run is cancelled. The invocation has no Folder yet.
-	Folder func(ctx context.Context, inv company.Invocation) (folder *company.RunFolder, note string, err error)
+	Folder func(ctx context.Context, inv company.Invocation) (folder *entity.RunFolder, note string, err error)
 	// Secrets returns adapterConfig with the values of its secret references in
 	// place, and these values. An error says what is missing, and no value; the
 	// run does not begin. nil: there are no secrets.
-	Secrets func(ctx context.Context, run company.Run, config json.RawMessage) (resolved json.RawMessage, values []string, err error)
+	Secrets func(ctx context.Context, run entity.Run, config json.RawMessage) (resolved json.RawMessage, values []string, err error)
 	// Price reckons what a run cost that only told what it used; ok is false when
 	// there is no price. nil: there are none.
-	Price func(tx *ledger.Tx, company string, told company.RunCost) (cost core.Money, ok bool)
+	Price func(tx *ledger.Tx, company string, told entity.RunCost) (cost core.Money, ok bool)
 	// Paid reports whether calls of a run were paid for at the gateway of this node,
 	// and forgets it; it is asked when the run is over. nil: there is no gateway.
 	Paid func(run string) bool
@@ -102,7 +103,7 @@ type Worker struct {
 
 // work is one run on this node.
 type work struct {
-	run     company.Run // as it was placed
+	run     entity.Run // as it was placed
 	session uint64
 	adapter Adapter
 	kill    context.CancelFunc // ends Invoke at once
@@ -228,10 +229,10 @@ func (w *Worker) look(ctx, last context.Context, runs *sync.WaitGroup) {
 	if !w.lease.holds(session) {
 		return
 	}
-	var placed []company.Run
+	var placed []entity.Run
 	drain := false
 	err := view(ctx, w.cfg.Node, func(tx *ledger.Tx) error {
-		placed = company.RunsOfSession(tx, session)
+		placed = entity.RunsOfSession(tx, session)
 		d, _ := company.DutyOf(tx, string(w.cfg.Self))
 		drain = d.Drain
 		return nil
@@ -243,7 +244,7 @@ func (w *Worker) look(ctx, last context.Context, runs *sync.WaitGroup) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, k := range w.runs {
-		if !slices.ContainsFunc(placed, func(r company.Run) bool { return r.ID == id }) {
+		if !slices.ContainsFunc(placed, func(r entity.Run) bool { return r.ID == id }) {
 			k.cancel("the run is gone") // its company was deleted, or it was told over
 		}
 	}
@@ -254,11 +255,11 @@ func (w *Worker) look(ctx, last context.Context, runs *sync.WaitGroup) {
 			// Asked at every look: it may not have begun when it was asked first.
 			k.cancel(string(r.Error))
 		case here:
-		case len(w.runs) >= w.cfg.Slots && r.Status == company.RunQueued && !drain:
+		case len(w.runs) >= w.cfg.Slots && r.Status == entity.RunQueued && !drain:
 			// It waits until there is room.
 		default:
 			ctx, kill := context.WithCancel(last)
-			k := &work{run: r, session: session, adapter: w.cfg.Adapters[r.AdapterType], kill: kill, back: drain && r.Status == company.RunQueued}
+			k := &work{run: r, session: session, adapter: w.cfg.Adapters[r.AdapterType], kill: kill, back: drain && r.Status == entity.RunQueued}
 			w.runs[r.ID] = k
 			runs.Go(func() {
 				defer func() {
@@ -300,9 +301,9 @@ func (w *Worker) submit(ctx context.Context, k *work, kind string, payload any) 
 // has to stop at once, last when nothing more can be said.
 func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 	log := w.cfg.Logger.With("run", k.run.ID, "agent", k.run.Agent)
-	if k.run.Status != company.RunQueued {
+	if k.run.Status != entity.RunQueued {
 		// It was ended before it began here, or this worker lost track of it.
-		w.finish(last, k, company.Finish{Run: k.run.ID, Outcome: company.Outcome{Status: company.RunInterrupted,
+		w.finish(last, k, company.Finish{Run: k.run.ID, Outcome: company.Outcome{Status: entity.RunInterrupted,
 			ErrorCode: "process_lost", Error: "The node lost track of this run"}})
 		return
 	}
@@ -320,12 +321,12 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 	if err != nil || r.Refusal != nil {
 		return // what is not known to have started is looked at again
 	}
-	var run company.Run
+	var run entity.Run
 	if err := ledger.Unmarshal(r.Value, &run); err != nil {
 		log.Error("answer to run.start does not decode", "error", err)
 		return
 	}
-	if run.Status != company.RunRunning {
+	if run.Status != entity.RunRunning {
 		return // its reason is gone
 	}
 	w.mu.Lock()
@@ -333,19 +334,19 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 	w.mu.Unlock()
 	out, digest, rest := w.invoke(ctx, last, k, ref, r.Index)
 	w.mu.Lock()
-	if !k.lapsed && out.Status == company.RunInterrupted && ctx.Err() == nil {
+	if !k.lapsed && out.Status == entity.RunInterrupted && ctx.Err() == nil {
 		k.lapsed, k.why = true, w.lapseReason() // its shim was sooner to see it than this node
 	}
 	lapsed := k.lapsed
 	w.mu.Unlock()
 	out.Cost = w.cost(k, out.Cost)
-	if w.cfg.Refused != nil && w.cfg.Refused(k.run.ID) && out.Status == company.RunFailed {
+	if w.cfg.Refused != nil && w.cfg.Refused(k.run.ID) && out.Status == entity.RunFailed {
 		out.ErrorCode, out.Transient = "budget_refused", false
 	}
 	switch {
 	case lapsed:
 		out = interrupted(out, "node_lost", "The node lost its lease and stopped this run: "+k.why)
-	case ctx.Err() != nil && out.Status != company.RunSucceeded:
+	case ctx.Err() != nil && out.Status != entity.RunSucceeded:
 		out = interrupted(out, "node_stopped", "The node was stopped")
 	}
 	w.finish(last, k, company.Finish{Run: run.ID, Outcome: out, LogBytes: new(digest.Bytes), LogSHA256: digest.SHA256,
@@ -362,7 +363,7 @@ func reason(err error) string {
 
 // folder makes the run's workspace; a run that is cancelled meanwhile is not
 // kept waiting.
-func (w *Worker) folder(ctx context.Context, k *work, inv company.Invocation) (*company.RunFolder, string, error) {
+func (w *Worker) folder(ctx context.Context, k *work, inv company.Invocation) (*entity.RunFolder, string, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	set := func(f context.CancelFunc) {
@@ -403,11 +404,11 @@ func (w *Worker) tellLoss(ctx context.Context, k *work) {
 	}
 }
 
-func outputMark(d company.LogDigest) *company.OutputMark {
+func outputMark(d company.LogDigest) *entity.OutputMark {
 	if d.Seq == 0 {
 		return nil
 	}
-	return &company.OutputMark{At: core.TimeOf(d.At), Seq: d.Seq, Stream: d.Stream, Bytes: d.Bytes}
+	return &entity.OutputMark{At: core.TimeOf(d.At), Seq: d.Seq, Stream: d.Stream, Bytes: d.Bytes}
 }
 
 func (w *Worker) finish(ctx context.Context, k *work, f company.Finish) {
@@ -434,7 +435,7 @@ func (w *Worker) finish(ctx context.Context, k *work, f company.Finish) {
 // returns what became of the run, what its log amounts to, and what was not reported yet.
 func (w *Worker) invoke(ctx, last context.Context, k *work, ref string, start uint64) (out company.Outcome, digest company.LogDigest, rest company.Report) {
 	failed := func(code, format string, args ...any) company.Outcome {
-		return company.Outcome{Status: company.RunFailed, ErrorCode: code, Error: fmt.Sprintf(format, args...)}
+		return company.Outcome{Status: entity.RunFailed, ErrorCode: code, Error: fmt.Sprintf(format, args...)}
 	}
 	log, err := w.cfg.OpenLog(ref)
 	if err != nil {
@@ -449,7 +450,7 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string, start ui
 	}()
 	inv := company.Invocation{Run: k.run, Log: log.Write, Authority: func() time.Duration { return w.lease.end(k.session) }}
 	_, err = w.cfg.Node.View(ctx, ledger.Read{AtLeast: start}, func(tx *ledger.Tx) error {
-		name, config, ok := company.ConfigForRun(tx, k.run)
+		name, config, ok := entity.ConfigForRun(tx, k.run)
 		if !ok {
 			return errors.New("the agent is gone")
 		}
@@ -458,7 +459,7 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string, start ui
 		if w.cfg.Skills != nil {
 			inv.Skills = w.cfg.Skills(tx, k.run.Company, k.run.Agent)
 		}
-		if s, ok := company.SessionFor(tx, k.run); ok {
+		if s, ok := entity.SessionFor(tx, k.run); ok {
 			inv.Resume = &s
 		}
 		inv.Wake, err = company.WakeOf(tx, k.run, core.TimeOf(time.Now()))

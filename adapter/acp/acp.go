@@ -38,7 +38,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/gemini"
 	"github.com/selvage-mesh/selvage/adapter/opencode"
 	"github.com/selvage-mesh/selvage/adapter/process"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 const (
@@ -367,9 +367,9 @@ func (x *exchange) converse() error {
 	defer x.mu.Unlock()
 	x.done = true
 	if u := end.Usage; u != nil {
-		x.r.Usage = &company.Usage{InputTokens: u.Input, OutputTokens: u.Output, CachedInputTokens: u.Cached}
+		x.r.Usage = &entity.Usage{InputTokens: u.Input, OutputTokens: u.Output, CachedInputTokens: u.Cached}
 	} else if u := end.Meta.Quota.Tokens; u != nil {
-		x.r.Usage = &company.Usage{InputTokens: u.Input, OutputTokens: u.Output}
+		x.r.Usage = &entity.Usage{InputTokens: u.Input, OutputTokens: u.Output}
 	}
 	switch end.Reason {
 	case "end_turn":

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/cli/clitest"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // The test binary is the agent too.
@@ -187,8 +187,8 @@ func TestAnAgentWorksOverTheProtocol(t *testing.T) {
 	want := `edit {"outcome":{"optionId":"yes","outcome":"selected"}} execute {"outcome":{"optionId":"yes","outcome":"selected"}} write null read {"content":"two\n"}` +
 		` outside path is outside of the run's folders link `
 	got := clitest.Summary(o)
-	if o.Status != company.RunSucceeded || o.SessionID != "sess-1" || !strings.HasPrefix(got, want) || !strings.HasSuffix(got, " terminal there is no terminal/create here told") ||
-		strings.Contains(got, "root:") || *o.Usage != (company.Usage{InputTokens: 11, OutputTokens: 3}) {
+	if o.Status != entity.RunSucceeded || o.SessionID != "sess-1" || !strings.HasPrefix(got, want) || !strings.HasSuffix(got, " terminal there is no terminal/create here told") ||
+		strings.Contains(got, "root:") || *o.Usage != (entity.Usage{InputTokens: 11, OutputTokens: 3}) {
 		t.Fatalf("%+v\n%s", o, got)
 	}
 	if s, err := os.ReadFile(filepath.Join(b.Dir, "workspaces/agent-1/a/b.txt")); err != nil || string(s) != "one\ntwo\nthree\n" {
@@ -199,11 +199,11 @@ func TestAnAgentWorksOverTheProtocol(t *testing.T) {
 	}
 	// The next run goes on; what is told again of the past is not of it.
 	o = b.Again(o)
-	if o.Status != company.RunSucceeded || strings.Contains(clitest.Summary(o), "before") || !strings.Contains(string(o.Result), `"resumed":true`) {
+	if o.Status != entity.RunSucceeded || strings.Contains(clitest.Summary(o), "before") || !strings.Contains(string(o.Result), `"resumed":true`) {
 		t.Errorf("%+v %s", o, o.Result)
 	}
 	o.SessionParams = []byte(strings.Replace(string(o.SessionParams), "sess-1", "sess-9", 1))
-	if o = b.Again(o); o.Status != company.RunSucceeded || o.SessionID != "sess-1" || strings.Contains(string(o.Result), `"resumed":true`) {
+	if o = b.Again(o); o.Status != entity.RunSucceeded || o.SessionID != "sess-1" || strings.Contains(string(o.Result), `"resumed":true`) {
 		t.Errorf("%+v %s", o, o.Result)
 	}
 }
@@ -216,17 +216,17 @@ func TestAnAgentThatIsMuteIsToldAllTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := clitest.New(t, Tool{past: 50 * time.Millisecond}, map[string]any{"command": self, "args": []string{"acp-agent", "mute"}, "graceSec": 3}, "true")
-	if o := b.Again(b.Invoke()); o.Status != company.RunSucceeded || !strings.HasSuffix(clitest.Summary(o), " told") || !strings.Contains(string(o.Result), `"resumed":true`) {
+	if o := b.Again(b.Invoke()); o.Status != entity.RunSucceeded || !strings.HasSuffix(clitest.Summary(o), " told") || !strings.Contains(string(o.Result), `"resumed":true`) {
 		t.Errorf("%+v %s", o, o.Result)
 	}
 }
 
 func TestAnAgentThatWantsToBeSignedInTakesItsKey(t *testing.T) {
 	t.Parallel()
-	if o := bed(t, "sign", nil).Invoke(); o.Status != company.RunSucceeded {
+	if o := bed(t, "sign", nil).Invoke(); o.Status != entity.RunSucceeded {
 		t.Errorf("with the gateway's: %+v", o)
 	}
-	if o := bed(t, "sign", map[string]any{"gateway": false}).Invoke(); o.Status != company.RunFailed || o.ErrorCode != "auth_required" {
+	if o := bed(t, "sign", map[string]any{"gateway": false}).Invoke(); o.Status != entity.RunFailed || o.ErrorCode != "auth_required" {
 		t.Errorf("without any: %+v", o)
 	}
 }
@@ -306,7 +306,7 @@ func TestHowItEnds(t *testing.T) {
 			b.Cancel("run-1", "")
 		}()
 		o := b.Invoke()
-		if o.Status != company.RunCancelled || o.SessionID != "sess-1" || o.Signal != "" {
+		if o.Status != entity.RunCancelled || o.SessionID != "sess-1" || o.Signal != "" {
 			t.Errorf("%+v", o)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/adapter/cli"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // Tool is Claude Code.
@@ -210,7 +210,7 @@ func (r *reader) result(e event) {
 	}
 	r.r.Turns, r.r.CostUSD = e.Turns, e.Cost
 	if u := e.Usage; u != nil {
-		r.r.Usage = &company.Usage{InputTokens: u.Input + u.Write, OutputTokens: u.Output, CachedInputTokens: u.Read}
+		r.r.Usage = &entity.Usage{InputTokens: u.Input + u.Write, OutputTokens: u.Output, CachedInputTokens: u.Read}
 	}
 	if !e.Error && (e.Subtype == "" || e.Subtype == "success") {
 		return

@@ -8,6 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/cli/clitest"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 func TestMain(m *testing.M) { clitest.Main(m) }
@@ -31,10 +32,10 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	b.Program("claude", `for a in "$@"; do test -d "$a/.claude/skills" && cat $a/.claude/skills/*/SKILL.md >>$at/skill; test -f "$a" && cat "$a" >>$at/skill; done
 `+clitest.Print(begun, said, won))
 	o := b.Invoke()
-	if o.Status != company.RunSucceeded || clitest.Summary(o) != "Hello there" || o.SessionID != "34afb3d5-07bb-4152-8480-4e1ee0532b7d" {
+	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello there" || o.SessionID != "34afb3d5-07bb-4152-8480-4e1ee0532b7d" {
 		t.Fatalf("%+v\n%s", o, o.Result)
 	}
-	if *o.Usage != (company.Usage{InputTokens: 30, OutputTokens: 7, CachedInputTokens: 70}) || !strings.Contains(string(o.Result), `"reportedCostUsd":0.00018`) {
+	if *o.Usage != (entity.Usage{InputTokens: 30, OutputTokens: 7, CachedInputTokens: 70}) || !strings.Contains(string(o.Result), `"reportedCostUsd":0.00018`) {
 		t.Errorf("usage %+v, result %s", *o.Usage, o.Result)
 	}
 	c := b.Call(0)
@@ -69,13 +70,13 @@ func TestItGoesOnWithItsSession(t *testing.T) {
 	t.Parallel()
 	b := clitest.New(t, Tool{}, nil, clitest.Print(begun, said, won))
 	first := b.Invoke()
-	if o := b.Again(first); o.Status != company.RunSucceeded || !clitest.Has(b.Call(1).Args, "--resume", first.SessionID) || !strings.Contains(string(o.Result), `"resumed":true`) {
+	if o := b.Again(first); o.Status != entity.RunSucceeded || !clitest.Has(b.Call(1).Args, "--resume", first.SessionID) || !strings.Contains(string(o.Result), `"resumed":true`) {
 		t.Errorf("%+v %q", o, b.Call(1).Args)
 	}
 	// One that is gone is begun anew, once.
 	b.Program("claude", `case "$*" in *--resume*) echo '`+gone+`'; exit 1;; esac
 `+clitest.Print(begun, said, won))
-	if o := b.Again(first); o.Status != company.RunSucceeded || clitest.Has(b.Call(3).Args, "--resume") {
+	if o := b.Again(first); o.Status != entity.RunSucceeded || clitest.Has(b.Call(3).Args, "--resume") {
 		t.Errorf("%+v %q", o, b.Call(3).Args)
 	}
 	// One of another node, or in another folder, is not asked for.
@@ -108,7 +109,7 @@ func TestHowItEnds(t *testing.T) {
 			t.Parallel()
 			b := clitest.New(t, Tool{}, nil, c.script)
 			o := b.Invoke()
-			if (c.code == "") != (o.Status == company.RunSucceeded) || o.ErrorCode != c.code || o.Error != c.message || o.Transient != c.transient {
+			if (c.code == "") != (o.Status == entity.RunSucceeded) || o.ErrorCode != c.code || o.Error != c.message || o.Transient != c.transient {
 				t.Errorf("%s %q %q, transient %t", o.Status, o.ErrorCode, o.Error, o.Transient)
 			}
 		})
@@ -134,23 +135,23 @@ func TestForeignModelsDoItsSideWorkToo(t *testing.T) {
 // what did is the gateway's to book.
 func TestWhatItCostIsTold(t *testing.T) {
 	t.Parallel()
-	usage := company.Usage{InputTokens: 30, OutputTokens: 7, CachedInputTokens: 70}
+	usage := entity.Usage{InputTokens: 30, OutputTokens: 7, CachedInputTokens: 70}
 	for name, c := range map[string]struct {
 		config map[string]any
 		script string
-		want   *company.RunCost
+		want   *entity.RunCost
 	}{
 		"through the gateway": {nil, clitest.Print(begun, won), nil},
 		"with a key of its own": {map[string]any{"gateway": false}, clitest.Print(begun, won),
-			&company.RunCost{Provider: "anthropic", Model: "claude-sonnet-4-5", BillingType: "metered_api", Usage: usage, Cost: 18_000, Priced: true}},
+			&entity.RunCost{Provider: "anthropic", Model: "claude-sonnet-4-5", BillingType: "metered_api", Usage: usage, Cost: 18_000, Priced: true}},
 		"under a plan": {map[string]any{"gateway": false}, clitest.Print(strings.Replace(begun, `"tools"`, `"apiKeySource":"none","tools"`, 1), won),
-			&company.RunCost{Provider: "anthropic", Model: "claude-sonnet-4-5", BillingType: "subscription_included", Usage: usage, Priced: true}},
+			&entity.RunCost{Provider: "anthropic", Model: "claude-sonnet-4-5", BillingType: "subscription_included", Usage: usage, Priced: true}},
 		"a cost that is none": {map[string]any{"gateway": false, "model": "claude-opus-4-1"}, clitest.Print(strings.Replace(won, "0.00018", "-3", 1)),
-			&company.RunCost{Provider: "anthropic", Model: "claude-opus-4-1", BillingType: "metered_api", Usage: usage}},
+			&entity.RunCost{Provider: "anthropic", Model: "claude-opus-4-1", BillingType: "metered_api", Usage: usage}},
 		"a cost beyond all bounds": {map[string]any{"gateway": false}, clitest.Print(begun, strings.Replace(won, "0.00018", "1e300", 1)),
-			&company.RunCost{Provider: "anthropic", Model: "claude-sonnet-4-5", BillingType: "metered_api", Usage: usage}},
+			&entity.RunCost{Provider: "anthropic", Model: "claude-sonnet-4-5", BillingType: "metered_api", Usage: usage}},
 		"one that failed": {map[string]any{"gateway": false}, clitest.Print(begun, won) + "\nexit 4",
-			&company.RunCost{Provider: "anthropic", Model: "claude-sonnet-4-5", BillingType: "metered_api", Usage: usage, Cost: 18_000, Priced: true}},
+			&entity.RunCost{Provider: "anthropic", Model: "claude-sonnet-4-5", BillingType: "metered_api", Usage: usage, Cost: 18_000, Priced: true}},
 		"nothing told": {map[string]any{"gateway": false}, "exit 3", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -43,6 +43,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 const (
@@ -99,7 +100,7 @@ type Result struct {
 	Session string // to go on with
 	Model   string
 	Summary string // what the agent said last
-	Usage   *company.Usage
+	Usage   *entity.Usage
 	// Cumulative says that Usage is of the whole session, not of this run.
 	Cumulative bool
 	CostUSD    json.Number // as the tool reckons; the gateway's is what is paid
@@ -195,10 +196,10 @@ func placeOf(path string) (string, error) {
 
 // session is sessionParamsJson: where the session lies, and what it came to.
 type session struct {
-	ID    string         `json:"sessionId"`
-	Dir   string         `json:"cwd"`
-	Place string         `json:"placeId,omitempty"`
-	Usage *company.Usage `json:"usage,omitempty"` // so far, of tools that tell only that
+	ID    string        `json:"sessionId"`
+	Dir   string        `json:"cwd"`
+	Place string        `json:"placeId,omitempty"`
+	Usage *entity.Usage `json:"usage,omitempty"` // so far, of tools that tell only that
 }
 
 // resumable returns the session to go on with, or why there is none to.
@@ -286,7 +287,7 @@ func (a *Adapter) once(ctx context.Context, inv company.Invocation) (out company
 		stderr = *out.Stderr
 	}
 	res := reader.Result(stderr)
-	if res.Lost && before.ID != "" && out.Status == company.RunFailed {
+	if res.Lost && before.ID != "" && out.Status == entity.RunFailed {
 		return out, true
 	}
 	out = a.merge(out, res, before, dir)
@@ -310,10 +311,10 @@ func (a *Adapter) merge(out company.Outcome, res Result, before session, dir str
 		out.SessionID = res.Session
 		out.SessionParams, _ = json.Marshal(s) // always encodes
 	}
-	if out.Status == company.RunSucceeded && res.Failed {
-		out.Status, out.ErrorCode, out.Error = company.RunFailed, "adapter_failed", "The agent ended without a result"
+	if out.Status == entity.RunSucceeded && res.Failed {
+		out.Status, out.ErrorCode, out.Error = entity.RunFailed, "adapter_failed", "The agent ended without a result"
 	}
-	if out.Status == company.RunFailed {
+	if out.Status == entity.RunFailed {
 		if res.Code == "" {
 			res.Code, res.Transient = Classify(cmp.Or(res.Error, lastLine(out.Stderr, "")))
 		}
@@ -336,7 +337,7 @@ func (a *Adapter) result(out company.Outcome, res Result, before session) json.R
 	if len(res.Summary) > maxSummary {
 		res.Summary = strings.ToValidUTF8(res.Summary[:maxSummary], "") + "…"
 	}
-	if out.Status == company.RunFailed {
+	if out.Status == entity.RunFailed {
 		m["stopReason"] = "adapter_failed"
 	}
 	m["summary"], m["resumed"] = res.Summary, before.ID != "" && before.ID == res.Session
@@ -384,8 +385,8 @@ func Classify(message string) (code string, transient bool) {
 	return "", false
 }
 
-func less(all, before company.Usage) *company.Usage {
-	return &company.Usage{InputTokens: max(all.InputTokens-before.InputTokens, 0), OutputTokens: max(all.OutputTokens-before.OutputTokens, 0),
+func less(all, before entity.Usage) *entity.Usage {
+	return &entity.Usage{InputTokens: max(all.InputTokens-before.InputTokens, 0), OutputTokens: max(all.OutputTokens-before.OutputTokens, 0),
 		CachedInputTokens: max(all.CachedInputTokens-before.CachedInputTokens, 0)}
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/cli"
 	"github.com/selvage-mesh/selvage/adapter/cli/clitest"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 func TestMain(m *testing.M) { clitest.Main(m) }
@@ -64,7 +64,7 @@ mkdir -p "$XDG_CACHE_HOME" "$GOMODCACHE" && try cache "$XDG_CACHE_HOME/new"; cat
 		if strings.Contains(b.Log("system"), "no Landlock") {
 			t.Skip("this kernel has no Landlock")
 		}
-		if o.Status != company.RunSucceeded || clitest.Summary(o) != test.want {
+		if o.Status != entity.RunSucceeded || clitest.Summary(o) != test.want {
 			t.Errorf("%s: %s %s: it wrote %q, want %q", test.name, o.Status, o.Error, clitest.Summary(o), test.want)
 		}
 		if at := b.Call(0).Env["XDG_CACHE_HOME"]; !strings.HasPrefix(at, b.Dir) {
@@ -75,7 +75,7 @@ mkdir -p "$XDG_CACHE_HOME" "$GOMODCACHE" && try cache "$XDG_CACHE_HOME/new"; cat
 		}
 	}
 	open := clitest.New(t, plainTool{}, map[string]any{"landlock": false, "env": map[string]string{"HOME": home}}, `echo x >"$HOME/new" && echo home; echo "cache=$XDG_CACHE_HOME"`)
-	if o := open.Invoke(); o.Status != company.RunSucceeded || clitest.Summary(o) != "home cache=" {
+	if o := open.Invoke(); o.Status != entity.RunSucceeded || clitest.Summary(o) != "home cache=" {
 		t.Errorf("with Landlock off: %s %s: it wrote %q", o.Status, o.Error, clitest.Summary(o))
 	}
 }

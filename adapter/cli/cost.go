@@ -9,6 +9,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // vendors are the makers of models whose programs call nobody else.
@@ -16,7 +17,7 @@ var vendors = map[string]string{"claude": "anthropic", "codex": "openai", "gemin
 
 // cost is what a run cost that did not go through the gateway, as its tool tells;
 // nil when the tool tells nothing. out has the usage of this run alone.
-func (a *Adapter) cost(inv company.Invocation, out company.Outcome, res Result) *company.RunCost {
+func (a *Adapter) cost(inv company.Invocation, out company.Outcome, res Result) *entity.RunCost {
 	if out.Usage == nil && res.CostUSD == "" {
 		return nil
 	}
@@ -25,7 +26,7 @@ func (a *Adapter) cost(inv company.Invocation, out company.Outcome, res Result) 
 		Provider string `json:"provider"`
 	}
 	_ = json.Unmarshal(inv.Config, &of) // another type counts as absent
-	c := &company.RunCost{Model: cmp.Or(res.Model, of.Model)}
+	c := &entity.RunCost{Model: cmp.Or(res.Model, of.Model)}
 	if c.Provider = vendors[a.tool.Program()]; c.Provider == "" {
 		head, _, named := strings.Cut(c.Model, "/")
 		if c.Provider = cmp.Or(of.Provider, a.tool.Program()); of.Provider == "" && named {

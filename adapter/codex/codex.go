@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/adapter/cli"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // Tool is Codex.
@@ -168,7 +168,7 @@ func (r *reader) Line(line []byte) {
 		r.ended = true
 		r.r.Turns++
 		if u := e.Usage; u != nil {
-			r.r.Usage = &company.Usage{InputTokens: u.Input - min(u.Cached, u.Input), CachedInputTokens: u.Cached, OutputTokens: u.Output}
+			r.r.Usage = &entity.Usage{InputTokens: u.Input - min(u.Cached, u.Input), CachedInputTokens: u.Cached, OutputTokens: u.Output}
 			r.r.Cumulative = true
 		}
 	case "turn.failed":

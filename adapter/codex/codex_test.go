@@ -8,6 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/cli/clitest"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 func TestMain(m *testing.M) { clitest.Main(m) }
@@ -28,10 +29,10 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	b.Inv.Instructions = &company.RunInstructions{Entry: "AGENTS.md", Texts: map[string]string{"AGENTS.md": "Be kind."}}
 	b.Inv.Skills = []company.RunSkill{{Name: "knots", Files: map[string]string{"SKILL.md": "Tie them.", "references/a.md": "A"}}, {Name: "sails", Files: map[string]string{"SKILL.md": "Set them."}}}
 	o := b.Invoke()
-	if o.Status != company.RunSucceeded || clitest.Summary(o) != "Hello codex" || o.SessionID != "01a1fe9b-e986-7230-869d-3fe77f991275" {
+	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello codex" || o.SessionID != "01a1fe9b-e986-7230-869d-3fe77f991275" {
 		t.Fatalf("%+v\n%s", o, o.Result)
 	}
-	if *o.Usage != (company.Usage{InputTokens: 20, CachedInputTokens: 10, OutputTokens: 9}) {
+	if *o.Usage != (entity.Usage{InputTokens: 20, CachedInputTokens: 10, OutputTokens: 9}) {
 		t.Errorf("used %+v", *o.Usage)
 	}
 	home := filepath.Join(b.Dir, "workspaces", "agent-1", ".codex")
@@ -58,7 +59,7 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	if c := b.Call(1); c.Args[0] != "exec" || c.Args[1] != "resume" || !clitest.Has(c.Args, "01a1fe9b-e986-7230-869d-3fe77f991275", "--color", "never", "-") {
 		t.Errorf("arguments %q", c.Args)
 	}
-	if *o.Usage != (company.Usage{InputTokens: 20, CachedInputTokens: 20, OutputTokens: 10}) {
+	if *o.Usage != (entity.Usage{InputTokens: 20, CachedInputTokens: 20, OutputTokens: 10}) {
 		t.Errorf("the second run used %+v", *o.Usage)
 	}
 	if _, err := os.Stat(filepath.Join(home, "skills/knots")); err == nil {
@@ -82,7 +83,7 @@ func TestHowItEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := clitest.New(t, Tool{}, nil, c.script).Invoke()
-			if (c.code == "") != (o.Status == company.RunSucceeded) || o.ErrorCode != c.code || o.Error != c.message || o.Transient != c.transient {
+			if (c.code == "") != (o.Status == entity.RunSucceeded) || o.ErrorCode != c.code || o.Error != c.message || o.Transient != c.transient {
 				t.Errorf("%s %q %q, transient %t", o.Status, o.ErrorCode, o.Error, o.Transient)
 			}
 		})
@@ -92,7 +93,7 @@ func TestHowItEnds(t *testing.T) {
 	first := b.Invoke()
 	b.Program("codex", `case "$*" in *resume*) echo 'Error: thread/resume failed: no rollout found for thread id' >&2; exit 1;; esac
 `+clitest.Print(begun, said, once))
-	if o := b.Again(first); o.Status != company.RunSucceeded || clitest.Has(b.Call(2).Args, "resume") {
+	if o := b.Again(first); o.Status != entity.RunSucceeded || clitest.Has(b.Call(2).Args, "resume") {
 		t.Errorf("%+v", o)
 	}
 }

@@ -48,6 +48,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 const (
@@ -76,7 +77,7 @@ type Config struct {
 	Private func() []string
 	Process *process.Adapter
 	API     func() http.Handler // answers requests as the node does; nil while it opens
-	Token   func(company.Run) (string, error)
+	Token   func(entity.Run) (string, error)
 	Environ []string     // the node's environment as "K=V"; what engines read is passed to the engine
 	Logger  *slog.Logger // default: discard
 }
@@ -205,7 +206,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 		return process.Failure("No socket could be made for the run: %v", err)
 	}
 	defer gate.Close()
-	inv.Report(company.Report{Place: &company.RunPlace{Dir: s.dir, Home: home, Scratch: s.scratch, Source: s.source}})
+	inv.Report(company.Report{Place: &entity.RunPlace{Dir: s.dir, Home: home, Scratch: s.scratch, Source: s.source}})
 	return a.watch(ctx, cancel, s)
 }
 
@@ -282,17 +283,17 @@ func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) co
 		o.ExitCode = new(e.Exit.Code)
 	}
 	reason := "adapter_failed"
-	o.Status, o.ErrorCode = company.RunFailed, "adapter_failed"
+	o.Status, o.ErrorCode = entity.RunFailed, "adapter_failed"
 	switch {
 	case e.Err != nil:
 		o.ErrorCode, o.Error, reason = "process_lost", "The container's engine was lost: "+e.Err.Error(), "process_lost"
 	case killed, e.Exit.Killed == "deadline", e.Exit.Killed == "pipe":
-		o.Status, o.ErrorCode, o.Error, reason = company.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
+		o.Status, o.ErrorCode, o.Error, reason = entity.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
 	case timedOut:
-		o.Status, o.ErrorCode, reason, o.ExitCode = company.RunTimedOut, "timeout", "timeout", nil
+		o.Status, o.ErrorCode, reason, o.ExitCode = entity.RunTimedOut, "timeout", "timeout", nil
 		o.Error = fmt.Sprintf("Timed out after %ds", int(limit.Round(time.Second)/time.Second))
 	case cancelled:
-		o.Status, o.ErrorCode, o.Error, reason = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
+		o.Status, o.ErrorCode, o.Error, reason = entity.RunCancelled, "cancelled", "Cancelled", "cancelled"
 	case memory:
 		o.Error, reason = fmt.Sprintf("The container used more than %d MiB of memory", c.memory()), "memory_limit"
 	case e.Exit.Signal != "":
@@ -306,7 +307,7 @@ func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) co
 	case e.Exit.Code != 0:
 		o.Error = fmt.Sprintf("The container exited with code %d", e.Exit.Code)
 	default:
-		o.Status, o.ErrorCode, reason = company.RunSucceeded, "", "completed"
+		o.Status, o.ErrorCode, reason = entity.RunSucceeded, "", "completed"
 	}
 	o.Result = process.Result(out, errOut, reason, timedOut, source, limit)
 	return o

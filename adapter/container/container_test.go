@@ -24,6 +24,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 const (
@@ -219,7 +220,7 @@ func newBed(t testing.TB, data string, config map[string]any) *bed {
 		t.Fatal(err)
 	}
 	b.inv = company.Invocation{Config: cfg, Wake: []byte(`{"wakeReason":"on_demand"}`), Secrets: []string{"canary-secret"},
-		Run: company.Run{ID: "r" + strconv.FormatInt(time.Now().UnixNano(), 36), Company: "company-1", Agent: "agent-1", AdapterType: "container"},
+		Run: entity.Run{ID: "r" + strconv.FormatInt(time.Now().UnixNano(), 36), Company: "company-1", Agent: "agent-1", AdapterType: "container"},
 		Log: func(stream, text string) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -237,7 +238,7 @@ func adapterIn(t testing.TB, data, node string) *Adapter {
 		}
 	}
 	dir := filepath.Join(data, "runs")
-	of := func(company.Run) (string, error) { return token, nil }
+	of := func(entity.Run) (string, error) { return token, nil }
 	p, err := process.New(process.Config{Shim: []string{"/proc/self/exe", "run-shim"}, Dir: dir, APIURL: "http://127.0.0.1:1", ListenHost: "127.0.0.1", ListenPort: "1", Token: of})
 	fail(err)
 	engine := engineOf()
@@ -287,7 +288,7 @@ func TestAContainerSeesWhatItIsGiven(t *testing.T) {
 	b := newBed(t, t.TempDir(), c)
 	o := b.Invoke(t.Context(), b.inv)
 	out := b.wrote("stdout")
-	if o.Status != company.RunSucceeded || *o.ExitCode != 0 {
+	if o.Status != entity.RunSucceeded || *o.ExitCode != 0 {
 		t.Fatalf("%s %s; wrote %q, %q", o.Status, o.Error, out, b.wrote("stderr"))
 	}
 	for _, want := range []string{"env PLAIN=a b=c\n", "env PAPERCLIP_RUN_ID=" + b.inv.Run.ID + "\n", "env AGENT_HOME=/home/agent\n", "env PAPERCLIP_SCRATCH_DIR=/scratch\n",
@@ -319,7 +320,7 @@ func TestLimitsOfAContainer(t *testing.T) {
 	c := guestDoes("eat")
 	c["limits"] = map[string]any{"memoryMb": 64}
 	b := newBed(t, t.TempDir(), c)
-	if o := b.Invoke(t.Context(), b.inv); o.Status != company.RunFailed || strings.Contains(b.wrote("stdout"), "ate") || !strings.Contains(o.Error, "memory") {
+	if o := b.Invoke(t.Context(), b.inv); o.Status != entity.RunFailed || strings.Contains(b.wrote("stdout"), "ate") || !strings.Contains(o.Error, "memory") {
 		t.Errorf("%s %q, wrote %q", o.Status, o.Error, b.wrote("stdout"))
 	}
 	c = guestDoes("fork")
@@ -331,7 +332,7 @@ func TestLimitsOfAContainer(t *testing.T) {
 	c = guestDoes("stubborn")
 	c["timeoutSec"] = 2
 	b = newBed(t, t.TempDir(), c)
-	if o := b.Invoke(t.Context(), b.inv); o.Status != company.RunTimedOut || b.left() != "" {
+	if o := b.Invoke(t.Context(), b.inv); o.Status != entity.RunTimedOut || b.left() != "" {
 		t.Errorf("%s %q, left %q", o.Status, o.Error, b.left())
 	}
 }
@@ -344,7 +345,7 @@ func TestACancelledContainerIsGone(t *testing.T) {
 	go func() { done <- b.Invoke(t.Context(), b.inv) }()
 	b.eventually("the guest", func() bool { return strings.Contains(b.wrote("stdout"), "ready") })
 	b.Cancel(b.inv.Run.ID, "")
-	if o := <-done; o.Status != company.RunCancelled {
+	if o := <-done; o.Status != entity.RunCancelled {
 		t.Errorf("%s %q", o.Status, o.Error)
 	}
 	if left := b.left(); left != "" {
@@ -363,7 +364,7 @@ func TestAContainerEndsWithItsLease(t *testing.T) {
 	b.mu.Lock()
 	b.lease = shim.BootTime()
 	b.mu.Unlock()
-	if o := <-done; o.Status != company.RunInterrupted {
+	if o := <-done; o.Status != entity.RunInterrupted {
 		t.Errorf("%s %q", o.Status, o.Error)
 	}
 	if left := b.left(); left != "" {
@@ -425,7 +426,7 @@ func TestWithoutAnEngine(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, t.TempDir(), guestDoes("look"))
 	b.cfg.Engine = []string{"/bin/false"}
-	if o := b.Invoke(t.Context(), b.inv); o.Status != company.RunFailed || o.ErrorCode != "container_unavailable" {
+	if o := b.Invoke(t.Context(), b.inv); o.Status != entity.RunFailed || o.ErrorCode != "container_unavailable" {
 		t.Errorf("%+v", o)
 	}
 	if _, err := New(Config{}); err == nil {
@@ -486,7 +487,7 @@ func TestWhatAContainerIsNotGiven(t *testing.T) {
 	} {
 		b := newBed(t, data, c.config)
 		b.cfg.Engine, b.cfg.Private = []string{"/bin/true"}, floor.Hidden
-		if o := b.Invoke(t.Context(), b.inv); o.Status != company.RunFailed || !strings.Contains(o.Error, c.want) {
+		if o := b.Invoke(t.Context(), b.inv); o.Status != entity.RunFailed || !strings.Contains(o.Error, c.want) {
 			t.Errorf("%v: %s %q, want %q", c.config, o.Status, o.Error, c.want)
 		}
 	}

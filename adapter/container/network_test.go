@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // surroundings is what the guest says of its network and its limits: whether it
@@ -83,10 +83,10 @@ func TestNetworksOfAContainer(t *testing.T) {
 			b := newBed(t, t.TempDir(), c)
 			o := b.Invoke(t.Context(), b.inv)
 			out := b.wrote("stdout")
-			if network == "bridge" && o.Status == company.RunFailed && !strings.Contains(out, "looked") {
+			if network == "bridge" && o.Status == entity.RunFailed && !strings.Contains(out, "looked") {
 				t.Skipf("the engine of this machine makes no bridges: %s; %s", o.Error, b.wrote("stderr"))
 			}
-			if o.Status != company.RunSucceeded || !strings.Contains(out, "looked") {
+			if o.Status != entity.RunSucceeded || !strings.Contains(out, "looked") {
 				t.Fatalf("%s %s; wrote %q, %q", o.Status, o.Error, out, b.wrote("stderr"))
 			}
 			if got := strings.Contains(out, "loopback true"); got != want.loopback {
@@ -111,7 +111,7 @@ func TestLimitsSeenFromInside(t *testing.T) {
 	b := newBed(t, t.TempDir(), c)
 	o := b.Invoke(t.Context(), b.inv)
 	out := b.wrote("stdout")
-	if o.Status != company.RunSucceeded {
+	if o.Status != entity.RunSucceeded {
 		t.Fatalf("%s %s; wrote %q, %q", o.Status, o.Error, out, b.wrote("stderr"))
 	}
 	for _, want := range []string{"memory 100663296\n", "processes 33\n", "cpu 50000"} {

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/adapter/cli"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // Tool is Cursor's command line.
@@ -105,7 +105,7 @@ func (r *reader) Line(line []byte) {
 			r.r.Summary = e.Result
 		}
 		if u := e.Usage; u != nil {
-			r.r.Usage = &company.Usage{InputTokens: u.Input + u.Write, CachedInputTokens: u.Read, OutputTokens: u.Output}
+			r.r.Usage = &entity.Usage{InputTokens: u.Input + u.Write, CachedInputTokens: u.Read, OutputTokens: u.Output}
 		}
 		if r.r.Failed = e.Error || e.Subtype == "error"; r.r.Failed && e.Result != "" {
 			r.r.Error = e.Result

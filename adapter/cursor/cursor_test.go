@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/adapter/cli/clitest"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 func TestMain(m *testing.M) { clitest.Main(m) }
@@ -23,15 +23,15 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	t.Parallel()
 	b := clitest.New(t, Tool{}, map[string]any{"model": "sonnet-4", "env": map[string]any{"CURSOR_API_KEY": "ck-canary-0123456789"}}, clitest.Print(begun, told, said, tool, won))
 	o := b.Invoke()
-	if o.Status != company.RunSucceeded || clitest.Summary(o) != "Hello cursor" || o.SessionID != "c6b62c6f-7ead-4fd6-9922-e952131177ff" ||
-		*o.Usage != (company.Usage{InputTokens: 13, CachedInputTokens: 5, OutputTokens: 3}) {
+	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello cursor" || o.SessionID != "c6b62c6f-7ead-4fd6-9922-e952131177ff" ||
+		*o.Usage != (entity.Usage{InputTokens: 13, CachedInputTokens: 5, OutputTokens: 3}) {
 		t.Fatalf("%+v %s", o, o.Result)
 	}
 	c := b.Call(0)
 	if !clitest.Has(c.Args, "--print", "--output-format", "stream-json", "--workspace", c.Dir, "--trust", "--force", "--model", "sonnet-4") || c.Env["CURSOR_API_KEY"] != "ck-canary-0123456789" {
 		t.Errorf("arguments %q", c.Args)
 	}
-	if o = b.Again(o); o.Status != company.RunSucceeded || !clitest.Has(b.Call(1).Args, "--resume", o.SessionID) {
+	if o = b.Again(o); o.Status != entity.RunSucceeded || !clitest.Has(b.Call(1).Args, "--resume", o.SessionID) {
 		t.Errorf("%+v %q", o, b.Call(1).Args)
 	}
 }
@@ -39,17 +39,17 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 func TestHowItEnds(t *testing.T) {
 	t.Parallel()
 	o := clitest.New(t, Tool{}, nil, "echo 'Error: Authentication required. Please run agent login first' >&2; exit 1").Invoke()
-	if o.Status != company.RunFailed || o.ErrorCode != "auth_required" || !strings.Contains(o.Error, "Authentication required") {
+	if o.Status != entity.RunFailed || o.ErrorCode != "auth_required" || !strings.Contains(o.Error, "Authentication required") {
 		t.Errorf("%+v", o)
 	}
-	if o := clitest.New(t, Tool{}, nil, clitest.Print(begun, said)).Invoke(); o.Status != company.RunFailed || o.Error != "The agent ended without a result" {
+	if o := clitest.New(t, Tool{}, nil, clitest.Print(begun, said)).Invoke(); o.Status != entity.RunFailed || o.Error != "The agent ended without a result" {
 		t.Errorf("%+v", o)
 	}
 	b := clitest.New(t, Tool{}, nil, clitest.Print(begun, won))
 	first := b.Invoke()
 	b.Program("cursor-agent", `case "$*" in *--resume*) echo 'Chat not found' >&2; exit 1;; esac
 `+clitest.Print(begun, won))
-	if o := b.Again(first); o.Status != company.RunSucceeded || clitest.Has(b.Call(2).Args, "--resume") {
+	if o := b.Again(first); o.Status != entity.RunSucceeded || clitest.Has(b.Call(2).Args, "--resume") {
 		t.Errorf("%+v", o)
 	}
 }

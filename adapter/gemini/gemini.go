@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/cli"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // elsewhere are variables that would lead calls past the gateway.
@@ -189,7 +189,7 @@ func (r *reader) Line(line []byte) {
 	case e.Type == "result":
 		r.ended = true
 		if u := e.Stats; u != nil {
-			r.r.Usage = &company.Usage{InputTokens: max(u.Input-u.Cached, 0), CachedInputTokens: u.Cached, OutputTokens: max(u.Output, u.Total-u.Input)} // thinking is in the total alone
+			r.r.Usage = &entity.Usage{InputTokens: max(u.Input-u.Cached, 0), CachedInputTokens: u.Cached, OutputTokens: max(u.Output, u.Total-u.Input)} // thinking is in the total alone
 		}
 		if e.Status != "success" {
 			r.r.Failed = true

@@ -8,6 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/cli/clitest"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 func TestMain(m *testing.M) { clitest.Main(m) }
@@ -28,8 +29,8 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	b := clitest.New(t, Tool{}, map[string]any{"model": "gemini-2.5-pro", "gateway": false, "env": map[string]any{"GEMINI_API_KEY": "gk-canary-0123456789"}}, clitest.Print(begun, told, one, used, one, two, won))
 	b.Inv.Instructions = &company.RunInstructions{Entry: "AGENTS.md", Texts: map[string]string{"AGENTS.md": "Be kind."}}
 	o := b.Invoke()
-	if o.Status != company.RunSucceeded || clitest.Summary(o) != "Hello gemini" || o.SessionID != "e1127d13-4e04-45e8-ba29-f6879ab65594" ||
-		*o.Usage != (company.Usage{InputTokens: 10, CachedInputTokens: 2, OutputTokens: 11}) {
+	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello gemini" || o.SessionID != "e1127d13-4e04-45e8-ba29-f6879ab65594" ||
+		*o.Usage != (entity.Usage{InputTokens: 10, CachedInputTokens: 2, OutputTokens: 11}) {
 		t.Fatalf("%+v %s", o, o.Result)
 	}
 	c := b.Call(0)
@@ -39,7 +40,7 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	if !strings.HasSuffix(c.Env["GEMINI_CLI_HOME"], "/workspaces/agent-1") || c.Env["GEMINI_API_KEY"] != "gk-canary-0123456789" || !strings.Contains(c.Input, "Be kind.") {
 		t.Errorf("%q\n%s", c.Env, c.Input)
 	}
-	if o = b.Again(o); o.Status != company.RunSucceeded || !clitest.Has(b.Call(1).Args, "--resume", o.SessionID) {
+	if o = b.Again(o); o.Status != entity.RunSucceeded || !clitest.Has(b.Call(1).Args, "--resume", o.SessionID) {
 		t.Errorf("%+v %q", o, b.Call(1).Args)
 	}
 }
@@ -50,7 +51,7 @@ func TestItAsksTheGateway(t *testing.T) {
 	b := clitest.New(t, Tool{}, map[string]any{"model": "local/qwen", "env": map[string]any{"GEMINI_API_KEY": "gk-canary-0123456789", "GOOGLE_API_KEY": "gk-canary-1", "GOOGLE_GENAI_USE_VERTEXAI": "true"}},
 		`cat "$GEMINI_CLI_HOME/.gemini/settings.json" >$at/settings
 `+clitest.Print(begun, told, one, two, won))
-	if o := b.Invoke(); o.Status != company.RunSucceeded || clitest.Summary(o) != "Hello gemini" {
+	if o := b.Invoke(); o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello gemini" {
 		t.Fatalf("%+v %s", o, o.Result)
 	}
 	c := b.Call(0)
@@ -67,18 +68,18 @@ func TestItAsksTheGateway(t *testing.T) {
 func TestHowItEnds(t *testing.T) {
 	t.Parallel()
 	o := clitest.New(t, Tool{}, nil, clitest.Print(begun, lost)+"\nexit 1").Invoke()
-	if o.Status != company.RunFailed || o.ErrorCode != "auth_required" || o.Error != "API key not valid" {
+	if o.Status != entity.RunFailed || o.ErrorCode != "auth_required" || o.Error != "API key not valid" {
 		t.Errorf("%+v", o)
 	}
 	o = clitest.New(t, Tool{}, nil, "echo 'Please set an Auth method' >&2; exit 41").Invoke()
-	if o.Status != company.RunFailed || o.ErrorCode != "auth_required" || o.Error != "Process exited with code 41: Please set an Auth method" {
+	if o.Status != entity.RunFailed || o.ErrorCode != "auth_required" || o.Error != "Process exited with code 41: Please set an Auth method" {
 		t.Errorf("%+v", o)
 	}
 	b := clitest.New(t, Tool{}, nil, clitest.Print(begun, one, won))
 	first := b.Invoke()
 	b.Program("gemini", `case "$*" in *--resume*) echo 'Error resuming session: no such session' >&2; exit 42;; esac
 `+clitest.Print(begun, one, won))
-	if o := b.Again(first); o.Status != company.RunSucceeded || clitest.Has(b.Call(2).Args, "--resume") {
+	if o := b.Again(first); o.Status != entity.RunSucceeded || clitest.Has(b.Call(2).Args, "--resume") {
 		t.Errorf("%+v", o)
 	}
 }

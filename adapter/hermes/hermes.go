@@ -17,7 +17,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/cli"
 	"github.com/selvage-mesh/selvage/adapter/process"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // maxPrompt bounds the prompt, which is an argument: Linux takes 128 KiB for one.
@@ -117,7 +117,7 @@ func (r *reader) mark(line string) bool {
 		in, inErr := strconv.ParseInt(m[1], 10, 64)
 		out, outErr := strconv.ParseInt(m[2], 10, 64)
 		if inErr == nil && outErr == nil {
-			r.r.Usage = &company.Usage{InputTokens: in, OutputTokens: out}
+			r.r.Usage = &entity.Usage{InputTokens: in, OutputTokens: out}
 		}
 		return true
 	}

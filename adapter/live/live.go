@@ -11,6 +11,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // AuthorityEvery is how often whatever acts looks whether its node still may; far
@@ -41,11 +42,11 @@ func (r *Runs) Begin(run string, stop func()) (over func()) {
 }
 
 // Status tells whether a run is at work here.
-func (r *Runs) Status(run string) company.Phase {
+func (r *Runs) Status(run string) entity.Phase {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stop[run] != nil {
-		return company.PhaseExecute
+		return entity.PhaseExecute
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 func TestRunsAreAtWorkUntilTheyAreOver(t *testing.T) {
@@ -17,7 +18,7 @@ func TestRunsAreAtWorkUntilTheyAreOver(t *testing.T) {
 	over := r.Begin("a", func() { asked++ })
 	r.Cancel("a", "")
 	r.Cancel("b", "")
-	if asked != 1 || r.Status("a") != company.PhaseExecute || r.Status("b") != "" {
+	if asked != 1 || r.Status("a") != entity.PhaseExecute || r.Status("b") != "" {
 		t.Errorf("asked %d times; a is %q, b is %q", asked, r.Status("a"), r.Status("b"))
 	}
 	over()

@@ -48,6 +48,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/secret"
 )
 
@@ -177,19 +178,19 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	t := &talk{a: a, inv: inv, c: c, red: secret.NewRedactor(hide)}
 	err := t.run(ctx)
 	said, empty, reason := t.red.Clean(t.said.String()), "", "completed"
-	out := company.Outcome{Status: company.RunSucceeded, Stdout: &said, Stderr: &empty}
+	out := company.Outcome{Status: entity.RunSucceeded, Stdout: &said, Stderr: &empty}
 	cause := context.Cause(ctx)
 	switch {
 	case err == nil:
 	case errors.Is(cause, errCancelled):
-		out.Status, out.ErrorCode, out.Error, reason = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
+		out.Status, out.ErrorCode, out.Error, reason = entity.RunCancelled, "cancelled", "Cancelled", "cancelled"
 	case errors.Is(cause, errLate):
-		out.Status, out.ErrorCode, reason = company.RunTimedOut, "timeout", "timeout"
+		out.Status, out.ErrorCode, reason = entity.RunTimedOut, "timeout", "timeout"
 		out.Error = fmt.Sprintf("Timed out after %ds", int64(limit.Seconds()))
 	case errors.Is(cause, errLease), whole.Err() != nil:
 		return process.Interrupted("The node stopped the run")
 	default:
-		out.Status, out.ErrorCode, out.Error, reason = company.RunFailed, "adapter_failed", t.red.Clean(err.Error()), "adapter_failed"
+		out.Status, out.ErrorCode, out.Error, reason = entity.RunFailed, "adapter_failed", t.red.Clean(err.Error()), "adapter_failed"
 		if refused, ok := errors.AsType[*gatewayError](err); ok && refused.unknown() {
 			out.ErrorCode = "auth_required"
 		}

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 const token = "claw-canary-0011223344"
@@ -145,7 +145,7 @@ func invoke(t *testing.T, g *gateway, private []netip.Prefix, more string, chang
 	log := ""
 	inv := company.Invocation{AgentName: "Ada", Wake: []byte(`{"wakeReason":"x"}`), Secrets: []string{token},
 		Config: []byte(`{"url":"` + strings.Replace(g.URL, "http", "ws", 1) + `","authToken":"` + token + `","agentId":"main","timeoutSec":120` + more + `}`),
-		Run:    company.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", Context: company.RunContext{TaskID: "task-1"}},
+		Run:    entity.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", Context: entity.RunContext{TaskID: "task-1"}},
 		Log:    func(_, text string) { mu.Lock(); defer mu.Unlock(); log += text }, Report: func(company.Report) {},
 		Authority: func() time.Duration { return shim.BootTime() + time.Hour }}
 	for _, f := range change {
@@ -178,7 +178,7 @@ func invoke(t *testing.T, g *gateway, private []netip.Prefix, more string, chang
 func TestAGatewaysAgentDoesARun(t *testing.T) {
 	g := newGateway(t, "")
 	o, _, log := invoke(t, g, loopback, `,"payloadTemplate":{"message":"Be kind.","thinking":"low"}`)
-	if o.Status != company.RunSucceeded || !strings.HasPrefix(*o.Stdout, "Hello from the claw, ") || !strings.Contains(log, "[openclaw] start") || strings.Contains(log, "not ours") {
+	if o.Status != entity.RunSucceeded || !strings.HasPrefix(*o.Stdout, "Hello from the claw, ") || !strings.Contains(log, "[openclaw] start") || strings.Contains(log, "not ours") {
 		t.Fatalf("%+v %s", o, log)
 	}
 	p := g.asked[0]
@@ -201,24 +201,24 @@ func TestHowItEnds(t *testing.T) {
 		"mismatch": {"auth_required", "The gateway refuses: not this one (INVALID_REQUEST)"},
 		"unpaired": {"auth_required", "The gateway refuses: pairing required (NOT_PAIRED)"},
 	} {
-		if o, _, _ := invoke(t, newGateway(t, mode), loopback, ""); o.Status != company.RunFailed || o.ErrorCode != want.code || o.Error != want.message {
+		if o, _, _ := invoke(t, newGateway(t, mode), loopback, ""); o.Status != entity.RunFailed || o.ErrorCode != want.code || o.Error != want.message {
 			t.Errorf("%s: %+v", mode, o)
 		}
 	}
 	// One that is starting is asked again.
-	if o, _, log := invoke(t, newGateway(t, "starting"), loopback, ""); o.Status != company.RunSucceeded || strings.Count(log, "the gateway is starting") != 1 {
+	if o, _, log := invoke(t, newGateway(t, "starting"), loopback, ""); o.Status != entity.RunSucceeded || strings.Count(log, "the gateway is starting") != 1 {
 		t.Errorf("starting: %+v %s", o, log)
 	}
-	if o, _, _ := invoke(t, newGateway(t, ""), nil, ""); o.Status != company.RunFailed || !strings.Contains(o.Error, "private or reserved") {
+	if o, _, _ := invoke(t, newGateway(t, ""), nil, ""); o.Status != entity.RunFailed || !strings.Contains(o.Error, "private or reserved") {
 		t.Errorf("a private address: %+v", o)
 	}
 	until := shim.BootTime() + 600*time.Millisecond
 	lease := func(inv *company.Invocation) { inv.Authority = func() time.Duration { return until } }
-	if o, _, _ := invoke(t, newGateway(t, "stuck"), loopback, "", lease); o.Status != company.RunInterrupted || shim.BootTime() > until+time.Minute {
+	if o, _, _ := invoke(t, newGateway(t, "stuck"), loopback, "", lease); o.Status != entity.RunInterrupted || shim.BootTime() > until+time.Minute {
 		t.Errorf("without its lease: %+v", o)
 	}
 	g := newGateway(t, "hang")
-	if o, _, _ := invoke(t, g, loopback, ""); o.Status != company.RunCancelled {
+	if o, _, _ := invoke(t, g, loopback, ""); o.Status != entity.RunCancelled {
 		t.Errorf("cancelled: %+v", o)
 	}
 	select {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/cli"
 	"github.com/selvage-mesh/selvage/adapter/process"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // Tool is OpenCode.
@@ -149,7 +149,7 @@ func (r *reader) Line(line []byte) {
 		}
 	case "step_finish":
 		if r.r.Usage == nil {
-			r.r.Usage = &company.Usage{}
+			r.r.Usage = &entity.Usage{}
 		}
 		t := e.Part.Tokens
 		r.r.Usage.InputTokens += t.Input + t.Cache.Write

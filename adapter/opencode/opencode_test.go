@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/adapter/cli/clitest"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 func TestMain(m *testing.M) { clitest.Main(m) }
@@ -22,8 +22,8 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	t.Parallel()
 	b := clitest.New(t, Tool{}, map[string]any{"model": "local/qwen", "effort": "high"}, clitest.Print(step, text, done, step, text, done))
 	o := b.Invoke()
-	if o.Status != company.RunSucceeded || clitest.Summary(o) != "Hello chat" || o.SessionID != "ses_e013c3b4fffej50M1XDT1mo4nO" ||
-		*o.Usage != (company.Usage{InputTokens: 26, CachedInputTokens: 10, OutputTokens: 8}) || !strings.Contains(string(o.Result), `"reportedCostUsd":0.5`) {
+	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello chat" || o.SessionID != "ses_e013c3b4fffej50M1XDT1mo4nO" ||
+		*o.Usage != (entity.Usage{InputTokens: 26, CachedInputTokens: 10, OutputTokens: 8}) || !strings.Contains(string(o.Result), `"reportedCostUsd":0.5`) {
 		t.Fatalf("%+v %s", o, o.Result)
 	}
 	c := b.Call(0)
@@ -35,7 +35,7 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 		!strings.HasSuffix(c.Env["XDG_DATA_HOME"], "/workspaces/agent-1/.opencode/data") {
 		t.Errorf("%q", c.Env)
 	}
-	if o = b.Again(o); o.Status != company.RunSucceeded || !clitest.Has(b.Call(1).Args, "--session", o.SessionID) {
+	if o = b.Again(o); o.Status != entity.RunSucceeded || !clitest.Has(b.Call(1).Args, "--session", o.SessionID) {
 		t.Errorf("%+v %q", o, b.Call(1).Args)
 	}
 }
@@ -43,17 +43,17 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 func TestHowItEnds(t *testing.T) {
 	t.Parallel()
 	config := map[string]any{"model": "m"}
-	if o := clitest.New(t, Tool{}, config, clitest.Print(step, bad)).Invoke(); o.Status != company.RunFailed || o.ErrorCode != "budget_refused" || o.Error != "Payment Required" {
+	if o := clitest.New(t, Tool{}, config, clitest.Print(step, bad)).Invoke(); o.Status != entity.RunFailed || o.ErrorCode != "budget_refused" || o.Error != "Payment Required" {
 		t.Errorf("%+v", o)
 	}
-	if o := clitest.New(t, Tool{}, nil, clitest.Print(step)).Invoke(); o.Status != company.RunFailed || o.ErrorCode != "configuration_incomplete" {
+	if o := clitest.New(t, Tool{}, nil, clitest.Print(step)).Invoke(); o.Status != entity.RunFailed || o.ErrorCode != "configuration_incomplete" {
 		t.Errorf("without a model: %+v", o)
 	}
 	b := clitest.New(t, Tool{}, config, clitest.Print(step, text, done))
 	first := b.Invoke()
 	b.Program("opencode", `case "$*" in *--session*) echo 'Error: Session not found' >&2; exit 1;; esac
 `+clitest.Print(step, text, done))
-	if o := b.Again(first); o.Status != company.RunSucceeded || clitest.Has(b.Call(2).Args, "--session") {
+	if o := b.Again(first); o.Status != entity.RunSucceeded || clitest.Has(b.Call(2).Args, "--session") {
 		t.Errorf("%+v", o)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/cli"
 	"github.com/selvage-mesh/selvage/adapter/process"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // Tool is pi.
@@ -161,7 +161,7 @@ func (r *reader) message(raw json.RawMessage) {
 		r.r.Summary = strings.Join(said, "\n\n")
 	}
 	if r.r.Usage == nil {
-		r.r.Usage = &company.Usage{}
+		r.r.Usage = &entity.Usage{}
 	}
 	r.r.Usage.InputTokens += m.Usage.Input + m.Usage.CacheWrite
 	r.r.Usage.CachedInputTokens += m.Usage.CacheRead

@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/cli/clitest"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 func TestMain(m *testing.M) { clitest.Main(m) }
@@ -26,8 +27,8 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	b.Program("pi", "cat $PI_CODING_AGENT_DIR/models.json >$at/models\n"+script)
 	b.Inv.Skills = []company.RunSkill{{Name: "knots", Files: map[string]string{"SKILL.md": "Tie them."}}}
 	o := b.Invoke()
-	if o.Status != company.RunSucceeded || clitest.Summary(o) != "Hello chat" || o.SessionID != "01a1fec4-9cb5-77c9-ac83-e07189ef4a63" ||
-		*o.Usage != (company.Usage{InputTokens: 26, CachedInputTokens: 10, OutputTokens: 6}) {
+	if o.Status != entity.RunSucceeded || clitest.Summary(o) != "Hello chat" || o.SessionID != "01a1fec4-9cb5-77c9-ac83-e07189ef4a63" ||
+		*o.Usage != (entity.Usage{InputTokens: 26, CachedInputTokens: 10, OutputTokens: 6}) {
 		t.Fatalf("%+v %s", o, o.Result)
 	}
 	c := b.Call(0)
@@ -37,7 +38,7 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	if got := b.File(0, "models"); !strings.Contains(got, `"apiKey":"PAPERCLIP_API_KEY"`) || !strings.Contains(got, `"baseUrl":"http://127.0.0.1:3100/llm/v1"`) || strings.Contains(got, clitest.Token) {
 		t.Errorf("models %s", got)
 	}
-	if o = b.Again(o); o.Status != company.RunSucceeded || !clitest.Has(b.Call(1).Args, "--session", o.SessionID) {
+	if o = b.Again(o); o.Status != entity.RunSucceeded || !clitest.Has(b.Call(1).Args, "--session", o.SessionID) {
 		t.Errorf("%+v %q", o, b.Call(1).Args)
 	}
 }
@@ -45,14 +46,14 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 func TestHowItEnds(t *testing.T) {
 	t.Parallel()
 	config := map[string]any{"model": "m"}
-	if o := clitest.New(t, Tool{}, config, clitest.Print(begun, bad, over)).Invoke(); o.Status != company.RunFailed || o.ErrorCode != "budget_refused" || o.Error != "402 Payment Required" {
+	if o := clitest.New(t, Tool{}, config, clitest.Print(begun, bad, over)).Invoke(); o.Status != entity.RunFailed || o.ErrorCode != "budget_refused" || o.Error != "402 Payment Required" {
 		t.Errorf("%+v", o)
 	}
 	b := clitest.New(t, Tool{}, config, clitest.Print(begun, said, over))
 	first := b.Invoke()
 	b.Program("pi", `case " $* " in *" --session "*) echo 'No session found' >&2; exit 1;; esac
 `+clitest.Print(begun, said, over))
-	if o := b.Again(first); o.Status != company.RunSucceeded || clitest.Has(b.Call(2).Args, "--session") {
+	if o := b.Again(first); o.Status != entity.RunSucceeded || clitest.Has(b.Call(2).Args, "--session") {
 		t.Errorf("%+v", o)
 	}
 }

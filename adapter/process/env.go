@@ -11,6 +11,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // baseNames are the variables that a run inherits from its node; all others
@@ -105,7 +106,7 @@ func (a *Adapter) environment(inv company.Invocation, c config, token, home, scr
 }
 
 // setFolder names the run's workspace.
-func setFolder(env map[string]string, f *company.RunFolder) {
+func setFolder(env map[string]string, f *entity.RunFolder) {
 	env["PAPERCLIP_WORKSPACE_CWD"], env["PAPERCLIP_WORKSPACE_SOURCE"] = f.Dir, f.Source
 	env["PAPERCLIP_WORKSPACE_STRATEGY"], env["PAPERCLIP_WORKSPACE_ID"] = f.Strategy, f.ProjectWorkspace
 	for k, v := range map[string]string{"REPO_URL": f.RepoURL, "REPO_REF": f.BaseRef, "BRANCH": f.Branch, "WORKTREE_PATH": f.Worktree} {

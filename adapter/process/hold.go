@@ -8,6 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 const (
@@ -105,7 +106,7 @@ func (h holding) hold(spec *shim.Spec, inv company.Invocation, job Job, home, sc
 
 // worktreeOf are the folders of a worktree, none where a workspace is not one. It is the
 // node's own make, so it may lie among the node's files.
-func worktreeOf(f company.RunFolder) []string {
+func worktreeOf(f entity.RunFolder) []string {
 	if f.Worktree == "" {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // held is a bed whose node has a key in its data directory, as a real one has.
@@ -36,7 +36,7 @@ func held(t *testing.T, config any) (b *bed, data string) {
 
 func needLandlock(t *testing.T, b *bed) {
 	t.Helper()
-	if o := b.invoke(); o.Status != company.RunSucceeded || strings.Contains(b.wrote("system"), "no Landlock") {
+	if o := b.invoke(); o.Status != entity.RunSucceeded || strings.Contains(b.wrote("system"), "no Landlock") {
 		t.Skip("this kernel has no Landlock")
 	}
 }
@@ -70,7 +70,7 @@ echo own > own && cat own && echo scratch > "$TMPDIR/x" && cat "$TMPDIR/x" && ca
 	} {
 		fresh, _ := held(t, sh(script, append(c.more, "env", map[string]string{"DATA": data, "PROJECT": project})...))
 		b.inv.Config, b.log = fresh.inv.Config, map[string]string{}
-		if o := b.invoke(); o.Status != company.RunSucceeded || b.wrote("stdout") != c.want {
+		if o := b.invoke(); o.Status != entity.RunSucceeded || b.wrote("stdout") != c.want {
 			t.Errorf("%s: %s %s, wrote %q, %q", c.name, o.Status, o.Error, b.wrote("stdout"), b.wrote("stderr"))
 		}
 		<-b.pid
@@ -84,7 +84,7 @@ func TestARunGetsNoMoreThanItsLimits(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, sh(`for i in 1 2 3 4 5 6 7 8; do sleep 100 & done; wait`, "limits", map[string]int{"processes": 5}))
 	o := b.invoke()
-	if o.Status != company.RunFailed || !strings.HasPrefix(o.Error, "It had more than 5 processes; limits.processes") || fields(t, o.Result)["stopReason"] != "processes_limit" {
+	if o.Status != entity.RunFailed || !strings.HasPrefix(o.Error, "It had more than 5 processes; limits.processes") || fields(t, o.Result)["stopReason"] != "processes_limit" {
 		t.Errorf("outcome %+v", o)
 	}
 	b = newBed(t, sh(`ulimit -n; exec head -c 2000000 /dev/zero > "$TMPDIR/big"`, "limits", map[string]int{"openFiles": 40, "fileMb": 1}))
@@ -93,7 +93,7 @@ func TestARunGetsNoMoreThanItsLimits(t *testing.T) {
 	}
 	for _, bad := range []map[string]any{{"limits": map[string]int{"memoryMb": -1}}, {"writable": []string{"relative"}}, {"hidden": slices.Repeat([]string{"/x"}, maxPaths+1)}} {
 		bad["command"] = "true"
-		if o := newBed(t, bad).invoke(); o.Status != company.RunFailed || !strings.Contains(o.Error, "adapterConfig") {
+		if o := newBed(t, bad).invoke(); o.Status != entity.RunFailed || !strings.Contains(o.Error, "adapterConfig") {
 			t.Errorf("%v: %+v", bad, o)
 		}
 	}
@@ -128,7 +128,7 @@ func TestARunThatSaysNothingIsBounded(t *testing.T) {
 			t.Parallel()
 			b := newBed(t, sh(c.script, c.more...))
 			o := b.invoke()
-			if c.ended != "" && (o.Status != company.RunFailed || !strings.Contains(o.Error, c.ended)) {
+			if c.ended != "" && (o.Status != entity.RunFailed || !strings.Contains(o.Error, c.ended)) {
 				t.Errorf("it ended %s: %q, want %q", o.Status, o.Error, c.ended)
 			}
 			if wrote := b.wrote("stdout"); c.out != "" && wrote != c.out || c.not != "" && strings.Contains(wrote, c.not) {
@@ -201,7 +201,7 @@ func TestCachesLieWithTheAgent(t *testing.T) {
 		{[]any{"landlock", false}, "\n\n\n\n"},
 	} {
 		b := newBed(t, sh(script, c.more...))
-		if o := b.invoke(); o.Status != company.RunSucceeded || b.wrote("stdout") != c.want {
+		if o := b.invoke(); o.Status != entity.RunSucceeded || b.wrote("stdout") != c.want {
 			t.Errorf("%v: %s %s, wrote %q, want %q", c.more, o.Status, o.Error, b.wrote("stdout"), c.want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 func TestARunFindsItsInstructions(t *testing.T) {
@@ -14,7 +15,7 @@ func TestARunFindsItsInstructions(t *testing.T) {
 	b := newBed(t, sh(`cat "$AGENT_INSTRUCTIONS_FILE" "$AGENT_INSTRUCTIONS_DIR/notes/HOW.md"; case "$AGENT_INSTRUCTIONS_DIR" in "$PAPERCLIP_SCRATCH_DIR"/*) echo below;; esac`,
 		"env", map[string]any{"AGENT_INSTRUCTIONS_FILE": "/etc/passwd"}))
 	b.inv.Instructions = &company.RunInstructions{Entry: "AGENTS.md", Texts: map[string]string{"AGENTS.md": "Lead.\n", "notes/HOW.md": "Slowly.\n"}}
-	if o := b.invoke(); o.Status != company.RunSucceeded || *o.Stdout != "Lead.\nSlowly.\nbelow\n" {
+	if o := b.invoke(); o.Status != entity.RunSucceeded || *o.Stdout != "Lead.\nSlowly.\nbelow\n" {
 		t.Errorf("%+v %q", o, *o.Stdout)
 	}
 	if left, err := os.ReadDir(filepath.Join(b.dir, "scratch")); err != nil || len(left) > 0 {
@@ -27,7 +28,7 @@ func TestInstructionsStayInTheirFolder(t *testing.T) {
 	for _, path := range []string{"../out.md", "/out.md", "a/../../out.md"} {
 		b := newBed(t, sh("true"))
 		b.inv.Instructions = &company.RunInstructions{Entry: "AGENTS.md", Texts: map[string]string{path: "x"}}
-		if o := b.invoke(); o.Status != company.RunFailed || !strings.Contains(o.Error, "instructions") {
+		if o := b.invoke(); o.Status != entity.RunFailed || !strings.Contains(o.Error, "instructions") {
 			t.Errorf("%s: %+v", path, o)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/secret"
 )
 
@@ -58,7 +59,7 @@ type Config struct {
 	ListenHost string
 	ListenPort string
 	// Token returns the token with which the run may use the API.
-	Token func(company.Run) (string, error)
+	Token func(entity.Run) (string, error)
 	// Environ is the node's environment as "K=V"; a few harmless names are passed on.
 	Environ []string
 	Logger  *slog.Logger // default: discard
@@ -173,7 +174,7 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 		return failure("Failed to start command %q: no such program in %q", job.Command, env["PATH"])
 	}
 	env["PAPERCLIP_RESOLVED_COMMAND"] = path
-	place := company.RunPlace{Dir: dir, Home: home, Scratch: scratch, Source: source}
+	place := entity.RunPlace{Dir: dir, Home: home, Scratch: scratch, Source: source}
 	inv.Report(company.Report{Place: &place})
 	red := secret.NewRedactor(secrets)
 	inv.Report(event("adapter.invoke", "adapter invocation", map[string]any{"adapterType": inv.Run.AdapterType, "command": job.Command,
@@ -257,26 +258,26 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 	stop := ""
 	switch {
 	case e.Err != nil:
-		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "process_lost", "The run's process was lost: "+e.Err.Error(), "process_lost"
+		o.Status, o.ErrorCode, o.Error, stop = entity.RunFailed, "process_lost", "The run's process was lost: "+e.Err.Error(), "process_lost"
 	case killed, e.Exit.Killed == "deadline", e.Exit.Killed == "pipe":
-		o.Status, o.ErrorCode, o.Error, stop = company.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
+		o.Status, o.ErrorCode, o.Error, stop = entity.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
 	case timedOut:
-		o.Status, o.ErrorCode, stop = company.RunTimedOut, "timeout", "timeout"
+		o.Status, o.ErrorCode, stop = entity.RunTimedOut, "timeout", "timeout"
 		o.Error = fmt.Sprintf("Timed out after %ds", int(limit.Round(time.Second)/time.Second))
 		o.ExitCode = nil
 	case tooMuch(e.Exit.Killed, spec.Limits) != "":
-		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "adapter_failed", tooMuch(e.Exit.Killed, spec.Limits), e.Exit.Killed+"_limit"
+		o.Status, o.ErrorCode, o.Error, stop = entity.RunFailed, "adapter_failed", tooMuch(e.Exit.Killed, spec.Limits), e.Exit.Killed+"_limit"
 	case cancelled:
-		o.Status, o.ErrorCode, o.Error, stop = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
+		o.Status, o.ErrorCode, o.Error, stop = entity.RunCancelled, "cancelled", "Cancelled", "cancelled"
 	case worked && e.Exit.Killed != "": // it had to be told
-		o.Status, stop = company.RunSucceeded, "completed"
+		o.Status, stop = entity.RunSucceeded, "completed"
 	case e.Exit.Signal != "":
-		o.Status, o.ErrorCode, o.Error, stop = company.RunFailed, "adapter_failed", "Process was ended by "+e.Exit.Signal, "adapter_failed"
+		o.Status, o.ErrorCode, o.Error, stop = entity.RunFailed, "adapter_failed", "Process was ended by "+e.Exit.Signal, "adapter_failed"
 	case e.Exit.Code != 0:
-		o.Status, o.ErrorCode, stop = company.RunFailed, "adapter_failed", "adapter_failed"
+		o.Status, o.ErrorCode, stop = entity.RunFailed, "adapter_failed", "adapter_failed"
 		o.Error = fmt.Sprintf("Process exited with code %d", e.Exit.Code)
 	default:
-		o.Status, stop = company.RunSucceeded, "completed"
+		o.Status, stop = entity.RunSucceeded, "completed"
 	}
 	o.Result = result(out, errOut, stop, timedOut, source, limit)
 	return o
@@ -304,7 +305,7 @@ func half(s string) string { return strings.ToValidUTF8(s[len(s)-len(s)/2:], "")
 func follow(r *os.File, stream string, log func(stream, text string), secrets []string, hear func([]byte)) <-chan string {
 	done := make(chan string, 1)
 	go func() {
-		red, end := secret.NewRedactor(secrets), &tail{max: company.MaxExcerpt}
+		red, end := secret.NewRedactor(secrets), &tail{max: entity.MaxExcerpt}
 		tell := func(s string) {
 			if s != "" {
 				log(stream, s)
@@ -337,7 +338,7 @@ func quietly(quiet bool, log func(stream, text string)) func(stream, text string
 }
 
 func failure(format string, args ...any) company.Outcome {
-	return company.Outcome{Status: company.RunFailed, ErrorCode: "adapter_failed", Error: fmt.Sprintf(format, args...),
+	return company.Outcome{Status: entity.RunFailed, ErrorCode: "adapter_failed", Error: fmt.Sprintf(format, args...),
 		Result: result("", "", "adapter_failed", false, "default", DefaultTimeout)}
 }
 
@@ -345,7 +346,7 @@ func failure(format string, args ...any) company.Outcome {
 func late() company.Outcome { return interrupted("The node's lease ended before the run began") }
 
 func interrupted(why string) company.Outcome {
-	return company.Outcome{Status: company.RunInterrupted, ErrorCode: "node_lost", Error: why}
+	return company.Outcome{Status: entity.RunInterrupted, ErrorCode: "node_lost", Error: why}
 }
 
 func event(kind, message string, payload map[string]any) company.Report {

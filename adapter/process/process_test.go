@@ -13,6 +13,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // The test binary is the shim too, as the program is.
@@ -44,7 +45,7 @@ func newBed(t *testing.T, config any) *bed {
 	b := &bed{t: t, dir: t.TempDir(), log: map[string]string{}, pid: make(chan int64, 1), lease: shim.BootTime() + time.Minute}
 	var err error
 	b.Adapter, err = New(Config{Shim: []string{"/proc/self/exe", "run-shim"}, Dir: b.dir, APIURL: "http://127.0.0.1:3100",
-		ListenHost: "127.0.0.1", ListenPort: "3100", Token: func(company.Run) (string, error) { return token, nil },
+		ListenHost: "127.0.0.1", ListenPort: "3100", Token: func(entity.Run) (string, error) { return token, nil },
 		Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=/home/x", "AWS_SECRET=do-not-pass-on"}})
 	if err != nil {
 		t.Fatal(err)
@@ -55,8 +56,8 @@ func newBed(t *testing.T, config any) *bed {
 		t.Fatal(err)
 	}
 	b.inv = company.Invocation{Config: cfg, Wake: []byte(`{"wakeReason":"issue_assigned"}`),
-		Run: company.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "process",
-			Context: company.RunContext{TaskID: "task-1", IssueID: "task-1", WakeReason: "issue_assigned"}},
+		Run: entity.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "process",
+			Context: entity.RunContext{TaskID: "task-1", IssueID: "task-1", WakeReason: "issue_assigned"}},
 		Log: func(stream, text string) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -113,7 +114,7 @@ func TestACommandThatEndsWellSucceeded(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, sh("cat; echo out; echo err >&2", "timeoutSec", 20))
 	o := b.invoke()
-	if o.Status != company.RunSucceeded || *o.ExitCode != 0 || *o.Stdout != "out\n" || *o.Stderr != "err\n" {
+	if o.Status != entity.RunSucceeded || *o.ExitCode != 0 || *o.Stdout != "out\n" || *o.Stderr != "err\n" {
 		t.Errorf("outcome %+v", o)
 	}
 	got := fields(t, o.Result)
@@ -131,7 +132,7 @@ func TestACommandThatEndsWellSucceeded(t *testing.T) {
 func TestACommandThatFailsSaysItsCode(t *testing.T) {
 	t.Parallel()
 	o := newBed(t, sh("echo oops >&2; exit 3")).invoke()
-	if o.Status != company.RunFailed || o.Error != "Process exited with code 3" || o.ErrorCode != "adapter_failed" || *o.ExitCode != 3 {
+	if o.Status != entity.RunFailed || o.Error != "Process exited with code 3" || o.ErrorCode != "adapter_failed" || *o.ExitCode != 3 {
 		t.Errorf("outcome %+v", o)
 	}
 	if got := fields(t, o.Result); got["stopReason"] != "adapter_failed" || got["effectiveTimeoutSec"] != 900.0 {
@@ -143,7 +144,7 @@ func TestWhatCanNotStartFails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []any{map[string]any{}, map[string]any{"command": "/no/such/program"}, map[string]any{"command": "no-such-program"},
 		map[string]any{"command": "true", "cwd": "/no/such/directory"}, "nonsense", map[string]any{"command": 7}} {
-		if o := newBed(t, c).invoke(); o.Status != company.RunFailed || o.Error == "" || o.ExitCode != nil {
+		if o := newBed(t, c).invoke(); o.Status != entity.RunFailed || o.Error == "" || o.ExitCode != nil {
 			t.Errorf("%v: %+v", c, o)
 		}
 	}
@@ -157,7 +158,7 @@ func TestAMissingWorkingDirectoryIsNamed(t *testing.T) {
 	}
 	for _, dir := range []string{"/no/such/directory", file} {
 		o := newBed(t, sh("true", "cwd", dir)).invoke()
-		if want := fmt.Sprintf("The run's working directory %q (adapter_config) is not a directory of this node; create it, or name another", dir); o.Status != company.RunFailed || o.Error != want {
+		if want := fmt.Sprintf("The run's working directory %q (adapter_config) is not a directory of this node; create it, or name another", dir); o.Status != entity.RunFailed || o.Error != want {
 			t.Errorf("%s: %s %q, want %q", dir, o.Status, o.Error, want)
 		}
 	}
@@ -169,13 +170,13 @@ func TestTheVariablesNameTheFolderOfTheRun(t *testing.T) {
 	own, shared, worktree := t.TempDir(), t.TempDir(), t.TempDir()
 	for name, c := range map[string]struct {
 		cwd    string
-		folder *company.RunFolder
+		folder *entity.RunFolder
 		want   string // "" for the agent's own
 	}{
 		"nobody": {"", nil, ""}, "the configuration": {own, nil, own + " adapter_config"},
-		"the configuration over a shared folder": {own, &company.RunFolder{Dir: shared, Source: "project_primary"}, own + " adapter_config"},
-		"a project":                              {"", &company.RunFolder{Dir: shared, Source: "project_primary"}, shared + " project_primary"},
-		"a worktree":                             {own, &company.RunFolder{Dir: worktree, Worktree: worktree, Source: "task_session"}, worktree + " task_session"},
+		"the configuration over a shared folder": {own, &entity.RunFolder{Dir: shared, Source: "project_primary"}, own + " adapter_config"},
+		"a project":                              {"", &entity.RunFolder{Dir: shared, Source: "project_primary"}, shared + " project_primary"},
+		"a worktree":                             {own, &entity.RunFolder{Dir: worktree, Worktree: worktree, Source: "task_session"}, worktree + " task_session"},
 	} {
 		b := newBed(t, sh(`[ "$PWD" = "$PAPERCLIP_WORKSPACE_CWD" ] && echo "$PAPERCLIP_WORKSPACE_CWD $PAPERCLIP_WORKSPACE_SOURCE"`, "cwd", c.cwd))
 		b.inv.Folder = c.folder
@@ -277,7 +278,7 @@ func TestATimeoutTakesTheTreeDown(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	o := timedOut(t, "sleep 1000 & echo $! ready; wait", 600)
-	if o.Status != company.RunTimedOut || o.ErrorCode != "timeout" || o.Signal != "SIGTERM" || o.ExitCode != nil {
+	if o.Status != entity.RunTimedOut || o.ErrorCode != "timeout" || o.Signal != "SIGTERM" || o.ExitCode != nil {
 		t.Errorf("outcome %+v", o)
 	}
 	if d := time.Since(began); d > 5*time.Minute { // it heeds the first signal
@@ -295,7 +296,7 @@ func TestATimeoutTakesTheTreeDown(t *testing.T) {
 func TestATimeoutKillsWhatIgnoresTERM(t *testing.T) {
 	t.Parallel()
 	o := timedOut(t, "trap '' TERM; echo ready; while :; do sleep 0.05; done", 0.3)
-	if o.Status != company.RunTimedOut || o.Signal != "SIGKILL" {
+	if o.Status != entity.RunTimedOut || o.Signal != "SIGKILL" {
 		t.Errorf("outcome %+v", o)
 	}
 }
@@ -308,7 +309,7 @@ func TestCancelEndsARun(t *testing.T) {
 		b.Cancel("run-1", "")
 		b.Cancel("run-1", "")
 	}()
-	if o := b.invoke(); o.Status != company.RunCancelled || o.Signal != "SIGTERM" {
+	if o := b.invoke(); o.Status != entity.RunCancelled || o.Signal != "SIGTERM" {
 		t.Errorf("outcome %+v", o)
 	}
 	if b.Status("run-1") != "" {
@@ -321,7 +322,7 @@ func TestTheEndOfItsContextStopsARunAtOnce(t *testing.T) {
 	b := newBed(t, sh("trap '' TERM; sleep 100"))
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { <-b.pid; stop() }()
-	if o := b.Invoke(ctx, b.inv); o.Status != company.RunInterrupted || o.ErrorCode != "node_lost" {
+	if o := b.Invoke(ctx, b.inv); o.Status != entity.RunInterrupted || o.ErrorCode != "node_lost" {
 		t.Errorf("outcome %+v", o)
 	}
 }
@@ -348,7 +349,7 @@ func TestARunDiesWithItsNodesAuthority(t *testing.T) {
 		o := b.invoke()
 		died := shim.BootTime()
 		close(over)
-		if o.Status != company.RunInterrupted || o.ErrorCode != "node_lost" {
+		if o.Status != entity.RunInterrupted || o.ErrorCode != "node_lost" {
 			t.Errorf("outcome %+v", o)
 		}
 		b.mu.Lock()
@@ -364,7 +365,7 @@ func TestARunDiesWithItsNodesAuthority(t *testing.T) {
 	}
 	b := newBed(t, script)
 	b.lease = shim.BootTime()
-	if o := b.invoke(); o.Status != company.RunInterrupted {
+	if o := b.invoke(); o.Status != entity.RunInterrupted {
 		t.Errorf("without authority: %+v", o)
 	}
 }
@@ -373,7 +374,7 @@ func TestMuchOutputIsCutInTheRowOnly(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, sh(`i=0; while [ $i -lt 3000 ]; do printf '"\001line %d\n' $i; i=$((i+1)); done`))
 	o := b.invoke()
-	if len(*o.Stdout) > company.MaxExcerpt+3 || !strings.HasSuffix(*o.Stdout, "line 2999\n") || !strings.HasPrefix(*o.Stdout, "…") {
+	if len(*o.Stdout) > entity.MaxExcerpt+3 || !strings.HasSuffix(*o.Stdout, "line 2999\n") || !strings.HasPrefix(*o.Stdout, "…") {
 		t.Errorf("excerpt of %d bytes", len(*o.Stdout))
 	}
 	if len(o.Result) > company.MaxResult {
@@ -392,7 +393,7 @@ func TestALeaseThatEndsOnTheWayToTheShimInterrupts(t *testing.T) {
 	b := newBed(t, map[string]any{"command": "/bin/sh", "args": []string{"-c", "echo began > " + mark}})
 	b.inv.Authority = func() time.Duration { return shim.BootTime() + time.Millisecond } // no shim starts as soon
 	out := b.Invoke(t.Context(), b.inv)
-	if out.Status != company.RunInterrupted {
+	if out.Status != entity.RunInterrupted {
 		t.Errorf("the run is %s: %s", out.Status, out.Error)
 	}
 	if _, err := os.Stat(mark); err == nil {

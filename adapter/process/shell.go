@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // A Shell carries out shell commands that belong to a place and not to an agent:
@@ -29,7 +29,7 @@ type ShellCommand struct {
 	Line string // for sh -c
 	// Folder is the workspace that it belongs to. A worktree of the node's, and the
 	// repository of it, are all that it reaches of the node's files.
-	Folder company.RunFolder
+	Folder entity.RunFolder
 	Dir    string // absolute; "": that of Folder
 	Env    map[string]string
 	// Secrets must not be seen in the output; variables of Env that are called
@@ -159,7 +159,7 @@ func (s Shell) base() map[string]string {
 
 // FolderEnv is what a command in a workspace is told of it: the variables that a
 // run there would have, without the run's own.
-func FolderEnv(f company.RunFolder, of, issue, run string) map[string]string {
+func FolderEnv(f entity.RunFolder, of, issue, run string) map[string]string {
 	env := map[string]string{}
 	setFolder(env, &f)
 	maps.Copy(env, map[string]string{"PAPERCLIP_COMPANY_ID": of, "PAPERCLIP_PROJECT_ID": f.Project, "PAPERCLIP_PROJECT_WORKSPACE_ID": f.ProjectWorkspace,

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // A command of a workspace, or a service of it, sees its own worktree among the files of
@@ -34,10 +34,10 @@ func TestAShellReachesItsOwnWorktreeOnly(t *testing.T) {
 	until := shim.BootTime() + time.Minute
 	for _, c := range []struct {
 		name string
-		f    company.RunFolder
+		f    entity.RunFolder
 	}{
-		{"in a worktree", company.RunFolder{Dir: tree, Worktree: tree}},
-		{"in a folder elsewhere", company.RunFolder{Dir: project}},
+		{"in a worktree", entity.RunFolder{Dir: tree, Worktree: tree}},
+		{"in a folder elsewhere", entity.RunFolder{Dir: project}},
 	} {
 		end := s.Run(context.Background(), ShellCommand{Line: `cat file; cat "$OTHER/file" 2> /dev/null; echo x > "$OTHER/new" && echo WROTE; echo x > new && cat new; [ "$PWD" = "$TREE" ] || cat "$TREE/file"; true`,
 			Folder: c.f, Env: map[string]string{"OTHER": other, "TREE": tree}, Limit: time.Minute, Grace: time.Second,
@@ -49,7 +49,7 @@ func TestAShellReachesItsOwnWorktreeOnly(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // whether names are hidden is tested where the view is made
 	}
-	end := s.Run(context.Background(), ShellCommand{Line: `ls "$DATA/runs/git/trees"`, Folder: company.RunFolder{Dir: tree, Worktree: tree}, Env: map[string]string{"DATA": data},
+	end := s.Run(context.Background(), ShellCommand{Line: `ls "$DATA/runs/git/trees"`, Folder: entity.RunFolder{Dir: tree, Worktree: tree}, Env: map[string]string{"DATA": data},
 		Limit: time.Minute, Grace: time.Second, Authority: func() time.Duration { return until }, Log: func(string, string) {}})
 	if strings.TrimSpace(end.Stdout) != "own" {
 		t.Errorf("it sees the names %q", end.Stdout)

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 var noteAgent = flag.Bool("agent.note", false, "note of which sources agent.wasm.gz is")
@@ -133,7 +134,7 @@ func TestTheDefaultAgentWorksOnItsIssue(t *testing.T) {
 	d := &town{answers: []string{toolCall("fly", `{}`), toolCall("remember", `{"key":"fit","text":"Pebble"}`),
 		toolCall("finish", `{"result":"Of the three databases, compare first: Pebble fits.","status":"done"}`)}}
 	o := d.run(t, `{}`)
-	if o.Status != company.RunSucceeded || d.status != "done" || d.said != "Of the three databases, compare first: Pebble fits." {
+	if o.Status != entity.RunSucceeded || d.status != "done" || d.said != "Of the three databases, compare first: Pebble fits." {
 		t.Fatalf("%s %s; issue %q, said %q; stderr %q", o.Status, o.Error, d.status, d.said, *o.Stderr)
 	}
 	var result struct {
@@ -170,7 +171,7 @@ func TestTheDefaultAgentWithoutAModel(t *testing.T) {
 	t.Parallel()
 	d := &town{}
 	o := d.run(t, `{"env":{"AGENT_MODEL":"gone"}}`)
-	if o.Status != company.RunFailed || !strings.Contains(*o.Stderr, "no upstream") || d.said != "" || d.status != "" {
+	if o.Status != entity.RunFailed || !strings.Contains(*o.Stderr, "no upstream") || d.said != "" || d.status != "" {
 		t.Errorf("%+v, stderr %q, said %q, issue %q", o, *o.Stderr, d.said, d.status)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
@@ -117,10 +118,10 @@ func eachFunction(t *testing.T, path string, first ...string) {
 			o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":%s,"grants":%s,"fetchHosts":[%q]}`, path, args, grants, host)))
 			asked := strings.Join(d.asked, "\n")
 			if strings.Contains(grants, test.method) {
-				if o.Status != company.RunSucceeded || !strings.Contains(asked, test.asks) {
+				if o.Status != entity.RunSucceeded || !strings.Contains(asked, test.asks) {
 					t.Errorf("%s, granted: it ended with %s %s %s, and asked %q", test.method, o.Status, o.Error, *o.Stderr, asked)
 				}
-			} else if o.Status != company.RunFailed || !strings.Contains(*o.Stderr, "HostCallDenied") || asked != "" {
+			} else if o.Status != entity.RunFailed || !strings.Contains(*o.Stderr, "HostCallDenied") || asked != "" {
 				t.Errorf("%s, not granted: it ended with %s %s, and asked %q", test.method, o.Status, *o.Stderr, asked)
 			}
 		}
@@ -223,7 +224,7 @@ func TestFilesOfAnAgent(t *testing.T) {
 	}
 	o := run([]string{":/home", books + ":/books:ro"}, "/home/own.txt", "/books/b.txt", "/books/way/key", "/home/../agent-2/own.txt", data+"/key")
 	lines := strings.Split(strings.TrimSpace(*o.Stdout), "\n")
-	if o.Status != company.RunSucceeded || len(lines) != 5 || lines[0] != `/home/own.txt "mine" <nil>` || !strings.Contains(lines[1], `"a book" open /books/b.txt.new: Read-only`) ||
+	if o.Status != entity.RunSucceeded || len(lines) != 5 || lines[0] != `/home/own.txt "mine" <nil>` || !strings.Contains(lines[1], `"a book" open /books/b.txt.new: Read-only`) ||
 		slices.ContainsFunc(lines[2:], func(l string) bool { return strings.HasSuffix(l, "<nil>") }) || strings.Contains(*o.Stdout, "canary") {
 		t.Errorf("it ended with %s %s and saw %q", o.Status, o.Error, lines)
 	}
@@ -235,7 +236,7 @@ func TestFilesOfAnAgent(t *testing.T) {
 	}
 	for spec, want := range map[string]string{data + ":/d": "files of this node", filepath.Dir(data) + ":/d": "files of this node", books + "/way:/d": "files of this node", filepath.Join(data, "runs") + ":/d": "files of this node",
 		"books:/d": "not absolute", books: "is not HOST:GUEST", books + ":/a/../b": "clean absolute path", books + "/none:/d": "not on this node", books + ":/d:rw": "is not HOST:GUEST"} {
-		if o := run([]string{spec}, "/d/key"); o.Status != company.RunFailed || !strings.Contains(o.Error, want) {
+		if o := run([]string{spec}, "/d/key"); o.Status != entity.RunFailed || !strings.Contains(o.Error, want) {
 			t.Errorf("%s: it ended with %s %q", spec, o.Status, o.Error)
 		}
 	}

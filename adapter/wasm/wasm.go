@@ -43,6 +43,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
@@ -65,7 +66,7 @@ type Config struct {
 	// API answers requests as the node does; nil while the node opens.
 	API func() http.Handler
 	// Token returns the token with which the run may use the API.
-	Token func(company.Run) (string, error)
+	Token func(entity.Run) (string, error)
 	// Private are networks that are not public and may be fetched from nevertheless.
 	Private []netip.Prefix
 	// Home holds a lasting folder for each agent, for those that are given one.
@@ -318,18 +319,18 @@ func (r *run) outcome(res sandbox.Result, cause error, stopped bool, limit time.
 	out, errs := end(red.Clean(res.Stdout)), end(red.Clean(res.Stderr))
 	o := company.Outcome{Stdout: &out, Stderr: &errs, ExitCode: res.ExitCode}
 	stop := "adapter_failed"
-	o.Status, o.ErrorCode = company.RunFailed, "adapter_failed"
+	o.Status, o.ErrorCode = entity.RunFailed, "adapter_failed"
 	switch bad := res.Error; {
 	case bad == nil && *res.ExitCode == 0:
-		o.Status, o.ErrorCode, stop = company.RunSucceeded, "", "completed"
+		o.Status, o.ErrorCode, stop = entity.RunSucceeded, "", "completed"
 	case bad == nil:
 		o.Error = fmt.Sprintf("The module exited with code %d", *res.ExitCode)
 	case bad.Code == sandbox.Cancelled && errors.Is(cause, errCancelled):
-		o.Status, o.ErrorCode, o.Error, stop = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
+		o.Status, o.ErrorCode, o.Error, stop = entity.RunCancelled, "cancelled", "Cancelled", "cancelled"
 	case bad.Code == sandbox.Cancelled && (stopped || errors.Is(cause, errNoLease)):
-		o.Status, o.ErrorCode, o.Error, stop = company.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
+		o.Status, o.ErrorCode, o.Error, stop = entity.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
 	case bad.Code == sandbox.ExecutionTimeout:
-		o.Status, o.ErrorCode, stop = company.RunTimedOut, "timeout", "timeout"
+		o.Status, o.ErrorCode, stop = entity.RunTimedOut, "timeout", "timeout"
 		o.Error = fmt.Sprintf("Timed out after %v", limit)
 	default:
 		o.Error = red.Clean(bad.Error())
@@ -356,9 +357,9 @@ func (r *run) outcome(res sandbox.Result, cause error, stopped bool, limit time.
 
 // end is the end of what was written, as much as a run keeps.
 func end(s string) string {
-	return strings.ToValidUTF8(strings.ReplaceAll(s[max(0, len(s)-company.MaxExcerpt):], "\x00", ""), "\uFFFD")
+	return strings.ToValidUTF8(strings.ReplaceAll(s[max(0, len(s)-entity.MaxExcerpt):], "\x00", ""), "\uFFFD")
 }
 
 func failure(format string, args ...any) company.Outcome {
-	return company.Outcome{Status: company.RunFailed, ErrorCode: "adapter_failed", Error: fmt.Sprintf(format, args...)}
+	return company.Outcome{Status: entity.RunFailed, ErrorCode: "adapter_failed", Error: fmt.Sprintf(format, args...)}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
@@ -63,7 +64,7 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (d *desk) invocation(config string) company.Invocation {
 	return company.Invocation{Config: []byte(config), AgentName: "Ada", Wake: []byte(`{"wakeReason":"test"}`), Secrets: []string{"canary-secret-42"},
-		Run: company.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "wasm"},
+		Run: entity.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "wasm"},
 		Log: func(stream, text string) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -94,7 +95,7 @@ func open(t *testing.T, d *desk) *Adapter {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	a, err := New(Config{Engine: e, API: func() http.Handler { return d }, Token: func(company.Run) (string, error) { return token, nil }})
+	a, err := New(Config{Engine: e, API: func() http.Handler { return d }, Token: func(entity.Run) (string, error) { return token, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func build(t *testing.T, pkg string) string {
 // worked checks what an example agent did at the desk.
 func worked(t *testing.T, d *desk, o company.Outcome, log string) {
 	t.Helper()
-	if o.Status != company.RunSucceeded || *o.Stdout != "closed 1 issue(s)\n" || d.status != "done" {
+	if o.Status != entity.RunSucceeded || *o.Stdout != "closed 1 issue(s)\n" || d.status != "done" {
 		t.Errorf("it ended with %+v, the issue is %q; stderr %q", o, d.status, *o.Stderr)
 	}
 	asked := strings.Join(d.asked, "\n")
@@ -190,10 +191,10 @@ func TestAModuleOfTheCompany(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := open(t, d)
-	if o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":"attachment:a1","sha256":%q,"args":["say","hello"]}`, sum(d.module)))); o.Status != company.RunSucceeded || *o.Stdout != "hello\n" {
+	if o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":"attachment:a1","sha256":%q,"args":["say","hello"]}`, sum(d.module)))); o.Status != entity.RunSucceeded || *o.Stdout != "hello\n" {
 		t.Errorf("it ended with %+v", o)
 	}
-	if o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":"attachment:a1","sha256":%q}`, sum(nil)))); o.Status != company.RunFailed || !strings.Contains(o.Error, "SHA-256") {
+	if o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":"attachment:a1","sha256":%q}`, sum(nil)))); o.Status != entity.RunFailed || !strings.Contains(o.Error, "SHA-256") {
 		t.Errorf("it ended with %+v", o)
 	}
 }
@@ -255,7 +256,7 @@ func TestWhatGovernanceDenies(t *testing.T) {
 	d := &desk{status: "denied"}
 	a := open(t, d)
 	o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":["ask","issue.checkout","{\"id\":\"i1\"}"]}`, build(t, "./testdata/guest"))))
-	if o.Status != company.RunFailed || !strings.Contains(*o.Stderr, `GovernanceDenied`) {
+	if o.Status != entity.RunFailed || !strings.Contains(*o.Stderr, `GovernanceDenied`) {
 		t.Errorf("it ended with %s, %s", o.Status, *o.Stderr)
 	}
 }
@@ -274,18 +275,18 @@ func TestARunIsEnded(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 			a.Cancel("run-1", "")
 		}()
-		if o := a.Invoke(t.Context(), inv); o.Status != company.RunCancelled || o.ErrorCode != "cancelled" {
+		if o := a.Invoke(t.Context(), inv); o.Status != entity.RunCancelled || o.ErrorCode != "cancelled" {
 			t.Errorf("%s: cancelled, it ended with %+v", args, o)
 		}
 		inv.Authority = func() time.Duration { return shim.BootTime() - 1 }
-		if o := a.Invoke(t.Context(), inv); o.Status != company.RunInterrupted || o.ErrorCode != "node_lost" {
+		if o := a.Invoke(t.Context(), inv); o.Status != entity.RunInterrupted || o.ErrorCode != "node_lost" {
 			t.Errorf("%s: without a lease it ended with %+v", args, o)
 		}
 		inv.Authority = func() time.Duration { return shim.BootTime() + time.Hour }
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		o := a.Invoke(ctx, inv)
 		cancel()
-		if o.Status != company.RunInterrupted {
+		if o.Status != entity.RunInterrupted {
 			t.Errorf("%s: with its node it ended with %+v", args, o)
 		}
 	}
@@ -300,7 +301,7 @@ func TestSecretsStayInside(t *testing.T) {
 	a := open(t, d)
 	path := build(t, "./testdata/guest")
 	o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":["env"],"env":{"KEY":{"type":"secret_ref","value":"canary-secret-42"},"PAPERCLIP_API_KEY":"x","WHO":"ada"}}`, path)))
-	if o.Status != company.RunSucceeded || !strings.Contains(*o.Stdout, "WHO=ada\n") || !strings.Contains(*o.Stdout, "PAPERCLIP_RUN_ID=run-1\n") {
+	if o.Status != entity.RunSucceeded || !strings.Contains(*o.Stdout, "WHO=ada\n") || !strings.Contains(*o.Stdout, "PAPERCLIP_RUN_ID=run-1\n") {
 		t.Errorf("it ended with %+v: %s", o, *o.Stdout)
 	}
 	for _, text := range []string{*o.Stdout, *o.Stderr, o.Error, string(o.Result), d.log.String()} {

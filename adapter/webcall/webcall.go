@@ -36,6 +36,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
@@ -50,7 +51,7 @@ const (
 	MaxCallback     = 24 * time.Hour
 	lookEvery       = 200 * time.Millisecond
 	// maxAnswer bounds what is kept of an answer, maxHeaders what is sent.
-	maxAnswer  = company.MaxExcerpt
+	maxAnswer  = entity.MaxExcerpt
 	maxHeaders = 64
 )
 
@@ -63,9 +64,9 @@ type Config struct {
 	Private []netip.Prefix
 	// For agents that call back: the run's token, where the API of this node is, and
 	// what was told of a run. Without them no agent can.
-	Token  func(company.Run) (string, error)
+	Token  func(entity.Run) (string, error)
 	APIURL string
-	Told   func(company.Run) (company.Callback, bool)
+	Told   func(entity.Run) (company.Callback, bool)
 	Logger *slog.Logger // default: discard
 }
 
@@ -161,7 +162,7 @@ func (c config) secrets() (out []string) {
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
 	var c config
 	if err := json.Unmarshal(inv.Config, &c); err != nil {
-		return company.Outcome{Status: company.RunFailed, ErrorCode: "adapter_failed", Error: "The agent's adapterConfig is malformed"}
+		return company.Outcome{Status: entity.RunFailed, ErrorCode: "adapter_failed", Error: "The agent's adapterConfig is malformed"}
 	}
 	limit, source := DefaultTimeout, "default"
 	if c.Timeout > 0 {
@@ -183,7 +184,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	}
 	back, token, err := a.back(inv, c)
 	if err != nil {
-		return company.Outcome{Status: company.RunFailed, ErrorCode: "adapter_failed", Error: err.Error()}
+		return company.Outcome{Status: entity.RunFailed, ErrorCode: "adapter_failed", Error: err.Error()}
 	}
 	red := secret.NewRedactor(slices.Concat(inv.Secrets, c.secrets(), []string{token}))
 	out, answer, err := a.call(ctx, inv, c, back, red)
@@ -197,7 +198,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	}
 	if told != nil {
 		out.Status, out.Usage = told.Status, told.Usage
-		if told.Status != company.RunSucceeded {
+		if told.Status != entity.RunSucceeded {
 			err = errors.New(red.Clean(cmp.Or(told.Error, "The agent told that it failed")))
 		}
 	}
@@ -205,14 +206,14 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	switch cause := context.Cause(ctx); {
 	case err == nil:
 	case errors.Is(cause, cancelled):
-		out.Status, out.ErrorCode, out.Error, stopReason = company.RunCancelled, "cancelled", "Cancelled", "cancelled"
+		out.Status, out.ErrorCode, out.Error, stopReason = entity.RunCancelled, "cancelled", "Cancelled", "cancelled"
 	case errors.Is(cause, late):
-		out.Status, out.ErrorCode, stopReason = company.RunTimedOut, "timeout", "timeout"
+		out.Status, out.ErrorCode, stopReason = entity.RunTimedOut, "timeout", "timeout"
 		out.Error = fmt.Sprintf("Timed out after %v", limit)
 	case errors.Is(cause, lost), whole.Err() != nil:
-		out.Status, out.ErrorCode, out.Error, stopReason = company.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
+		out.Status, out.ErrorCode, out.Error, stopReason = entity.RunInterrupted, "node_lost", "The node stopped the run", "interrupted"
 	default:
-		out.Status, out.ErrorCode, out.Error, stopReason = company.RunFailed, "adapter_failed", err.Error(), "adapter_failed"
+		out.Status, out.ErrorCode, out.Error, stopReason = entity.RunFailed, "adapter_failed", err.Error(), "adapter_failed"
 	}
 	empty := ""
 	out.Stdout, out.Stderr = &answer, &empty
@@ -247,7 +248,7 @@ func (a *Adapter) back(inv company.Invocation, c config) (back map[string]string
 }
 
 // await waits until the end of a run is told.
-func (a *Adapter) await(ctx context.Context, run company.Run) (*company.Callback, error) {
+func (a *Adapter) await(ctx context.Context, run entity.Run) (*company.Callback, error) {
 	t := time.NewTicker(lookEvery)
 	defer t.Stop()
 	for {
@@ -314,7 +315,7 @@ func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config, ba
 	if res.StatusCode/100 != 2 {
 		return out, answer, fmt.Errorf("HTTP adapter endpoint answered %d", res.StatusCode)
 	}
-	out.Status = company.RunSucceeded
+	out.Status = entity.RunSucceeded
 	return out, answer, nil
 }
 

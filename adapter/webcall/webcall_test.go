@@ -16,6 +16,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 func invoke(t *testing.T, a *Adapter, config string) company.Outcome {
@@ -26,7 +27,7 @@ func invoke(t *testing.T, a *Adapter, config string) company.Outcome {
 func invokeUntil(t *testing.T, a *Adapter, config string, until time.Duration) company.Outcome {
 	t.Helper()
 	return a.Invoke(t.Context(), company.Invocation{Config: []byte(config), AgentName: "Ada", Wake: []byte(`{"wakeReason":"test"}`), Secrets: []string{"canary"},
-		Run: company.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "http"},
+		Run: entity.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "http"},
 		Log: func(string, string) {}, Report: func(company.Report) {}, Authority: func() time.Duration { return until }})
 }
 
@@ -44,7 +45,7 @@ func TestACallCarriesTheTemplate(t *testing.T) {
 	}))
 	defer s.Close()
 	o := invoke(t, local(), fmt.Sprintf(`{"url":%q,"headers":{"X-Key":{"type":"plain","value":"canary"}},"payloadTemplate":{"who":"{{agent.id}}","deep":["{{run.id}}"]}}`, s.URL))
-	if o.Status != company.RunSucceeded || *o.Stdout != "thanks for ***REDACTED***" || header != "canary" {
+	if o.Status != entity.RunSucceeded || *o.Stdout != "thanks for ***REDACTED***" || header != "canary" {
 		t.Fatalf("outcome %+v, header %q", o, header)
 	}
 	if got["who"] != "agent-1" || got["deep"].([]any)[0] != "run-1" || got["agentId"] != "agent-1" || got["context"].(map[string]any)["wakeReason"] != "test" {
@@ -86,7 +87,7 @@ func TestWhatIsNotPublicIsNotReached(t *testing.T) {
 		"http://[::ffff:169.254.169.254]/latest", "http://[::ffff:10.0.0.1]/", "http://[::127.0.0.1]:9/", "http://[::]:9/", "http://[fe80::1]/", "http://[2002:7f00:1::]/", "http://[2001:0:7f00:1::]/",
 		"http://[::ffff:0:127.0.0.1]/", "http://[fec0::1]/", "http://172.16.0.1/", "http://192.168.1.1/", "http://224.0.0.1/", "http://255.255.255.255/"} {
 		o := invoke(t, a, fmt.Sprintf(`{"url":%q,"timeoutMs":60000}`, u))
-		if o.Status != company.RunFailed || o.Error != ErrPrivate.Error() || o.ErrorCode != "adapter_failed" {
+		if o.Status != entity.RunFailed || o.Error != ErrPrivate.Error() || o.ErrorCode != "adapter_failed" {
 			t.Errorf("%s: %+v", u, o)
 		}
 	}
@@ -95,7 +96,7 @@ func TestWhatIsNotPublicIsNotReached(t *testing.T) {
 	defer inner.Close()
 	outer := httptest.NewServer(http.RedirectHandler(inner.URL, http.StatusTemporaryRedirect))
 	defer outer.Close()
-	if o := invoke(t, local(), fmt.Sprintf(`{"url":%q}`, outer.URL)); o.Status != company.RunFailed || reached {
+	if o := invoke(t, local(), fmt.Sprintf(`{"url":%q}`, outer.URL)); o.Status != entity.RunFailed || reached {
 		t.Errorf("a redirect was followed: %+v", o)
 	}
 }
@@ -144,7 +145,7 @@ func TestANameThatChangesItsMind(t *testing.T) {
 	}}
 	a := New(Config{})
 	for range answers {
-		if o := invoke(t, a, fmt.Sprintf(`{"url":"http://inner.example.org:%s/"}`, port)); o.Status != company.RunFailed || o.Error != ErrPrivate.Error() {
+		if o := invoke(t, a, fmt.Sprintf(`{"url":"http://inner.example.org:%s/"}`, port)); o.Status != entity.RunFailed || o.Error != ErrPrivate.Error() {
 			t.Errorf("%+v", o)
 		}
 	}
@@ -166,12 +167,12 @@ func TestACallThatGoesWrong(t *testing.T) {
 		w.WriteHeader(503)
 	}))
 	defer s.Close()
-	for config, want := range map[string]company.RunStatus{
-		fmt.Sprintf(`{"url":%q}`, s.URL):                                  company.RunFailed,
-		fmt.Sprintf(`{"url":%q,"timeoutMs":100}`, s.URL+"/slow?k=secret"): company.RunTimedOut,
-		`{"url":"ftp://example.com/"}`:                                    company.RunFailed,
-		`{"url":"http://127.0.0.1:1/?k=secret"}`:                          company.RunFailed,
-		`{}`:                                                              company.RunFailed,
+	for config, want := range map[string]entity.RunStatus{
+		fmt.Sprintf(`{"url":%q}`, s.URL):                                  entity.RunFailed,
+		fmt.Sprintf(`{"url":%q,"timeoutMs":100}`, s.URL+"/slow?k=secret"): entity.RunTimedOut,
+		`{"url":"ftp://example.com/"}`:                                    entity.RunFailed,
+		`{"url":"http://127.0.0.1:1/?k=secret"}`:                          entity.RunFailed,
+		`{}`:                                                              entity.RunFailed,
 	} {
 		o := invoke(t, local(), config)
 		if o.Status != want || strings.Contains(o.Error, "secret") {
@@ -187,7 +188,7 @@ func TestACallThatGoesWrong(t *testing.T) {
 		}
 		a.Cancel("run-1", "")
 	}()
-	if o := invoke(t, a, fmt.Sprintf(`{"url":%q}`, s.URL+"/slow")); o.Status != company.RunCancelled {
+	if o := invoke(t, a, fmt.Sprintf(`{"url":%q}`, s.URL+"/slow")); o.Status != entity.RunCancelled {
 		t.Errorf("cancelled: %+v", o)
 	}
 }
@@ -207,12 +208,12 @@ func TestACallEndsWithItsLease(t *testing.T) {
 	defer s.Close()
 	config := fmt.Sprintf(`{"url":%q,"timeoutMs":60000}`, s.URL)
 	for lease := 500 * time.Millisecond; !asked.Load(); lease *= 2 { // on a busy machine it ends before the call is made
-		if o := invokeUntil(t, local(), config, shim.BootTime()+lease); o.Status != company.RunInterrupted || o.ErrorCode != "node_lost" {
+		if o := invokeUntil(t, local(), config, shim.BootTime()+lease); o.Status != entity.RunInterrupted || o.ErrorCode != "node_lost" {
 			t.Fatalf("its lease ended: %+v", o)
 		}
 	}
 	config = fmt.Sprintf(`{"url":%q,"timeoutMs":60000}`, s.URL+"/late")
-	if o := invokeUntil(t, local(), config, shim.BootTime()-1); o.Status != company.RunInterrupted {
+	if o := invokeUntil(t, local(), config, shim.BootTime()-1); o.Status != entity.RunInterrupted {
 		t.Errorf("without a lease: %+v", o)
 	}
 	if late.Load() {
@@ -228,13 +229,13 @@ func TestARunThatIsCalledBack(t *testing.T) {
 	for _, test := range []struct {
 		name, config string
 		told         *company.Callback
-		status       company.RunStatus
+		status       entity.RunStatus
 		code, want   string
 	}{
-		{"it succeeds", "", &company.Callback{Status: company.RunSucceeded, Summary: "painted, with " + token, Result: json.RawMessage(`{"coats":2}`), Usage: &company.Usage{InputTokens: 7}},
-			company.RunSucceeded, "", `"result":{"coats":2}`},
-		{"it fails", "", &company.Callback{Status: company.RunFailed, Error: "no paint"}, company.RunFailed, "adapter_failed", `"calledBack":true`},
-		{"it is not heard of", `,"callbackTimeoutSec":0.3`, nil, company.RunTimedOut, "timeout", `"effectiveTimeoutMs":300`},
+		{"it succeeds", "", &company.Callback{Status: entity.RunSucceeded, Summary: "painted, with " + token, Result: json.RawMessage(`{"coats":2}`), Usage: &entity.Usage{InputTokens: 7}},
+			entity.RunSucceeded, "", `"result":{"coats":2}`},
+		{"it fails", "", &company.Callback{Status: entity.RunFailed, Error: "no paint"}, entity.RunFailed, "adapter_failed", `"calledBack":true`},
+		{"it is not heard of", `,"callbackTimeoutSec":0.3`, nil, entity.RunTimedOut, "timeout", `"effectiveTimeoutMs":300`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -248,8 +249,8 @@ func TestARunThatIsCalledBack(t *testing.T) {
 				asked.Store(true)
 			}))
 			defer s.Close()
-			a := New(Config{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, APIURL: "http://127.0.0.1:3100", Token: func(company.Run) (string, error) { return token, nil },
-				Told: func(company.Run) (company.Callback, bool) {
+			a := New(Config{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, APIURL: "http://127.0.0.1:3100", Token: func(entity.Run) (string, error) { return token, nil },
+				Told: func(entity.Run) (company.Callback, bool) {
 					if test.told == nil || !told.Swap(true) { // not at the first look
 						return company.Callback{}, false
 					}

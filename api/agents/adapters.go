@@ -9,8 +9,8 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -137,7 +137,7 @@ func adapterFor(rc *api.Request) (adapter.Kind, error) {
 	if rc.Path("companyId") == "" {
 		return k, nil
 	}
-	return k, api.InCompany(rc, func(*ledger.Tx, company.Company) error { return nil })
+	return k, api.InCompany(rc, func(*ledger.Tx, entity.Company) error { return nil })
 }
 
 func readAdapter(rc *api.Request) (api.Response, error) {

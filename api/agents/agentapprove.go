@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -19,8 +19,8 @@ func approveAgent(rc *api.Request) (r api.Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	if a.Status != company.AgentPendingApproval {
-		return r, a.Illegal(company.AgentIdle, "Only pending approval agents can be approved")
+	if a.Status != entity.AgentPendingApproval {
+		return r, a.Illegal(entity.AgentIdle, "Only pending approval agents can be approved")
 	}
 	var waits money.Approval
 	err = rc.View(func(tx *ledger.Tx) error {
@@ -39,5 +39,5 @@ func approveAgent(rc *api.Request) (r api.Response, err error) {
 	if r, err = api.Decided(rc, money.KindApprovalApprove, waits, money.DecideApproval{Approval: waits.ID}); err != nil {
 		return r, err
 	}
-	return api.Showing(rc, func(tx *ledger.Tx, a company.Agent) agentDetail { return detailAgent(tx, a, rc.Now()) })
+	return api.Showing(rc, func(tx *ledger.Tx, a entity.Agent) agentDetail { return detailAgent(tx, a, rc.Now()) })
 }

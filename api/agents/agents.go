@@ -16,6 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/skill"
@@ -103,7 +104,7 @@ type agentPermissions struct {
 // An agentRow is an agent as it is shown: its row without secrets, and what
 // other rows say of it.
 type agentRow struct {
-	company.Agent
+	entity.Agent
 	AdapterConfig json.RawMessage  `json:"adapterConfig"`
 	RuntimeConfig json.RawMessage  `json:"runtimeConfig"`
 	BudgetMonthly core.Money       `json:"budgetMonthlyCents"`
@@ -124,24 +125,24 @@ type agentDetail struct {
 
 // An agentConfiguration is how an agent is invoked.
 type agentConfiguration struct {
-	ID            string              `json:"id"`
-	Company       string              `json:"companyId"`
-	Name          string              `json:"name"`
-	Role          string              `json:"role"`
-	Title         core.NullText       `json:"title"`
-	Status        company.AgentStatus `json:"status"`
-	ReportsTo     core.NullText       `json:"reportsTo"`
-	AdapterType   string              `json:"adapterType"`
-	AdapterConfig json.RawMessage     `json:"adapterConfig"`
-	RuntimeConfig json.RawMessage     `json:"runtimeConfig"`
-	Permissions   company.Permissions `json:"permissions"`
-	UpdatedAt     core.Time           `json:"updatedAt"`
+	ID            string             `json:"id"`
+	Company       string             `json:"companyId"`
+	Name          string             `json:"name"`
+	Role          string             `json:"role"`
+	Title         core.NullText      `json:"title"`
+	Status        entity.AgentStatus `json:"status"`
+	ReportsTo     core.NullText      `json:"reportsTo"`
+	AdapterType   string             `json:"adapterType"`
+	AdapterConfig json.RawMessage    `json:"adapterConfig"`
+	RuntimeConfig json.RawMessage    `json:"runtimeConfig"`
+	Permissions   entity.Permissions `json:"permissions"`
+	UpdatedAt     core.Time          `json:"updatedAt"`
 }
 
-func showAgent(tx *ledger.Tx, a company.Agent, now time.Time) agentRow {
+func showAgent(tx *ledger.Tx, a entity.Agent, now time.Time) agentRow {
 	limit, spent := money.AgentBudget(tx, a.Company, a.ID, core.TimeOf(now))
 	row := agentRow{Agent: a, AdapterConfig: conceal.RedactConfig(a.AdapterConfig), RuntimeConfig: conceal.RedactConfig(a.RuntimeConfig),
-		BudgetMonthly: limit, SpentMonthly: spent, Held: money.MoneyHeld(tx, a.Company, company.ScopeAgent, a.ID), Metadata: api.RawJSON(nil), ContextMode: a.Mode(), URLKey: a.URLKey(), OrgHealth: people.OrgHealthOf(tx, a)}
+		BudgetMonthly: limit, SpentMonthly: spent, Held: money.MoneyHeld(tx, a.Company, entity.ScopeAgent, a.ID), Metadata: api.RawJSON(nil), ContextMode: a.Mode(), URLKey: a.URLKey(), OrgHealth: people.OrgHealthOf(tx, a)}
 	if len(a.Metadata) > 0 {
 		row.Metadata = conceal.RedactConfig(a.Metadata)
 	}
@@ -150,11 +151,11 @@ func showAgent(tx *ledger.Tx, a company.Agent, now time.Time) agentRow {
 	return row
 }
 
-func detailAgent(tx *ledger.Tx, a company.Agent, now time.Time) agentDetail {
+func detailAgent(tx *ledger.Tx, a entity.Agent, now time.Time) agentDetail {
 	return agentDetail{showAgent(tx, a, now), people.ChainOfCommand(tx, a), people.AccessOf(a)}
 }
 
-func configureAgent(a company.Agent) agentConfiguration {
+func configureAgent(a entity.Agent) agentConfiguration {
 	return agentConfiguration{ID: a.ID, Company: a.Company, Name: a.Name, Role: a.Role, Title: a.Title, Status: a.Status, ReportsTo: a.ReportsTo, AdapterType: a.AdapterType,
 		AdapterConfig: conceal.RedactConfig(a.AdapterConfig), RuntimeConfig: conceal.RedactConfig(a.RuntimeConfig), Permissions: a.Permissions, UpdatedAt: a.UpdatedAt}
 }
@@ -178,16 +179,16 @@ func AgentRoutes() []api.Route {
 		change("clear-error", company.KindAgentResume, "Let an agent go on after an error"), change("terminate", company.KindAgentTerminate, "End an agent for good"),
 		{Method: "PATCH", Path: one + "/permissions", Tag: tag, Summary: "Change what an agent may do", Who: api.Board, Query: api.ByName(), In: agentPermissions{}, Out: agentDetail{}, Handle: permitAgent},
 		{Method: "GET", Path: one + "/configuration", Tag: tag, Summary: "Read how an agent is invoked", Query: api.ByName(), Out: agentConfiguration{}, Handle: readConfiguration},
-		{Method: "GET", Path: one + "/config-revisions", Tag: tag, Summary: "List changes of an agent's configuration", Who: api.Board, Query: api.ByName(), Out: []company.Revision{}, Handle: listRevisions},
-		{Method: "GET", Path: one + "/config-revisions/{revisionId}", Tag: tag, Summary: "Read one change of an agent's configuration", Who: api.Board, Query: api.ByName(), Out: company.Revision{}, Handle: readRevision},
+		{Method: "GET", Path: one + "/config-revisions", Tag: tag, Summary: "List changes of an agent's configuration", Who: api.Board, Query: api.ByName(), Out: []entity.Revision{}, Handle: listRevisions},
+		{Method: "GET", Path: one + "/config-revisions/{revisionId}", Tag: tag, Summary: "Read one change of an agent's configuration", Who: api.Board, Query: api.ByName(), Out: entity.Revision{}, Handle: readRevision},
 		{Method: "POST", Path: one + "/config-revisions/{revisionId}/rollback", Tag: tag, Summary: "Give an agent the configuration that it had after a change", Who: api.Board, Query: api.ByName(), Out: agentRow{}, Handle: rollbackAgent},
 	}
 }
 
 // agentsByAge returns a company's agents, oldest first.
-func agentsByAge(tx *ledger.Tx, of string, terminated bool) []company.Agent {
-	list := company.AgentsOf(tx, of, terminated)
-	slices.SortStableFunc(list, func(a, b company.Agent) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+func agentsByAge(tx *ledger.Tx, of string, terminated bool) []entity.Agent {
+	list := entity.AgentsOf(tx, of, terminated)
+	slices.SortStableFunc(list, func(a, b entity.Agent) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
 	return list
 }
 
@@ -197,7 +198,7 @@ func listAgents(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	out := []agentRow{}
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		for _, a := range agentsByAge(tx, row.ID, terminated) {
 			out = append(out, showAgent(tx, a, rc.Now()))
 		}
@@ -208,7 +209,7 @@ func listAgents(rc *api.Request) (api.Response, error) {
 
 func listConfigurations(rc *api.Request) (api.Response, error) {
 	out := []agentConfiguration{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		for _, a := range agentsByAge(tx, row.ID, false) {
 			out = append(out, configureAgent(a))
 		}
@@ -219,7 +220,7 @@ func listConfigurations(rc *api.Request) (api.Response, error) {
 
 func readMe(rc *api.Request) (r api.Response, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
-		a, ok := company.AgentOf(tx, rc.Company, rc.Actor.ID)
+		a, ok := entity.AgentOf(tx, rc.Company, rc.Actor.ID)
 		if !ok {
 			return api.NotFound("Agent not found")
 		}
@@ -230,15 +231,15 @@ func readMe(rc *api.Request) (r api.Response, err error) {
 }
 
 func readAgent(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, func(tx *ledger.Tx, a company.Agent) any { return detailAgent(tx, a, rc.Now()) })
+	return api.Showing(rc, func(tx *ledger.Tx, a entity.Agent) any { return detailAgent(tx, a, rc.Now()) })
 }
 
 func readConfiguration(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, func(_ *ledger.Tx, a company.Agent) any { return configureAgent(a) })
+	return api.Showing(rc, func(_ *ledger.Tx, a entity.Agent) any { return configureAgent(a) })
 }
 
 func listRevisions(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, func(tx *ledger.Tx, a company.Agent) any { return company.RevisionsOf(tx, a.Company, a.ID) })
+	return api.Showing(rc, func(tx *ledger.Tx, a entity.Agent) any { return entity.RevisionsOf(tx, a.Company, a.ID) })
 }
 
 func readRevision(rc *api.Request) (r api.Response, err error) {
@@ -247,7 +248,7 @@ func readRevision(rc *api.Request) (r api.Response, err error) {
 		if err != nil {
 			return err
 		}
-		for _, v := range company.RevisionsOf(tx, a.Company, a.ID) {
+		for _, v := range entity.RevisionsOf(tx, a.Company, a.ID) {
 			if v.ID == rc.Path("revisionId") {
 				r = api.OK(v)
 				return nil
@@ -273,7 +274,7 @@ func doAgent(rc *api.Request, kind, of string, payload any) (r api.Response, err
 		return r, err
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		a, ok := company.AgentOf(tx, of, ref.ID)
+		a, ok := entity.AgentOf(tx, of, ref.ID)
 		if !ok {
 			return api.NotFound("Agent not found")
 		}
@@ -304,26 +305,26 @@ func createAgent(rc *api.Request) (api.Response, error) {
 
 // command is the body as a command that makes a new agent. What the body's type can
 // not say of it is refused.
-func (in newAgent) command() (p company.SaveAgent, err error) {
+func (in newAgent) command() (p entity.SaveAgent, err error) {
 	if err := api.CheckConfigs(in.AdapterType, in.AdapterConfig.Or(nil), in.RuntimeConfig.Or(nil)); err != nil {
 		return p, err
 	}
-	p = company.SaveAgent{ID: api.NewID(), Name: &in.Name, Role: api.Given[string](in.Role), Title: api.TextOf(in.Title), Icon: api.TextOf(in.Icon), ReportsTo: api.IdPointer(in.ReportsTo),
+	p = entity.SaveAgent{ID: api.NewID(), Name: &in.Name, Role: api.Given[string](in.Role), Title: api.TextOf(in.Title), Icon: api.TextOf(in.Icon), ReportsTo: api.IdPointer(in.ReportsTo),
 		Capabilities: api.TextOf(in.Capabilities), AdapterType: api.Given[string](in.AdapterType), AdapterConfig: in.AdapterConfig.Or(nil), RuntimeConfig: in.RuntimeConfig.Or(nil),
 		DefaultEnvironment: api.IdPointer(in.DefaultEnvironment), Metadata: in.Metadata.Or(nil), ContextMode: api.Given[string](in.ContextMode)}
-	p.Skills = company.SkillKeysIn(in.DesiredSkills)
+	p.Skills = entity.SkillKeysIn(in.DesiredSkills)
 	if in.Instructions != nil {
 		files, err := in.Instructions.texts()
 		if err != nil {
 			return p, err
 		}
-		p.Instructions = company.InstructionsIn(in.Instructions.Entry, files)
+		p.Instructions = entity.InstructionsIn(in.Instructions.Entry, files)
 	}
 	if in.BudgetMonthlyCents > 0 {
 		p.Budget = api.CentsOf(&in.BudgetMonthlyCents)
 	}
 	if in.Permissions != nil {
-		p.Permissions = &company.Grant{CreateAgents: in.Permissions.CreateAgents, CreateSkills: in.Permissions.CreateSkills, AssignTasks: in.Permissions.AssignTasks}
+		p.Permissions = &entity.Grant{CreateAgents: in.Permissions.CreateAgents, CreateSkills: in.Permissions.CreateSkills, AssignTasks: in.Permissions.AssignTasks}
 	}
 	return p, nil
 }
@@ -356,7 +357,7 @@ func updateAgent(rc *api.Request) (api.Response, error) {
 			return r, err // nothing else was asked for
 		}
 	}
-	return doAgent(rc, company.KindAgentUpdate, a.Company, company.SaveAgent{ID: a.ID, Name: in.Name, Role: api.Given[string](in.Role), Title: api.TextOf(in.Title), Icon: api.TextOf(in.Icon),
+	return doAgent(rc, company.KindAgentUpdate, a.Company, entity.SaveAgent{ID: a.ID, Name: in.Name, Role: api.Given[string](in.Role), Title: api.TextOf(in.Title), Icon: api.TextOf(in.Icon),
 		ReportsTo: api.IdPointer(in.ReportsTo), Capabilities: api.TextOf(in.Capabilities), AdapterType: api.Given[string](in.AdapterType), AdapterConfig: api.RawOf(in.AdapterConfig),
 		ReplaceAdapterConfig: in.ReplaceConfig, RuntimeConfig: api.RawOf(in.RuntimeConfig), DefaultEnvironment: api.IdPointer(in.DefaultEnvironment),
 		Budget: api.CentsOf(in.BudgetMonthlyCents), Metadata: api.RawOf(in.Metadata), ContextMode: api.Given[string](in.ContextMode)})
@@ -364,7 +365,7 @@ func updateAgent(rc *api.Request) (api.Response, error) {
 
 // check refuses what the body's type can not say of the agent as it is: what an
 // adapter can not decode, also of what was there for another one.
-func (in patchAgent) check(a company.Agent) error {
+func (in patchAgent) check(a entity.Agent) error {
 	kind, config := cmp.Or(in.AdapterType, a.AdapterType), in.AdapterConfig.Or(nil)
 	if kind != a.AdapterType && !in.ReplaceConfig {
 		var members, given map[string]json.RawMessage
@@ -381,8 +382,8 @@ func (in patchAgent) check(a company.Agent) error {
 
 // statusCommand returns the kind of command that gives an agent the status that
 // the body asks for, "" for none.
-func (in patchAgent) statusCommand(rc *api.Request, a company.Agent) (kind string, err error) {
-	want, have := company.AgentStatus(in.Status), a.Status
+func (in patchAgent) statusCommand(rc *api.Request, a entity.Agent) (kind string, err error) {
+	want, have := entity.AgentStatus(in.Status), a.Status
 	if want == "" || want == have {
 		return "", nil // such as a row that is sent back
 	}
@@ -390,12 +391,12 @@ func (in patchAgent) statusCommand(rc *api.Request, a company.Agent) (kind strin
 		return "", api.Forbidden("Board access required")
 	}
 	switch want {
-	case company.AgentPaused:
+	case entity.AgentPaused:
 		return company.KindAgentPause, nil
-	case company.AgentTerminated:
+	case entity.AgentTerminated:
 		return company.KindAgentTerminate, nil
-	case company.AgentIdle, company.AgentActive:
-		if have == company.AgentIdle || have == company.AgentActive || have == company.AgentRunning {
+	case entity.AgentIdle, entity.AgentActive:
+		if have == entity.AgentIdle || have == entity.AgentActive || have == entity.AgentRunning {
 			return "", nil // it may work, which is all that can be asked for
 		}
 		return company.KindAgentResume, nil
@@ -430,5 +431,5 @@ func permitAgent(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	return doAgent(rc, company.KindAgentPermissions, a.Company, company.GrantAgent{Agent: a.ID,
-		Grant: company.Grant{CreateAgents: &in.CreateAgents, AssignTasks: &in.AssignTasks, CreateSkills: in.CreateSkills}})
+		Grant: entity.Grant{CreateAgents: &in.CreateAgents, AssignTasks: &in.AssignTasks, CreateSkills: in.CreateSkills}})
 }

@@ -2,8 +2,8 @@ package agents
 
 import (
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -30,8 +30,8 @@ type environmentMetadata struct {
 }
 
 // localEnvironment is that of a company; it is as old as the company.
-func localEnvironment(of company.Company) environmentRow {
-	e := company.LocalEnvironment
+func localEnvironment(of entity.Company) environmentRow {
+	e := entity.LocalEnvironment
 	return environmentRow{ID: e.ID, Name: e.Name, Description: "Runs are carried out by the node that takes them, on its own machine.", Driver: e.Driver,
 		Status: "active", Config: struct{}{}, Metadata: environmentMetadata{true, true}, CreatedAt: of.CreatedAt, UpdatedAt: of.CreatedAt}
 }
@@ -84,7 +84,7 @@ type environmentCapabilities struct {
 
 // A leaseRow is a run's lease of its environment.
 type leaseRow struct {
-	company.EnvironmentLease
+	entity.EnvironmentLease
 	Company     string        `json:"companyId"`
 	Environment string        `json:"environmentId"`
 	Issue       core.NullText `json:"issueId"`
@@ -103,7 +103,7 @@ func EnvironmentRoutes() []api.Route {
 	return []api.Route{
 		{Method: "GET", Path: "/api/companies/{companyId}/environments", Tag: tag, Summary: "List the environments that runs can be carried out in", Out: []environmentRow{},
 			Handle: func(rc *api.Request) (r api.Response, err error) {
-				err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+				err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 					out := []environmentRow{localEnvironment(row)}
 					for _, e := range place.EnvironmentsOf(tx, row.ID) {
 						out = append(out, showEnvironment(e))
@@ -145,21 +145,21 @@ func capabilities() environmentCapabilities {
 // environmentFor returns the environment that the path names, and the company that
 // it is shown for: its own, or for the given one the caller's, or any when a person
 // asks.
-func environmentFor(rc *api.Request) (of company.Company, row environmentRow, err error) {
+func environmentFor(rc *api.Request) (of entity.Company, row environmentRow, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		id := api.PathID(rc, "id")
 		if e, ok := place.EnvironmentByID(tx, id); ok && api.Seen(tx, rc, e.Company) {
-			of, _ = company.CompanyOf(tx, e.Company)
+			of, _ = entity.CompanyOf(tx, e.Company)
 			row = showEnvironment(e)
 			return nil
 		}
-		if id != company.LocalEnvironment.ID {
+		if id != entity.LocalEnvironment.ID {
 			return api.NotFound("Environment not found")
 		}
 		if rc.IsAgent() {
-			of, _ = company.CompanyOf(tx, rc.Company)
+			of, _ = entity.CompanyOf(tx, rc.Company)
 		} else {
-			for _, c := range company.Companies(tx) {
+			for _, c := range entity.Companies(tx) {
 				if rc.Enters(tx, c.ID) {
 					of = c
 					break
@@ -177,7 +177,7 @@ func listLeases(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if env.ID != company.LocalEnvironment.ID {
+	if env.ID != entity.LocalEnvironment.ID {
 		return api.OK([]leaseRow{}), nil // no run is carried out there
 	}
 	want := map[string]bool{}
@@ -186,14 +186,14 @@ func listLeases(rc *api.Request) (api.Response, error) {
 	}
 	out := []leaseRow{}
 	err = rc.View(func(tx *ledger.Tx) error {
-		for _, of := range company.Companies(tx) {
+		for _, of := range entity.Companies(tx) {
 			if !api.Seen(tx, rc, of.ID) {
 				continue
 			}
 			seen := 0
-			for r := range company.RunsOf(tx, of.ID) {
+			for r := range entity.RunsOf(tx, of.ID) {
 				if l, ok := r.Lease(); ok && (len(want) == 0 || want[l.Status]) {
-					out = append(out, leaseRow{l, of.ID, company.LocalEnvironment.ID, core.NullText(r.Context.IssueID), r.ID})
+					out = append(out, leaseRow{l, of.ID, entity.LocalEnvironment.ID, core.NullText(r.Context.IssueID), r.ID})
 				}
 				if seen++; seen == leasesAmong || len(out) == maxLeases {
 					break

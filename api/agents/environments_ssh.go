@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -218,7 +218,7 @@ func probeConfig(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if err := api.InCompany(rc, func(*ledger.Tx, company.Company) error { return nil }); err != nil {
+	if err := api.InCompany(rc, func(*ledger.Tx, entity.Company) error { return nil }); err != nil {
 		return api.Response{}, err
 	}
 	s := place.SSHConfig{}
@@ -285,14 +285,14 @@ func readLease(rc *api.Request) (api.Response, error) {
 	id := api.PathID(rc, "leaseId")
 	var out *leaseRow
 	err := rc.View(func(tx *ledger.Tx) error {
-		for _, of := range company.Companies(tx) {
+		for _, of := range entity.Companies(tx) {
 			if !api.Seen(tx, rc, of.ID) {
 				continue
 			}
 			looked := 0
-			for r := range company.RunsOf(tx, of.ID) {
+			for r := range entity.RunsOf(tx, of.ID) {
 				if l, ok := r.Lease(); ok && l.ID == id {
-					out = &leaseRow{l, of.ID, company.LocalEnvironment.ID, core.NullText(r.Context.IssueID), r.ID}
+					out = &leaseRow{l, of.ID, entity.LocalEnvironment.ID, core.NullText(r.Context.IssueID), r.ID}
 					return nil
 				}
 				if looked++; looked == leasesAmong {

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -53,7 +53,7 @@ func hireAgent(rc *api.Request) (r api.Response, err error) {
 		return r, err
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		a, ok := company.AgentOf(tx, of, h.Agent)
+		a, ok := entity.AgentOf(tx, of, h.Agent)
 		if !ok {
 			return api.NotFound("Agent not found")
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -82,7 +82,7 @@ func InstructionRoutes() []api.Route {
 	}
 }
 
-func showInstructions(tx *ledger.Tx, a company.Agent) instructionBundle {
+func showInstructions(tx *ledger.Tx, a entity.Agent) instructionBundle {
 	in := skill.InstructionsOf(tx, a)
 	b := instructionBundle{Agent: a.ID, Company: a.Company, Mode: api.Optional(in.Mode), Root: api.Optional(in.Root), ManagedRoot: skill.ManagedInstructions(a.Company, a.ID),
 		Entry: in.Entry, Editable: in.Mode == "managed", Warnings: []string{}, Legacy: in.LegacyPrompt, LegacyBoot: in.LegacyBoot, Files: []instructionSummary{}}
@@ -114,11 +114,11 @@ func summarize(in skill.Instructions, f skill.InstructionFile) instructionSummar
 }
 
 func readInstructions(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, func(tx *ledger.Tx, a company.Agent) any { return showInstructions(tx, a) })
+	return api.Showing(rc, func(tx *ledger.Tx, a entity.Agent) any { return showInstructions(tx, a) })
 }
 
 // instructionFileOf shows one file.
-func instructionFileOf(tx *ledger.Tx, a company.Agent, at string) (instructionFile, error) {
+func instructionFileOf(tx *ledger.Tx, a entity.Agent, at string) (instructionFile, error) {
 	in := skill.InstructionsOf(tx, a)
 	for _, f := range in.Files {
 		if f.Path == at && in.Mode == "managed" {
@@ -184,11 +184,11 @@ func removeInstructionFile(rc *api.Request) (r api.Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	return doInstructions(rc, skill.KindInstructionsFile, func(a company.Agent) any { return skill.SaveInstructionFile{Agent: a.ID, Path: at, Delete: true} })
+	return doInstructions(rc, skill.KindInstructionsFile, func(a entity.Agent) any { return skill.SaveInstructionFile{Agent: a.ID, Path: at, Delete: true} })
 }
 
 // doInstructions submits a command about the path's agent and shows its files.
-func doInstructions(rc *api.Request, kind string, payload func(company.Agent) any) (r api.Response, err error) {
+func doInstructions(rc *api.Request, kind string, payload func(entity.Agent) any) (r api.Response, err error) {
 	a, err := api.FindAgent(rc)
 	if err != nil {
 		return r, err
@@ -204,7 +204,7 @@ func changeInstructions(rc *api.Request) (r api.Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	return doInstructions(rc, skill.KindInstructionsSet, func(a company.Agent) any {
+	return doInstructions(rc, skill.KindInstructionsSet, func(a entity.Agent) any {
 		return skill.SetInstructions{Agent: a.ID, Mode: in.Mode, Root: api.TextOf(in.Root), Entry: in.Entry, ClearLegacy: in.ClearLegacy}
 	})
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api/agents"
 	"github.com/selvage-mesh/selvage/api/apitest"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -98,7 +98,7 @@ func TestAnAgentIsMadeWithItsInstructions(t *testing.T) {
 	h.Call("POST", "/api/approvals/"+approval+"/approve", `{}`).Want(t, 200, "approved")
 	cyd := ""
 	apitest.View(t, h, func(tx *ledger.Tx) {
-		for _, a := range company.AgentsOf(tx, of, false) {
+		for _, a := range entity.AgentsOf(tx, of, false) {
 			if a.Name == "Cyd" {
 				cyd = a.ID
 			}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -46,7 +46,7 @@ func KeyRoutes() []api.Route {
 }
 
 func listKeys(rc *api.Request) (api.Response, error) {
-	return api.Showing(rc, func(tx *ledger.Tx, a company.Agent) any { return people.KeysOf(tx, a.Company, a.ID) })
+	return api.Showing(rc, func(tx *ledger.Tx, a entity.Agent) any { return people.KeysOf(tx, a.Company, a.ID) })
 }
 
 func createKey(rc *api.Request) (api.Response, error) {

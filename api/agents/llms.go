@@ -7,7 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/skills"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 const (
@@ -150,7 +150,7 @@ Paths are below /api, such as GET /api/llms/agent-configuration/process.txt.
 
 Of every agent, whatever its adapter:
 - name (string, needed), title, icon (see /llms/agent-icons.txt), capabilities (string: what others may ask of it)
-- role: ` + strings.Join(company.Roles[:len(company.Roles)-1], ", ") + " or " + company.Roles[len(company.Roles)-1] + `
+- role: ` + strings.Join(entity.Roles[:len(entity.Roles)-1], ", ") + " or " + entity.Roles[len(entity.Roles)-1] + `
 - reportsTo (agent ID): its manager; the chain must end at the top
 - adapterType and adapterConfig: how it runs, by the page of the adapter
 - instructionsBundle: { files: { "AGENTS.md": text, ... }, entryFile } that it begins with, and desiredSkills: keys of skills

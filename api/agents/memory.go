@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -57,7 +57,7 @@ type (
 
 // ownOrBoard finds the agent of the path, whose memory and inbox are read by
 // itself and by the board.
-func ownOrBoard(tx *ledger.Tx, rc *api.Request) (company.Agent, error) {
+func ownOrBoard(tx *ledger.Tx, rc *api.Request) (entity.Agent, error) {
 	a, err := api.AgentIn(tx, rc)
 	if err == nil && rc.Actor.Type == "agent" && rc.Actor.ID != a.ID {
 		return a, api.Forbidden("An agent reads its own memory and messages only")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/chart"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -15,14 +15,14 @@ import (
 func OrgRoutes() []api.Route {
 	return []api.Route{
 		{Method: "GET", Path: "/api/companies/{companyId}/org", Tag: "companies", Summary: "Read the org chart", Handle: func(rc *api.Request) (r api.Response, err error) {
-			err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+			err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 				r = api.OK(people.Org(tx, row.ID))
 				return nil
 			})
 			return r, err
 		}},
 		{Method: "GET", Path: "/api/companies/{companyId}/org.svg", Tag: "companies", Summary: "Draw the org chart", Handle: func(rc *api.Request) (r api.Response, err error) {
-			err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+			err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 				r = api.Raw("image/svg+xml; charset=utf-8", drawOrg(row.Name, people.Org(tx, row.ID)))
 				return nil
 			})
@@ -31,7 +31,7 @@ func OrgRoutes() []api.Route {
 		{Method: "GET", Path: "/api/companies/{companyId}/org.png", Tag: "companies", Summary: "Draw the org chart as an image", Handle: func(rc *api.Request) (r api.Response, err error) {
 			var title string
 			var roots []*people.OrgNode
-			err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+			err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 				title, roots = row.Name, people.Org(tx, row.ID)
 				return nil
 			})

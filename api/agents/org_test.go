@@ -10,14 +10,14 @@ import (
 
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/api/chart"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 )
 
 func chartOf(n, each int) (roots []*people.OrgNode) {
 	nodes := make([]*people.OrgNode, n)
 	for i := range nodes {
-		nodes[i] = &people.OrgNode{Name: fmt.Sprintf("Agent %d", i), Role: "engineer", Status: company.AgentRunning}
+		nodes[i] = &people.OrgNode{Name: fmt.Sprintf("Agent %d", i), Role: "engineer", Status: entity.AgentRunning}
 		if i == 0 {
 			roots = append(roots, nodes[i])
 			continue
@@ -31,7 +31,7 @@ func chartOf(n, each int) (roots []*people.OrgNode) {
 func TestThePaintedOrgChartIsTheSameAndBounded(t *testing.T) {
 	for name, roots := range map[string][]*people.OrgNode{
 		"nobody": nil, "one": chartOf(1, 1), "team": chartOf(9, 3), "wide": chartOf(2000, 1999), "deep": chartOf(1000, 1), "large": chartOf(2000, 4),
-		"odd names": {{Name: strings.Repeat("Ж", 300), Role: "\x00\xff"}, {Name: ""}, {Name: "日本\n語", Role: strings.Repeat("W", 200), Status: company.AgentPaused}},
+		"odd names": {{Name: strings.Repeat("Ж", 300), Role: "\x00\xff"}, {Name: ""}, {Name: "日本\n語", Role: strings.Repeat("W", 200), Status: entity.AgentPaused}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := chart.PaintOrg("Acme & Söhne", roots)

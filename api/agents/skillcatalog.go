@@ -8,8 +8,8 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/skills"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/skill"
 )
 
@@ -74,5 +74,5 @@ func readCatalogFile(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return api.OK(fileRow(bundledIn(company.Company{CreatedAt: core.TimeOf(time.Time{})}, b), skill.SkillFile, b.Markdown)), nil
+	return api.OK(fileRow(bundledIn(entity.Company{CreatedAt: core.TimeOf(time.Time{})}, b), skill.SkillFile, b.Markdown)), nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -84,7 +85,7 @@ func SkillReviewRoutes() []api.Route {
 // ofOwnSkill lists something of the path's skill; the program's own skills have none.
 func ofOwnSkill[T any](list func(*ledger.Tx, skill.Skill) []T) func(*api.Request) (api.Response, error) {
 	return func(rc *api.Request) (api.Response, error) {
-		return viewSkill(rc, func(tx *ledger.Tx, _ company.Company, row skillRow) (any, error) {
+		return viewSkill(rc, func(tx *ledger.Tx, _ entity.Company, row skillRow) (any, error) {
 			if row.bundled() {
 				return []T{}, nil
 			}
@@ -161,7 +162,7 @@ func listSkillTests(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return viewSkill(rc, func(tx *ledger.Tx, _ company.Company, row skillRow) (any, error) {
+	return viewSkill(rc, func(tx *ledger.Tx, _ entity.Company, row skillRow) (any, error) {
 		out := []api.SkillTestRow{}
 		if row.bundled() {
 			return out, nil
@@ -179,7 +180,7 @@ func listSkillTests(rc *api.Request) (api.Response, error) {
 }
 
 func skillTestAt(rc *api.Request, id string) (api.Response, error) {
-	return viewSkill(rc, func(tx *ledger.Tx, _ company.Company, row skillRow) (any, error) {
+	return viewSkill(rc, func(tx *ledger.Tx, _ entity.Company, row skillRow) (any, error) {
 		for _, t := range skill.SkillTestsOf(tx, row.Skill) {
 			if t.ID == id {
 				return api.ShowSkillTest(tx, t), nil
@@ -215,7 +216,7 @@ func cancelSkillTest(rc *api.Request) (api.Response, error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		for _, t := range skill.SkillTestsOf(tx, row.Skill) {
 			if t.ID == id {
-				i, there := company.IssueOf(tx, t.Company, t.Issue)
+				i, there := entity.IssueOf(tx, t.Company, t.Issue)
 				issue, over = t.Issue, !there || i.Status.Terminal()
 				return nil
 			}
@@ -226,7 +227,7 @@ func cancelSkillTest(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	if !over {
-		if _, err := rc.Submit(company.KindIssueUpdate, row.Company, company.UpdateIssue{Issue: issue, Status: company.IssueCancelled}); err != nil {
+		if _, err := rc.Submit(company.KindIssueUpdate, row.Company, company.UpdateIssue{Issue: issue, Status: entity.IssueCancelled}); err != nil {
 			return api.Response{}, err
 		}
 	}
@@ -238,7 +239,7 @@ func cancelSkillTest(rc *api.Request) (api.Response, error) {
 func auditSkill(rc *api.Request) (api.Response, error) {
 	var out skillAudit
 	of := ""
-	_, err := viewSkill(rc, func(tx *ledger.Tx, in company.Company, row skillRow) (any, error) {
+	_, err := viewSkill(rc, func(tx *ledger.Tx, in entity.Company, row skillRow) (any, error) {
 		of = in.ID
 		files := map[string]string{}
 		if row.bundled() {

@@ -10,8 +10,8 @@ import (
 	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/skills"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -184,7 +184,7 @@ var bundledIDs = uuid.MustParse("6f0a6d56-7a0e-4f0c-9c39-2a9f3f1f7c11")
 
 // bundledIn is a skill of the program as a company shows it: its ID follows from
 // the company and the name.
-func bundledIn(of company.Company, b skills.Skill) skillRow {
+func bundledIn(of entity.Company, b skills.Skill) skillRow {
 	folder := uuid.NewSHA1(bundledIDs, []byte(of.ID)).String()
 	return skillRow{Skill: skill.Skill{ID: uuid.NewSHA1(bundledIDs, []byte(of.ID+"/"+b.Name)).String(), Company: of.ID, Slug: b.Name, Name: b.Name,
 		Description: core.NullText(b.Description), Categories: []string{}, Scope: "company", Files: []skill.SkillPath{{Path: skill.SkillFile, Kind: "skill"}},
@@ -248,7 +248,7 @@ func (r skillRow) detail(tx *ledger.Tx) skillDetail {
 // usersOf returns which agents want which skills, by key.
 func usersOf(tx *ledger.Tx, of string) map[string][]skillUser {
 	users := map[string][]skillUser{}
-	for _, a := range company.AgentsOf(tx, of, true) {
+	for _, a := range entity.AgentsOf(tx, of, true) {
 		for _, k := range skill.SkillsOfAgent(tx, of, a.ID) {
 			users[k] = append(users[k], skillUser{a.ID, a.Name})
 		}
@@ -257,7 +257,7 @@ func usersOf(tx *ledger.Tx, of string) map[string][]skillUser {
 }
 
 // skillIn finds the path's skill by ID, slug or key.
-func skillIn(tx *ledger.Tx, of company.Company, ref string) (skillRow, error) {
+func skillIn(tx *ledger.Tx, of entity.Company, ref string) (skillRow, error) {
 	if s, ok := skill.SkillOf(tx, of.ID, ref); ok {
 		return showSkill(s), nil
 	}
@@ -271,7 +271,7 @@ func skillIn(tx *ledger.Tx, of company.Company, ref string) (skillRow, error) {
 
 func listSkills(rc *api.Request) (api.Response, error) {
 	out := []skillInList{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, of company.Company) error {
+	err := api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		users := usersOf(tx, of.ID)
 		for _, b := range skills.Bundled() {
 			row := bundledIn(of, b)
@@ -290,7 +290,7 @@ func listSkills(rc *api.Request) (api.Response, error) {
 
 func skillCategories(rc *api.Request) (api.Response, error) {
 	out := []categoryCount{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, of company.Company) error {
+	err := api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		for _, s := range skill.SkillsOf(tx, of.ID) {
 			for _, name := range s.Categories {
 				i, found := slices.BinarySearchFunc(out, name, func(c categoryCount, n string) int { return strings.Compare(c.Slug, n) })
@@ -356,7 +356,7 @@ func doSkill(rc *api.Request, kind string, payload any) (r api.Response, err err
 }
 
 func readSkill(rc *api.Request) (r api.Response, err error) {
-	err = api.InCompany(rc, func(tx *ledger.Tx, of company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		row, err := skillIn(tx, of, rc.Path("skillId"))
 		if err == nil {
 			r = api.OK(row.detail(tx))
@@ -368,7 +368,7 @@ func readSkill(rc *api.Request) (r api.Response, err error) {
 
 // ownSkill finds the path's skill, which has to be the company's own.
 func ownSkill(rc *api.Request) (row skillRow, err error) {
-	err = api.InCompany(rc, func(tx *ledger.Tx, of company.Company) (err error) {
+	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) (err error) {
 		if row, err = skillIn(tx, of, rc.Path("skillId")); err == nil && row.bundled() {
 			err = api.Unprocessable(errBundled, nil)
 		}
@@ -447,7 +447,7 @@ func readSkillFile(rc *api.Request) (r api.Response, err error) {
 	if _, err := skill.CleanSkillPath(path); err != nil {
 		return r, err
 	}
-	err = api.InCompany(rc, func(tx *ledger.Tx, of company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		row, err := skillIn(tx, of, rc.Path("skillId"))
 		if err != nil {
 			return err
@@ -499,7 +499,7 @@ func removeSkillFile(rc *api.Request) (api.Response, error) {
 // skillsOf shows what an agent is to have. Command lines are handed the texts with
 // each run (ephemeral: what is no longer wanted is taken away), the default agent of
 // the sandbox reads them by their path; other adapters hand over nothing.
-func skillsOf(tx *ledger.Tx, a company.Agent) agentSkillSet {
+func skillsOf(tx *ledger.Tx, a entity.Agent) agentSkillSet {
 	out := agentSkillSet{Adapter: a.AdapterType, Mode: "unsupported", Desired: []string{}, Entries: []desiredSkill{}, Available: []agentSkillInstall{},
 		Warnings: []string{"This adapter does not implement skill sync yet."}}
 	state := "available"
@@ -509,7 +509,7 @@ func skillsOf(tx *ledger.Tx, a company.Agent) agentSkillSet {
 	case a.AdapterType == "wasm":
 		out.Supported, out.Mode, out.Warnings = true, "ephemeral", []string{}
 	}
-	of, _ := company.CompanyOf(tx, a.Company)
+	of, _ := entity.CompanyOf(tx, a.Company)
 	for _, k := range skill.SkillsOfAgent(tx, a.Company, a.ID) {
 		out.Desired = append(out.Desired, k)
 		out.Entries = append(out.Entries, desiredSkill{Key: k})
@@ -535,7 +535,7 @@ func syncAgentSkills(rc *api.Request) (api.Response, error) {
 	}
 	p := skill.SyncSkills{Agent: a.ID, Mode: in.Mode}
 	err = rc.View(func(tx *ledger.Tx) error {
-		of, _ := company.CompanyOf(tx, a.Company)
+		of, _ := entity.CompanyOf(tx, a.Company)
 		for i, raw := range in.Desired {
 			var ref string
 			var object struct {

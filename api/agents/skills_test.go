@@ -14,7 +14,7 @@ import (
 	"github.com/selvage-mesh/selvage/api/agents"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/api/skills"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // shellOf returns the commands of a skill: its blocks marked sh, in their order.
@@ -108,7 +108,7 @@ func TestTextsNameRoutesThatThereAre(t *testing.T) {
 func TestPagesNameWhatThereIs(t *testing.T) {
 	h := apitest.NewHarness(t)
 	index := string(h.Call("GET", "/api/llms/agent-configuration.txt", "").Want(t, 200, "").Body)
-	for _, role := range company.Roles {
+	for _, role := range entity.Roles {
 		if !strings.Contains(index, role) {
 			t.Errorf("no role %s", role)
 		}

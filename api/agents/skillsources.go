@@ -13,8 +13,8 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/skills"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -220,7 +220,7 @@ func importSkills(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if err := api.InCompany(rc, func(*ledger.Tx, company.Company) error { return nil }); err != nil {
+	if err := api.InCompany(rc, func(*ledger.Tx, entity.Company) error { return nil }); err != nil {
 		return api.Response{}, err
 	}
 	files, err := rc.FetchRepository(r)
@@ -288,7 +288,7 @@ func importSkills(rc *api.Request) (api.Response, error) {
 
 // A scanned is a workspace that has a folder.
 type scanned struct {
-	project company.Project
+	project entity.Project
 	space   place.Workspace
 }
 
@@ -299,8 +299,8 @@ func scanProjects(rc *api.Request) (api.Response, error) {
 	}
 	out := skillScan{Imported: []skillDetail{}, Updated: []skillDetail{}, Skipped: []scanSkipped{}, Conflicts: []scanConflict{}, Candidates: []scanCandidate{}, Warnings: []string{}}
 	var places []scanned
-	err = api.InCompany(rc, func(tx *ledger.Tx, of company.Company) error {
-		for _, p := range company.ProjectsOf(tx, of.ID) {
+	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
+		for _, p := range entity.ProjectsOf(tx, of.ID) {
 			if len(in.Projects) > 0 && !slices.Contains(in.Projects, p.ID) {
 				continue
 			}
@@ -468,7 +468,7 @@ func browseProject(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	var space place.Workspace
-	err = api.InCompany(rc, func(tx *ledger.Tx, of company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		for _, w := range place.WorkspacesOf(tx, of.ID, strings.ToLower(in.Project)) {
 			if w.ID == strings.ToLower(in.Workspace) {
 				space = w

@@ -6,8 +6,8 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/skills"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -99,8 +99,8 @@ func SkillVersionRoutes() []api.Route {
 }
 
 // viewSkill answers what f makes of the skill that the path names.
-func viewSkill(rc *api.Request, f func(tx *ledger.Tx, of company.Company, row skillRow) (any, error)) (r api.Response, err error) {
-	err = api.InCompany(rc, func(tx *ledger.Tx, of company.Company) error {
+func viewSkill(rc *api.Request, f func(tx *ledger.Tx, of entity.Company, row skillRow) (any, error)) (r api.Response, err error) {
+	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		row, err := skillIn(tx, of, rc.Path("skillId"))
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ func viewSkill(rc *api.Request, f func(tx *ledger.Tx, of company.Company, row sk
 }
 
 func listSkillVersions(rc *api.Request) (api.Response, error) {
-	return viewSkill(rc, func(tx *ledger.Tx, _ company.Company, row skillRow) (any, error) {
+	return viewSkill(rc, func(tx *ledger.Tx, _ entity.Company, row skillRow) (any, error) {
 		if row.bundled() {
 			return []skill.SkillVersion{}, nil
 		}
@@ -126,7 +126,7 @@ func readSkillVersion(rc *api.Request) (api.Response, error) {
 }
 
 func skillVersionAt(rc *api.Request, id string) (api.Response, error) {
-	return viewSkill(rc, func(tx *ledger.Tx, _ company.Company, row skillRow) (any, error) {
+	return viewSkill(rc, func(tx *ledger.Tx, _ entity.Company, row skillRow) (any, error) {
 		for _, v := range skill.SkillVersionsOf(tx, row.Skill) {
 			if v.ID != id {
 				continue
@@ -183,7 +183,7 @@ func freeSlug(tx *ledger.Tx, of, slug string) string {
 }
 
 func precheckFork(rc *api.Request) (api.Response, error) {
-	return viewSkill(rc, func(tx *ledger.Tx, of company.Company, row skillRow) (any, error) {
+	return viewSkill(rc, func(tx *ledger.Tx, of entity.Company, row skillRow) (any, error) {
 		out := forkPrecheck{Skill: row.ID, Name: row.Name, Slug: freeSlug(tx, of.ID, row.Slug), Available: true, UsedBy: []skillUser{}, Forks: []string{}}
 		if users := usersOf(tx, of.ID)[row.Key]; users != nil {
 			out.UsedBy = users
@@ -203,7 +203,7 @@ func forkSkill(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	var p skill.ForkSkill
-	err = api.InCompany(rc, func(tx *ledger.Tx, of company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		row, err := skillIn(tx, of, rc.Path("skillId"))
 		if err != nil {
 			return err
@@ -228,7 +228,7 @@ func forkSkill(rc *api.Request) (api.Response, error) {
 
 // originText returns the text of the bundled skill that a skill was forked from,
 // "" when it was another one.
-func originText(of company.Company, s skill.Skill) string {
+func originText(of entity.Company, s skill.Skill) string {
 	for _, b := range skills.Bundled() {
 		if row := bundledIn(of, b); row.ID == s.Origin.Skill {
 			return row.bundledContent
@@ -237,7 +237,7 @@ func originText(of company.Company, s skill.Skill) string {
 	return ""
 }
 
-func skillStatus(tx *ledger.Tx, of company.Company, row skillRow) updateStatus {
+func skillStatus(tx *ledger.Tx, of entity.Company, row skillRow) updateStatus {
 	out := updateStatus{Skill: row.ID}
 	s := row.Skill
 	if row.bundled() || s.Origin.Skill == "" {
@@ -259,7 +259,7 @@ func skillStatus(tx *ledger.Tx, of company.Company, row skillRow) updateStatus {
 }
 
 func skillUpdateStatus(rc *api.Request) (api.Response, error) {
-	return viewSkill(rc, func(tx *ledger.Tx, of company.Company, row skillRow) (any, error) {
+	return viewSkill(rc, func(tx *ledger.Tx, of entity.Company, row skillRow) (any, error) {
 		return skillStatus(tx, of, row), nil
 	})
 }
@@ -270,7 +270,7 @@ func toReset(rc *api.Request) (p skill.ResetSkill, status updateStatus, err erro
 	if err != nil {
 		return p, status, err
 	}
-	err = api.InCompany(rc, func(tx *ledger.Tx, of company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		p = skill.ResetSkill{Skill: row.ID, Version: api.NewID(), Text: originText(of, row.Skill)}
 		status = skillStatus(tx, of, row)
 		return nil
@@ -340,7 +340,7 @@ func installCatalog(rc *api.Request) (api.Response, error) {
 	}
 	var r api.Response
 	var p skill.ForkSkill
-	err = api.InCompany(rc, func(tx *ledger.Tx, of company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		row := bundledIn(of, b)
 		slug := in.Slug.Or(row.Slug)
 		if slug == row.Slug { // it is there

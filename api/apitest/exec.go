@@ -16,7 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -51,7 +51,7 @@ func NewWorkingHarness(t testing.TB) *Harness {
 		t.Fatal(err)
 	}
 	h := NewHarness(t, func(c *api.Config) {
-		c.RunLog = func(_ context.Context, r company.Run, offset, limit int64) (runlog.Chunk, error) {
+		c.RunLog = func(_ context.Context, r entity.Run, offset, limit int64) (runlog.Chunk, error) {
 			return logs.Read(string(r.LogRef), offset, limit)
 		}
 	})
@@ -59,7 +59,7 @@ func NewWorkingHarness(t testing.TB) *Harness {
 	h.Web = web.URL
 	host, port, _ := net.SplitHostPort(strings.TrimPrefix(web.URL, "http://"))
 	p, err := process.New(process.Config{Shim: []string{"/proc/self/exe", "run-shim"}, Dir: dir + "/runs", APIURL: web.URL, ListenHost: host, ListenPort: port,
-		Token: func(r company.Run) (string, error) {
+		Token: func(r entity.Run) (string, error) {
 			claims := identity.RunClaims{Agent: r.Agent, Company: r.Company, Adapter: "process", Run: r.ID, Responsible: string(r.ResponsibleUser)}
 			return identity.MintRunToken(TestDataKey, h.Node.Mesh, claims, time.Now())
 		}, Environ: os.Environ()})
@@ -73,7 +73,7 @@ func NewWorkingHarness(t testing.TB) *Harness {
 		Session: func() uint64 { return h.Node.Sess }, KeepAlive: lead.KeepAlive,
 		Adapters: map[string]scheduler.Adapter{"process": p, "http": webcall.New(webcall.Config{})}, LogRef: runlog.Ref,
 		OpenLog: func(ref string) (scheduler.Log, error) { return logs.Create(ref) },
-		Secrets: func(_ context.Context, r company.Run, config json.RawMessage) (json.RawMessage, []string, error) {
+		Secrets: func(_ context.Context, r entity.Run, config json.RawMessage) (json.RawMessage, []string, error) {
 			var got secret.Resolution
 			err := h.Node.Ledger.View(func(tx *ledger.Tx) (err error) {
 				got, err = secret.Resolve(tx, string(h.Node.Mesh), r, config, func(aad, sealed []byte) ([]byte, error) { return identity.Open(TestDataKey, aad, sealed) })
@@ -134,9 +134,9 @@ func (h *Harness) During(f func()) {
 func (h *Harness) Rest() {
 	h.T.Helper()
 	h.Until("all runs to end", func(tx *ledger.Tx) bool {
-		for _, c := range company.Companies(tx) {
-			for _, r := range company.LiveRunsOf(tx, c.ID) {
-				if a, ok := company.AgentByID(tx, r.Agent); ok && a.Name != "Sleepy" {
+		for _, c := range entity.Companies(tx) {
+			for _, r := range entity.LiveRunsOf(tx, c.ID) {
+				if a, ok := entity.AgentByID(tx, r.Agent); ok && a.Name != "Sleepy" {
 					return false
 				}
 			}

@@ -23,7 +23,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/routes"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/identity"
@@ -333,6 +333,6 @@ func (h *Harness) Company(name string) string {
 		return h.Call("POST", "/api/companies", fmt.Sprintf(`{"name":%q}`, name)).Want(h.T, 201, "").Field(h.T, "id")
 	}
 	id := api.NewID()
-	h.SubmitAs(ledger.Actor{Type: "user", ID: api.LocalBoard}, ledger.Credential{Kind: "local"}, "company.create", id, company.SaveCompany{ID: id, Name: &name})
+	h.SubmitAs(ledger.Actor{Type: "user", ID: api.LocalBoard}, ledger.Credential{Kind: "local"}, "company.create", id, entity.SaveCompany{ID: id, Name: &name})
 	return id
 }

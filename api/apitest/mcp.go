@@ -14,6 +14,7 @@ import (
 	"github.com/selvage-mesh/selvage/api/mcp"
 	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -97,7 +98,7 @@ func (h *Harness) Start(of, run string) string {
 
 // Traced returns what the record says an agent did, and the calls in it.
 func (h *Harness) Traced(t *testing.T, query, run string) (made, tools []string) {
-	var rows []company.ActivityRow
+	var rows []entity.ActivityRow
 	if err := json.Unmarshal(h.Call("GET", query, "").Want(t, 200, "").Body, &rows); err != nil {
 		t.Fatal(err)
 	}

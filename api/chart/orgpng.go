@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/portable"
 	"golang.org/x/image/font"
@@ -64,7 +64,7 @@ var orgPalette = func() color.Palette {
 	return p
 }()
 
-var statusInks = map[company.AgentStatus]uint8{company.AgentRunning: running, company.AgentError: broken, company.AgentPaused: paused}
+var statusInks = map[entity.AgentStatus]uint8{entity.AgentRunning: running, entity.AgentError: broken, entity.AgentPaused: paused}
 
 // orgFonts are the parsed fonts: Latin, Greek and Cyrillic letters. Others are
 // drawn as an empty frame.
@@ -294,7 +294,7 @@ func countOrg(nodes []*people.OrgNode) (n int) {
 	return n
 }
 
-var statusColours = map[company.AgentStatus]string{company.AgentRunning: "#2563eb", company.AgentError: "#dc2626", company.AgentPaused: "#d97706"}
+var statusColours = map[entity.AgentStatus]string{entity.AgentRunning: "#2563eb", entity.AgentError: "#dc2626", entity.AgentPaused: "#d97706"}
 
 // Escaped returns at most n characters of a text, for use in SVG.
 func Escaped(s string, n int) string {

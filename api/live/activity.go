@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -25,7 +26,7 @@ type newActivity struct {
 
 // An auditRow is an action of an agent with the rows that it was about.
 type auditRow struct {
-	company.ActivityRow
+	entity.ActivityRow
 	Entity auditEntity `json:"entity"`
 }
 
@@ -59,9 +60,9 @@ func ActivityRoutes() []api.Route {
 		{Name: "limit", Type: "integer", Doc: "at most 500, 100 unless given"}, {Name: "cursor", Doc: "nextCursor of the page before"}}
 	const of = "/api/companies/{companyId}"
 	return []api.Route{
-		{Method: "GET", Path: of + "/activity", Tag: "activity", Summary: "List what happened, newest first", Query: filters, Out: []company.ActivityRow{}, Handle: listActivity},
-		{Method: "POST", Path: of + "/activity", Tag: "activity", Summary: "Add a line to the activity log", Who: api.Board, In: newActivity{}, Out: company.ActivityRow{}, Status: 201, Handle: addActivity},
-		{Method: "GET", Path: "/api/issues/{id}/activity", Tag: "activity", Summary: "List what happened to an issue, newest first", Query: []api.Param{{Name: "limit", Type: "integer", Doc: "at most so many, up to 500"}}, Out: []company.ActivityRow{}, Handle: issueActivity},
+		{Method: "GET", Path: of + "/activity", Tag: "activity", Summary: "List what happened, newest first", Query: filters, Out: []entity.ActivityRow{}, Handle: listActivity},
+		{Method: "POST", Path: of + "/activity", Tag: "activity", Summary: "Add a line to the activity log", Who: api.Board, In: newActivity{}, Out: entity.ActivityRow{}, Status: 201, Handle: addActivity},
+		{Method: "GET", Path: "/api/issues/{id}/activity", Tag: "activity", Summary: "List what happened to an issue, newest first", Query: []api.Param{{Name: "limit", Type: "integer", Doc: "at most so many, up to 500"}}, Out: []entity.ActivityRow{}, Handle: issueActivity},
 		{Method: "GET", Path: of + "/audit/agent-actions", Tag: "activity", Summary: "List what agents did, a page at a time", Who: api.Board, Query: filters, Out: auditPage{}, Handle: listAudit},
 		{Method: "GET", Path: of + "/audit/agent-actions.csv", Tag: "activity", Summary: "Take along what agents did as a file for a spreadsheet", Who: api.Board, Query: filters[:len(filters)-2], NoTool: true, Handle: auditCSV},
 	}
@@ -88,7 +89,7 @@ func activityFilter(rc *api.Request) (f ledger.ActivityFilter, err error) {
 		f.Actor = ledger.Actor{Type: "user", ID: user}
 	}
 	if f.Actor.Type == "agent" && (f.Actor.ID == "" || !f.From.IsZero()) || f.Run != "" {
-		f.AlsoType = company.LeaseEntity // what its node noted of an agent's runs
+		f.AlsoType = entity.LeaseEntity // what its node noted of an agent's runs
 	}
 	return f, nil
 }
@@ -115,7 +116,7 @@ func listActivity(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	var r api.Response
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		r = api.OK(company.ShowActivity(tx, row.ID, api.Logged(tx, row.ID, f)))
 		return nil
 	})
@@ -171,15 +172,15 @@ func listAudit(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	if f.Actor.Type == "" {
-		f.Actor.Type, f.AlsoType = "agent", company.LeaseEntity
+		f.Actor.Type, f.AlsoType = "agent", entity.LeaseEntity
 	}
 	page := auditPage{Items: []auditRow{}, AccessTier: "full"}
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		list := api.Logged(tx, row.ID, f)
 		for _, a := range company.ShowActivity(tx, row.ID, list) {
 			item := auditRow{ActivityRow: a}
 			if a.EntityType == "issue" {
-				if i, ok := company.IssueOf(tx, row.ID, strings.ToLower(a.EntityID)); ok {
+				if i, ok := entity.IssueOf(tx, row.ID, strings.ToLower(a.EntityID)); ok {
 					item.Entity.Issue = &auditIssue{i.ID, i.Identifier, i.Title}
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -24,7 +25,7 @@ func auditCSV(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	if f.Actor.Type == "" {
-		f.Actor.Type, f.AlsoType = "agent", company.LeaseEntity
+		f.Actor.Type, f.AlsoType = "agent", entity.LeaseEntity
 	}
 	f.Limit = maxActivityList
 	var b strings.Builder
@@ -33,13 +34,13 @@ func auditCSV(rc *api.Request) (api.Response, error) {
 	_ = w.Write(auditColumns) // a Builder takes everything
 	rows, cut := 0, false
 	of := strings.ToLower(rc.Path("companyId"))
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		for rows < maxAuditCSV {
 			list := api.Logged(tx, row.ID, f)
 			for _, a := range company.ShowActivity(tx, row.ID, list) {
 				identifier, title := "", ""
 				if a.EntityType == "issue" {
-					if i, ok := company.IssueOf(tx, row.ID, strings.ToLower(a.EntityID)); ok {
+					if i, ok := entity.IssueOf(tx, row.ID, strings.ToLower(a.EntityID)); ok {
 						identifier, title = i.Identifier, i.Title
 					}
 				}

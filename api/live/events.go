@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -72,7 +72,7 @@ func eventsOf(e ledger.Entry, of string) []LiveEvent {
 			out = append(out, ev)
 			continue
 		}
-		actor, run := company.DoneBy(e.Actor, e.Run, ch)
+		actor, run := entity.DoneBy(e.Actor, e.Run, ch)
 		p := activityPayload{ActorType: actor.Type, ActorID: actor.ID, Action: ch.Action, EntityType: ch.EntityType, EntityID: ch.EntityID}
 		switch actor.Type {
 		case "agent":

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -23,7 +23,7 @@ type tailer struct {
 
 // A tailed is one log that is read along.
 type tailed struct {
-	run    company.Run
+	run    entity.Run
 	offset int64
 	pause  time.Time // do not ask before
 }
@@ -42,16 +42,16 @@ type logPayload struct {
 
 // begin follows the runs that run already; what they wrote so far is not told.
 func (t *tailer) begin(ctx context.Context) {
-	var running []company.Run
+	var running []entity.Run
 	_, err := t.s.Cfg.Node.View(ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
-		running = company.LiveRunsOf(tx, t.company)
+		running = entity.LiveRunsOf(tx, t.company)
 		return nil
 	})
 	if err != nil || t.s.Cfg.RunLog == nil {
 		return // the next status of a run brings it in
 	}
 	for _, r := range running {
-		if r.Status != company.RunRunning || len(t.runs) >= api.MaxTailedRuns {
+		if r.Status != entity.RunRunning || len(t.runs) >= api.MaxTailedRuns {
 			continue
 		}
 		ask, cancel := context.WithTimeout(ctx, api.TailWait)
@@ -69,16 +69,16 @@ func (t *tailer) see(ctx context.Context, ev LiveEvent) []LiveEvent {
 		return nil
 	}
 	var of struct {
-		Run    string            `json:"runId"`
-		Status company.RunStatus `json:"status"`
+		Run    string           `json:"runId"`
+		Status entity.RunStatus `json:"status"`
 	}
 	if json.Unmarshal(ev.Payload, &of) != nil {
 		return nil
 	}
-	if of.Status == company.RunRunning {
+	if of.Status == entity.RunRunning {
 		if _, known := t.runs[of.Run]; !known && len(t.runs) < api.MaxTailedRuns {
 			_, _ = t.s.Cfg.Node.View(ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
-				if r, ok := company.RunOf(tx, t.company, of.Run); ok && r.LogRef != "" {
+				if r, ok := entity.RunOf(tx, t.company, of.Run); ok && r.LogRef != "" {
 					t.runs[r.ID] = &tailed{run: r}
 				}
 				return nil

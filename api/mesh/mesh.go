@@ -11,6 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/identity"
@@ -324,7 +325,7 @@ func (r *revokedNode) expose(tx *ledger.Tx, now time.Time) {
 			r.Exposed = append(r.Exposed, e)
 		}
 	}
-	for _, c := range append(company.Companies(tx), company.Company{}) { // the last is the mesh itself
+	for _, c := range append(entity.Companies(tx), entity.Company{}) { // the last is the mesh itself
 		of, name := core.NullText(c.ID), core.NullText(c.Name)
 		last := ""
 		for v := range secret.SecretVersions(tx, c.ID) {
@@ -549,7 +550,7 @@ func (m member) onDuty(tx *ledger.Tx) member {
 		}
 	}
 	if s, ok := ledger.SessionOf(tx, m.ID); ok {
-		m.Runs = len(company.RunsOfSession(tx, s.ID))
+		m.Runs = len(entity.RunsOfSession(tx, s.ID))
 	}
 	return m
 }

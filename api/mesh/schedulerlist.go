@@ -5,27 +5,27 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // A schedulerRow is an agent that is woken by time, or could be.
 type schedulerRow struct {
-	ID          string              `json:"id"`
-	Company     string              `json:"companyId"`
-	CompanyName string              `json:"companyName"`
-	Prefix      string              `json:"companyIssuePrefix"`
-	Agent       string              `json:"agentName"`
-	Key         string              `json:"agentUrlKey"`
-	Role        string              `json:"role"`
-	Title       core.NullText       `json:"title"`
-	Status      company.AgentStatus `json:"status"`
-	Adapter     string              `json:"adapterType"`
-	Interval    int64               `json:"intervalSec"`
-	Enabled     bool                `json:"heartbeatEnabled"`
-	Active      bool                `json:"schedulerActive"`
-	LastAt      core.Time           `json:"lastHeartbeatAt"`
+	ID          string             `json:"id"`
+	Company     string             `json:"companyId"`
+	CompanyName string             `json:"companyName"`
+	Prefix      string             `json:"companyIssuePrefix"`
+	Agent       string             `json:"agentName"`
+	Key         string             `json:"agentUrlKey"`
+	Role        string             `json:"role"`
+	Title       core.NullText      `json:"title"`
+	Status      entity.AgentStatus `json:"status"`
+	Adapter     string             `json:"adapterType"`
+	Interval    int64              `json:"intervalSec"`
+	Enabled     bool               `json:"heartbeatEnabled"`
+	Active      bool               `json:"schedulerActive"`
+	LastAt      core.Time          `json:"lastHeartbeatAt"`
 }
 
 // maxSchedulerRows bounds the list: the first companies by name are shown.
@@ -38,9 +38,9 @@ func SchedulerRoutes() []api.Route {
 func listSchedulers(rc *api.Request) (api.Response, error) {
 	out := []schedulerRow{}
 	err := rc.View(func(tx *ledger.Tx) error {
-		for _, of := range company.Companies(tx) {
-			for _, a := range company.AgentsOf(tx, of.ID, false) {
-				if a.Status == company.AgentPaused || a.Status == company.AgentPendingApproval {
+		for _, of := range entity.Companies(tx) {
+			for _, a := range entity.AgentsOf(tx, of.ID, false) {
+				if a.Status == entity.AgentPaused || a.Status == entity.AgentPendingApproval {
 					continue
 				}
 				on, interval := a.Timer()

@@ -4,6 +4,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -15,10 +16,10 @@ type stopAll struct {
 
 // A stopState says whether everything is stopped, and how far that has come.
 type stopState struct {
-	Stopped bool          `json:"stopped"`
-	Since   *company.Halt `json:"since"`
-	Running int           `json:"running"` // runs that are still at work, at most 1,000 are counted
-	Closing int           `json:"closing"` // runs that were cancelled and whose children may not be gone yet
+	Stopped bool         `json:"stopped"`
+	Since   *entity.Halt `json:"since"`
+	Running int          `json:"running"` // runs that are still at work, at most 1,000 are counted
+	Closing int          `json:"closing"` // runs that were cancelled and whose children may not be gone yet
 }
 
 // cordonNode is the body that keeps a node from new runs.
@@ -33,7 +34,7 @@ const maxCountedRuns = 1_000
 // A placement is why a run is where it is, with the nodes' names.
 type placement struct {
 	company.Placement
-	Status     company.RunStatus    `json:"status"`
+	Status     entity.RunStatus     `json:"status"`
 	NodeName   core.NullText        `json:"nodeName"`
 	Summary    string               `json:"summary"`
 	Adapter    string               `json:"adapterType"`
@@ -60,11 +61,11 @@ func SchedulingRoutes() []api.Route {
 func showStop(rc *api.Request) (api.Response, error) {
 	return api.Viewed(rc, func(tx *ledger.Tx) (stopState, error) {
 		out := stopState{Running: len(company.RunningRuns(tx, maxCountedRuns))}
-		if h, ok := company.Halted(tx); ok {
+		if h, ok := entity.Halted(tx); ok {
 			out.Stopped, out.Since = true, &h
 		}
-		for _, s := range company.SessionsWithRuns(tx) {
-			for _, r := range company.RunsOfSession(tx, s.Session) {
+		for _, s := range entity.SessionsWithRuns(tx) {
+			for _, r := range entity.RunsOfSession(tx, s.Session) {
 				if !r.Status.Live() {
 					out.Closing++
 				}
@@ -149,14 +150,14 @@ func readPlacement(rc *api.Request) (api.Response, error) {
 		for _, c := range p.Candidates {
 			out.Candidates = append(out.Candidates, placementCandidate{c, name(c.Node)})
 		}
-		waits := r.Session == 0 && (r.Status == company.RunQueued || r.Status == company.RunScheduledRetry)
-		_, halted := company.Halted(tx)
+		waits := r.Session == 0 && (r.Status == entity.RunQueued || r.Status == entity.RunScheduledRetry)
+		_, halted := entity.Halted(tx)
 		switch {
 		case waits && halted:
 			out.Summary = "waits: everything is stopped"
 		case waits && core.TimeOf(rc.Now()) < r.ScheduledRetryAt:
 			out.Summary = "waits: it is to be tried again at " + r.ScheduledRetryAt.String()
-		case waits && company.RoomForRuns(tx, r.Company, r.Agent) <= 0:
+		case waits && entity.RoomForRuns(tx, r.Company, r.Agent) <= 0:
 			out.Summary = "waits: its agent has as many runs at work as it may have"
 		case waits && decided && p.Node == "":
 			out.Summary = "waits: no node can take it"

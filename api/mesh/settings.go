@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -112,7 +113,7 @@ func updateInstance(rc *api.Request) (api.Response, error) {
 		return readInstance(rc)
 	}
 	id := api.BodyID(in.Environment)
-	if id != "" && id != company.LocalEnvironment.ID {
+	if id != "" && id != entity.LocalEnvironment.ID {
 		return api.Response{}, api.Unprocessable("No environment of the whole instance has this ID", nil)
 	}
 	values, err := json.Marshal(map[string]any{"defaultEnvironmentId": in.Environment.Pointer()})
@@ -186,7 +187,7 @@ func updateExperimental(rc *api.Request) (api.Response, error) {
 func readSidebar(rc *api.Request) (r api.Response, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		of := api.CompanyID(rc)
-		if _, ok := company.CompanyOf(tx, of); of != "" && !ok {
+		if _, ok := entity.CompanyOf(tx, of); of != "" && !ok {
 			return api.NotFound("Company not found")
 		}
 		r = api.OK(company.SidebarOf(tx, of, rc.Actor.ID))

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -67,7 +67,7 @@ type approvalIssue struct {
 	UpdatedAt       core.Time     `json:"updatedAt"`
 }
 
-func showApprovalIssue(i company.Issue) approvalIssue {
+func showApprovalIssue(i entity.Issue) approvalIssue {
 	return approvalIssue{ID: i.ID, Company: i.Company, Project: core.NullText(i.Project), Goal: core.NullText(i.Goal), Parent: core.NullText(i.Parent), Title: i.Title,
 		Description: core.NullText(i.Description), Status: string(i.Status), Priority: string(i.Priority), AssigneeAgentID: core.NullText(i.Assignee),
 		CreatedByAgent: core.NullText(i.CreatedAgent), CreatedByUser: core.NullText(i.CreatedUser), Number: i.Number, Identifier: i.Identifier, RequestDepth: i.Depth,
@@ -144,7 +144,7 @@ func listApprovals(rc *api.Request) (r api.Response, err error) {
 	if q.Offset, err = rc.QueryInt("offset", 0, 0, money.MaxApprovalOffset); err != nil {
 		return r, err
 	}
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		r = api.OK(money.ApprovalsOf(tx, row.ID, q))
 		return nil
 	})

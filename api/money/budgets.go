@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -37,27 +37,27 @@ type resolveIncident struct {
 
 // A budgetPolicy is a policy as it stands, with what was spent.
 type BudgetPolicy struct {
-	PolicyID           string            `json:"policyId"`
-	CompanyID          string            `json:"companyId"`
-	ScopeType          company.ScopeType `json:"scopeType"`
-	ScopeID            string            `json:"scopeId"`
-	ScopeName          string            `json:"scopeName"`
-	Metric             string            `json:"metric"`
-	WindowKind         money.WindowKind  `json:"windowKind"`
-	Amount             core.Money        `json:"amount"`
-	ObservedAmount     core.Money        `json:"observedAmount"`
-	RemainingAmount    core.Money        `json:"remainingAmount"`
-	HeldAmount         core.Money        `json:"heldAmount"` // set aside for calls under way, besides what was observed
-	UtilizationPercent core.Percent      `json:"utilizationPercent"`
-	WarnPercent        int64             `json:"warnPercent"`
-	HardStopEnabled    bool              `json:"hardStopEnabled"`
-	NotifyEnabled      bool              `json:"notifyEnabled"`
-	IsActive           bool              `json:"isActive"`
-	Status             string            `json:"status"`
-	Paused             bool              `json:"paused"`
-	PauseReason        core.NullText     `json:"pauseReason"`
-	WindowStart        instant           `json:"windowStart"`
-	WindowEnd          instant           `json:"windowEnd"`
+	PolicyID           string           `json:"policyId"`
+	CompanyID          string           `json:"companyId"`
+	ScopeType          entity.ScopeType `json:"scopeType"`
+	ScopeID            string           `json:"scopeId"`
+	ScopeName          string           `json:"scopeName"`
+	Metric             string           `json:"metric"`
+	WindowKind         money.WindowKind `json:"windowKind"`
+	Amount             core.Money       `json:"amount"`
+	ObservedAmount     core.Money       `json:"observedAmount"`
+	RemainingAmount    core.Money       `json:"remainingAmount"`
+	HeldAmount         core.Money       `json:"heldAmount"` // set aside for calls under way, besides what was observed
+	UtilizationPercent core.Percent     `json:"utilizationPercent"`
+	WarnPercent        int64            `json:"warnPercent"`
+	HardStopEnabled    bool             `json:"hardStopEnabled"`
+	NotifyEnabled      bool             `json:"notifyEnabled"`
+	IsActive           bool             `json:"isActive"`
+	Status             string           `json:"status"`
+	Paused             bool             `json:"paused"`
+	PauseReason        core.NullText    `json:"pauseReason"`
+	WindowStart        instant          `json:"windowStart"`
+	WindowEnd          instant          `json:"windowEnd"`
 }
 
 // An instant is a time that is never null: a lifetime begins at zero.
@@ -71,25 +71,25 @@ func (t instant) MarshalJSON() ([]byte, error) {
 }
 
 type BudgetIncident struct {
-	ID             string            `json:"id"`
-	CompanyID      string            `json:"companyId"`
-	PolicyID       string            `json:"policyId"`
-	ScopeType      company.ScopeType `json:"scopeType"`
-	ScopeID        string            `json:"scopeId"`
-	ScopeName      string            `json:"scopeName"`
-	Metric         string            `json:"metric"`
-	WindowKind     money.WindowKind  `json:"windowKind"`
-	WindowStart    instant           `json:"windowStart"`
-	WindowEnd      instant           `json:"windowEnd"`
-	ThresholdType  string            `json:"thresholdType"`
-	AmountLimit    core.Money        `json:"amountLimit"`
-	AmountObserved core.Money        `json:"amountObserved"`
-	Status         string            `json:"status"`
-	ApprovalID     core.NullText     `json:"approvalId"`
-	ApprovalStatus core.NullText     `json:"approvalStatus"`
-	ResolvedAt     core.Time         `json:"resolvedAt"`
-	CreatedAt      core.Time         `json:"createdAt"`
-	UpdatedAt      core.Time         `json:"updatedAt"`
+	ID             string           `json:"id"`
+	CompanyID      string           `json:"companyId"`
+	PolicyID       string           `json:"policyId"`
+	ScopeType      entity.ScopeType `json:"scopeType"`
+	ScopeID        string           `json:"scopeId"`
+	ScopeName      string           `json:"scopeName"`
+	Metric         string           `json:"metric"`
+	WindowKind     money.WindowKind `json:"windowKind"`
+	WindowStart    instant          `json:"windowStart"`
+	WindowEnd      instant          `json:"windowEnd"`
+	ThresholdType  string           `json:"thresholdType"`
+	AmountLimit    core.Money       `json:"amountLimit"`
+	AmountObserved core.Money       `json:"amountObserved"`
+	Status         string           `json:"status"`
+	ApprovalID     core.NullText    `json:"approvalId"`
+	ApprovalStatus core.NullText    `json:"approvalStatus"`
+	ResolvedAt     core.Time        `json:"resolvedAt"`
+	CreatedAt      core.Time        `json:"createdAt"`
+	UpdatedAt      core.Time        `json:"updatedAt"`
 }
 
 type BudgetOverview struct {
@@ -126,7 +126,7 @@ func PolicyShown(tx *ledger.Tx, of string, b money.ScopeBudget, p money.BudgetPo
 	out := BudgetPolicy{PolicyID: p.ID, CompanyID: of, ScopeType: b.Type, ScopeID: b.ID, ScopeName: money.ScopeName(tx, of, b.Type, b.ID), Metric: "billed_cents",
 		WindowKind: p.Window, Amount: p.Amount, ObservedAmount: spent, RemainingAmount: max(p.Amount-spent, 0), HeldAmount: b.Held, UtilizationPercent: spent.Percent(p.Amount),
 		WarnPercent: p.WarnPercent, HardStopEnabled: p.HardStop, NotifyEnabled: p.Notify, IsActive: p.Active, Status: p.Status(spent),
-		Paused: company.ScopePaused(tx, of, b.Type, b.ID), WindowStart: instant(window.From), WindowEnd: instant(window.To)}
+		Paused: entity.ScopePaused(tx, of, b.Type, b.ID), WindowStart: instant(window.From), WindowEnd: instant(window.To)}
 	if out.Paused {
 		out.PauseReason = "budget"
 	}
@@ -146,7 +146,7 @@ func IncidentShown(tx *ledger.Tx, of string, in money.BudgetIncident) BudgetInci
 func readBudgets(rc *api.Request) (r api.Response, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		of, now := rc.Path("companyId"), core.TimeOf(rc.Now())
-		if !company.CompanyExists(tx, of) {
+		if !entity.CompanyExists(tx, of) {
 			return api.NotFound("Company not found")
 		}
 		out := BudgetOverview{CompanyID: of, Policies: []BudgetPolicy{}, ActiveIncidents: []BudgetIncident{}}
@@ -154,11 +154,11 @@ func readBudgets(rc *api.Request) (r api.Response, err error) {
 			for _, p := range b.Policies {
 				out.Policies = append(out.Policies, PolicyShown(tx, of, b, p, now))
 			}
-			if company.ScopePaused(tx, of, b.Type, b.ID) {
+			if entity.ScopePaused(tx, of, b.Type, b.ID) {
 				switch b.Type {
-				case company.ScopeAgent:
+				case entity.ScopeAgent:
 					out.PausedAgentCount++
-				case company.ScopeProject:
+				case entity.ScopeProject:
 					out.PausedProjectCount++
 				}
 			}
@@ -167,7 +167,7 @@ func readBudgets(rc *api.Request) (r api.Response, err error) {
 			out.ActiveIncidents = append(out.ActiveIncidents, IncidentShown(tx, of, in))
 		}
 		_, out.PendingApprovalCount = money.PendingApprovals(tx, of)
-		whole := money.BudgetOf(tx, of, company.ScopeCompany, of, now)
+		whole := money.BudgetOf(tx, of, entity.ScopeCompany, of, now)
 		out.HeldAmount, out.ReservationCount = whole.Held, whole.Holds
 		r = api.OK(out)
 		return nil
@@ -184,7 +184,7 @@ func listIncidents(rc *api.Request) (r api.Response, err error) {
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
 		of, out := rc.Path("companyId"), []BudgetIncident{}
-		if !company.CompanyExists(tx, of) {
+		if !entity.CompanyExists(tx, of) {
 			return api.NotFound("Company not found")
 		}
 		for _, in := range money.IncidentsOf(tx, of, status) {
@@ -202,11 +202,11 @@ func putPolicy(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	of := rc.Path("companyId")
-	p := money.SetBudget{Type: company.ScopeType(in.ScopeType), Scope: strings.ToLower(in.ScopeID), Window: money.WindowKind(in.WindowKind),
+	p := money.SetBudget{Type: entity.ScopeType(in.ScopeType), Scope: strings.ToLower(in.ScopeID), Window: money.WindowKind(in.WindowKind),
 		Amount: core.Cents(in.Amount), WarnPercent: in.WarnPercent, HardStop: in.HardStopEnabled, Notify: in.NotifyEnabled, Active: in.IsActive}
 	if p.Window == "" {
 		p.Window = money.WindowMonth
-		if p.Type == company.ScopeProject {
+		if p.Type == entity.ScopeProject {
 			p.Window = money.WindowLifetime
 		}
 	}
@@ -246,7 +246,7 @@ func resolveBudgetIncident(rc *api.Request) (api.Response, error) {
 }
 
 // setMonthly sets the monthly limit of a company or an agent.
-func setMonthly(rc *api.Request, of string, scope company.ScopeType, id string) error {
+func setMonthly(rc *api.Request, of string, scope entity.ScopeType, id string) error {
 	in, err := api.Body[setBudget](rc)
 	if err != nil {
 		return err
@@ -257,7 +257,7 @@ func setMonthly(rc *api.Request, of string, scope company.ScopeType, id string) 
 
 func setCompanyBudget(rc *api.Request) (api.Response, error) {
 	of := rc.Path("companyId")
-	if err := setMonthly(rc, of, company.ScopeCompany, of); err != nil {
+	if err := setMonthly(rc, of, entity.ScopeCompany, of); err != nil {
 		return api.Response{}, err
 	}
 	return rc.AnswerOf("/api/companies/{}", of)
@@ -266,7 +266,7 @@ func setCompanyBudget(rc *api.Request) (api.Response, error) {
 func setAgentBudget(rc *api.Request) (api.Response, error) {
 	agent, of := strings.ToLower(rc.Path("agentId")), rc.Company
 	err := rc.View(func(tx *ledger.Tx) error {
-		if of = company.CompanyOfAgent(tx, agent); of == "" || !api.Seen(tx, rc, of) {
+		if of = entity.CompanyOfAgent(tx, agent); of == "" || !api.Seen(tx, rc, of) {
 			return api.NotFound("Agent not found")
 		}
 		return nil
@@ -274,7 +274,7 @@ func setAgentBudget(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if err := setMonthly(rc, of, company.ScopeAgent, agent); err != nil {
+	if err := setMonthly(rc, of, entity.ScopeAgent, agent); err != nil {
 		return api.Response{}, err
 	}
 	return rc.AnswerOf("/api/agents/{}", agent)

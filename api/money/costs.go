@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -136,18 +136,18 @@ func CostRoutes() []api.Route {
 		{Method: "POST", Path: "/api/companies/{companyId}/cost-events", Tag: "costs", Summary: "Report a cost", In: reportCost{}, Out: money.CostEvent{}, Status: 201, Handle: newCost},
 		report("summary", "Sum up what a company spent", CostSummary{}, func(tx *ledger.Tx, rc *api.Request, of string, s money.Span) any {
 			spent := money.SpentIn(tx, of, s).Cost
-			limit := money.BudgetOf(tx, of, company.ScopeCompany, of, core.TimeOf(rc.Now())).MonthlyLimit()
+			limit := money.BudgetOf(tx, of, entity.ScopeCompany, of, core.TimeOf(rc.Now())).MonthlyLimit()
 			return CostSummary{of, spent, limit, spent.Percent(limit)}
 		}),
 		report("by-agent", "Sum up costs by agent", []CostByAgent{}, func(tx *ledger.Tx, _ *api.Request, of string, s money.Span) any {
 			return lines(tx, of, money.ByAgent, s, func(l money.CostSum) CostByAgent {
-				name, status := company.AgentLabel(tx, of, l.Agent)
+				name, status := entity.AgentLabel(tx, of, l.Agent)
 				return CostByAgent{l.Agent, name, status, tokensOf(l.Total), runCountsOf(l)}
 			})
 		}),
 		report("by-agent-model", "Sum up costs by agent and model", []CostByAgentModel{}, func(tx *ledger.Tx, _ *api.Request, of string, s money.Span) any {
 			return lines(tx, of, money.ByAgentModel, s, func(l money.CostSum) CostByAgentModel {
-				name, _ := company.AgentLabel(tx, of, l.Agent)
+				name, _ := entity.AgentLabel(tx, of, l.Agent)
 				return CostByAgentModel{l.Agent, name, l.Provider, l.Biller, l.BillingType, l.Model, tokensOf(l.Total)}
 			})
 		}),
@@ -163,7 +163,7 @@ func CostRoutes() []api.Route {
 		}),
 		report("by-project", "Sum up costs by project", []CostByProject{}, func(tx *ledger.Tx, _ *api.Request, of string, s money.Span) any {
 			return lines(tx, of, money.ByProject, s, func(l money.CostSum) CostByProject {
-				return CostByProject{l.Project, money.ScopeName(tx, of, company.ScopeProject, l.Project), tokensOf(l.Total)}
+				return CostByProject{l.Project, money.ScopeName(tx, of, entity.ScopeProject, l.Project), tokensOf(l.Total)}
 			})
 		}),
 		{Method: "GET", Path: "/api/companies/{companyId}/costs/window-spend", Tag: "costs", Summary: "Sum up the last hours, day and week", Out: []WindowSpend{}, Handle: readWindowSpend},
@@ -183,7 +183,7 @@ func costReport(rc *api.Request, f func(tx *ledger.Tx, rc *api.Request, of strin
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
 		of := rc.Path("companyId")
-		if !company.CompanyExists(tx, of) {
+		if !entity.CompanyExists(tx, of) {
 			return api.NotFound("Company not found")
 		}
 		r = api.OK(f(tx, rc, of, span))
@@ -195,7 +195,7 @@ func costReport(rc *api.Request, f func(tx *ledger.Tx, rc *api.Request, of strin
 func readWindowSpend(rc *api.Request) (api.Response, error) {
 	of := rc.Path("companyId")
 	return api.Viewed(rc, func(tx *ledger.Tx) ([]WindowSpend, error) {
-		if !company.CompanyExists(tx, of) {
+		if !entity.CompanyExists(tx, of) {
 			return nil, api.NotFound("Company not found")
 		}
 		out := []WindowSpend{}

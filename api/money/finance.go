@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -146,7 +146,7 @@ func newFinance(rc *api.Request) (api.Response, error) {
 		}
 	}
 	if raw := in.Metadata.Or(nil); len(raw) > 0 && string(raw) != "null" {
-		if len(raw) > company.MaxConfig || raw[0] != '{' {
+		if len(raw) > entity.MaxConfig || raw[0] != '{' {
 			return api.Response{}, api.ValidationError(api.Issue{Code: "invalid_type", Expected: "record", Path: []any{"metadataJson"}, Message: "Invalid input: expected record"})
 		}
 		e.Metadata = conceal.RedactConfig(raw) // what was pasted by mistake goes no further

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/llm"
@@ -103,7 +103,7 @@ func ModelRoutes() (out []api.Route) {
 func viewOf(rc *api.Request, f func(tx *ledger.Tx, of string) error) error {
 	return rc.View(func(tx *ledger.Tx) error {
 		of := api.CompanyID(rc)
-		if _, ok := company.CompanyOf(tx, of); of != "" && !ok {
+		if _, ok := entity.CompanyOf(tx, of); of != "" && !ok {
 			return api.NotFound("Company not found")
 		}
 		return f(tx, of)

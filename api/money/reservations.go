@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -52,7 +52,7 @@ func listReservations(rc *api.Request) (r api.Response, err error) {
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
 		of, out := rc.Path("companyId"), []reservation{}
-		if !company.CompanyExists(tx, of) {
+		if !entity.CompanyExists(tx, of) {
 			return api.NotFound("Company not found")
 		}
 		for _, held := range money.OpenReservations(tx, of) {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -114,7 +114,7 @@ func approval(rc *api.Request, token string) (v approvalView, status int) {
 		if c.Access == "instance_admin_required" {
 			v.Access = "access to the board as an administrator"
 		}
-		if row, ok := company.CompanyOf(tx, string(c.Company)); ok {
+		if row, ok := entity.CompanyOf(tx, string(c.Company)); ok {
 			v.CompanyName = row.Name
 		}
 		v.Expires = c.ExpiresAt.Std().Format(time.RFC1123)

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -196,7 +196,7 @@ func pollChallenge(rc *api.Request) (api.Response, error) {
 		now := core.TimeOf(rc.Now())
 		out = challengeRow{ID: h.ID, Status: h.Status(now), Command: h.Command, Client: h.Client, Access: h.Access, Company: h.Company,
 			ApprovedAt: h.ApprovedAt, CancelledAt: h.CancelledAt, ExpiresAt: h.ExpiresAt, RequiresSignIn: !someone}
-		if row, ok := company.CompanyOf(tx, string(h.Company)); ok {
+		if row, ok := entity.CompanyOf(tx, string(h.Company)); ok {
 			out.CompanyName = core.NullText(row.Name)
 		}
 		if p, ok := people.PersonOf(tx, string(h.ApprovedBy)); ok {

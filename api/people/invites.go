@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -171,8 +171,8 @@ func defaultsOf(i people.Invite) json.RawMessage {
 	}
 	if i.Role != "" {
 		type grant struct {
-			Scope      *struct{}          `json:"scope"`
-			Permission company.Permission `json:"permissionKey"`
+			Scope      *struct{}         `json:"scope"`
+			Permission entity.Permission `json:"permissionKey"`
 		}
 		grants := []grant{}
 		for _, p := range people.GrantsOf(i.Role) {
@@ -188,7 +188,7 @@ func defaultsOf(i people.Invite) json.RawMessage {
 }
 
 func showInvite(tx *ledger.Tx, i people.Invite, now core.Time) inviteRow {
-	row, _ := company.CompanyOf(tx, i.Company)
+	row, _ := entity.CompanyOf(tx, i.Company)
 	return inviteRow{ID: i.ID, Company: i.Company, Type: companyJoin, TokenHash: i.Hash, Joins: i.Joins, Defaults: defaultsOf(i), ExpiresAt: i.ExpiresAt,
 		InvitedBy: i.InvitedBy, RevokedAt: i.RevokedAt, AcceptedAt: i.AcceptedAt, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt, CompanyName: row.Name,
 		InviteMessage: i.Message, HumanRole: core.NullText(i.Role), State: i.State(now), InvitedByUser: personOf(tx, string(i.InvitedBy)), RelatedJoin: core.NullText(i.Request)}
@@ -204,7 +204,7 @@ func listInvites(rc *api.Request) (r api.Response, err error) {
 		return r, err
 	}
 	out := inviteList{Invites: []inviteRow{}}
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		now, at := core.TimeOf(rc.Now()), 0
 		for _, i := range people.InvitesOf(tx, row.ID) {
 			if state := rc.Query("state"); state != "" && i.State(now) != state {
@@ -371,9 +371,9 @@ func listJoins(rc *api.Request) (api.Response, error) {
 	if of != "" && of != people.JoinHuman && of != people.JoinAgent {
 		return api.Response{}, api.Invalid("Invalid requestType: expected human or agent")
 	}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		if !rc.Trusted() && !people.MayManage(tx, row.ID, rc.Actor.ID, company.ApproveJoins) {
-			return api.Forbidden("Missing permission: " + string(company.ApproveJoins))
+	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
+		if !rc.Trusted() && !people.MayManage(tx, row.ID, rc.Actor.ID, entity.ApproveJoins) {
+			return api.Forbidden("Missing permission: " + string(entity.ApproveJoins))
 		}
 		for _, j := range people.JoinsOf(tx, row.ID, status, of) {
 			line := joinRow{JoinRequest: showJoin(j), Requester: personOf(tx, string(j.User)), ApprovedBy: personOf(tx, string(j.ApprovedBy)), RejectedBy: personOf(tx, string(j.RejectedBy))}

@@ -9,6 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -50,15 +51,15 @@ type memberRemoval struct {
 }
 
 type grantRow struct {
-	ID            string             `json:"id"`
-	Company       string             `json:"companyId"`
-	PrincipalType string             `json:"principalType"`
-	Principal     string             `json:"principalId"`
-	Permission    company.Permission `json:"permissionKey"`
-	Scope         json.RawMessage    `json:"scope"`
-	By            core.NullText      `json:"grantedByUserId"`
-	CreatedAt     core.Time          `json:"createdAt"`
-	UpdatedAt     core.Time          `json:"updatedAt"`
+	ID            string            `json:"id"`
+	Company       string            `json:"companyId"`
+	PrincipalType string            `json:"principalType"`
+	Principal     string            `json:"principalId"`
+	Permission    entity.Permission `json:"permissionKey"`
+	Scope         json.RawMessage   `json:"scope"`
+	By            core.NullText     `json:"grantedByUserId"`
+	CreatedAt     core.Time         `json:"createdAt"`
+	UpdatedAt     core.Time         `json:"updatedAt"`
 }
 
 // grantBody is a grant as a body has it.
@@ -151,12 +152,12 @@ func showMember(tx *ledger.Tx, rc *api.Request, m people.Member) memberRow {
 
 func listCompanyMembers(rc *api.Request) (api.Response, error) {
 	out := memberList{Members: []memberRow{}}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		for _, m := range people.MembersOf(tx, row.ID) {
 			out.Members = append(out.Members, showMember(tx, rc, m))
 		}
-		may := func(p company.Permission) bool { return rc.Trusted() || people.MayManage(tx, row.ID, rc.Actor.ID, p) }
-		out.Access = memberAccess{Manage: may(company.ManageUsers), Invite: may(company.InviteUsers), Approve: may(company.ApproveJoins)}
+		may := func(p entity.Permission) bool { return rc.Trusted() || people.MayManage(tx, row.ID, rc.Actor.ID, p) }
+		out.Access = memberAccess{Manage: may(entity.ManageUsers), Invite: may(entity.InviteUsers), Approve: may(entity.ApproveJoins)}
 		if m, ok := people.MembershipOf(tx, row.ID, rc.Actor.ID); ok && m.Status == people.MemberActive {
 			out.Access.Role = core.NullText(m.Role)
 		}
@@ -167,7 +168,7 @@ func listCompanyMembers(rc *api.Request) (api.Response, error) {
 
 func listDirectory(rc *api.Request) (api.Response, error) {
 	out := directory{Users: []directoryUser{}}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		for _, m := range people.MembersOf(tx, row.ID) {
 			if p, ok := people.PersonOf(tx, m.User); ok && m.Status == people.MemberActive {
 				out.Users = append(out.Users, directoryUser{m.User, string(m.Status), user(p)})
@@ -181,7 +182,7 @@ func listDirectory(rc *api.Request) (api.Response, error) {
 func grantsOf(list []grantBody) *[]people.MemberGrant {
 	out := make([]people.MemberGrant, len(list))
 	for i, g := range list {
-		out[i].Permission = company.Permission(g.Permission)
+		out[i].Permission = entity.Permission(g.Permission)
 		if g.Scope.Set && !g.Scope.Null {
 			out[i].Scope = g.Scope.Value
 		}
@@ -258,7 +259,7 @@ func archiveMember(rc *api.Request) (api.Response, error) {
 			if can, why := people.Removal(tx, m, rc.Actor.ID); !can {
 				return api.Conflict(why, nil)
 			}
-			if a := *to.Assignee; a != "" && company.CompanyOfAgent(tx, a) != of { // also when there is nothing to hand on
+			if a := *to.Assignee; a != "" && entity.CompanyOfAgent(tx, a) != of { // also when there is nothing to hand on
 				return api.NotFound("Agent not found")
 			}
 			if u := *to.AssigneeUser; u != "" && !people.MayEnter(tx, of, u) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -145,7 +145,7 @@ func readOnboardingText(rc *api.Request) (r api.Response, err error) {
 }
 
 // onboardingText says the same in words, with commands to copy.
-func onboardingText(rc *api.Request, i people.Invite, row company.Company) string {
+func onboardingText(rc *api.Request, i people.Invite, row entity.Company) string {
 	o := onboardingOf(rc, i)
 	var b strings.Builder
 	fmt.Fprintf(&b, `# How to join %s

@@ -7,6 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -22,10 +23,10 @@ const (
 
 // A userProfile is what a company knows of one of its people.
 type userProfile struct {
-	User     profileUser           `json:"user"`
-	Stats    []profileStats        `json:"stats"`
-	Issues   []profileIssue        `json:"recentIssues"`
-	Activity []company.ActivityRow `json:"recentActivity"`
+	User     profileUser          `json:"user"`
+	Stats    []profileStats       `json:"stats"`
+	Issues   []profileIssue       `json:"recentIssues"`
+	Activity []entity.ActivityRow `json:"recentActivity"`
 }
 
 type profileUser struct {
@@ -50,7 +51,7 @@ type profileStats struct {
 }
 
 type profileIssue struct {
-	company.IssueRef
+	entity.IssueRef
 	UpdatedAt core.Time `json:"updatedAt"`
 }
 
@@ -72,13 +73,13 @@ func memberBySlug(tx *ledger.Tx, of, slug string) (people.Member, people.Person,
 
 func readUserProfile(rc *api.Request) (api.Response, error) {
 	var out userProfile
-	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		m, p, ok := memberBySlug(tx, row.ID, rc.Path("userSlug"))
 		if !ok {
 			return api.NotFound("User not found")
 		}
 		out = userProfile{User: profileUser{p.ID, api.SlugOf(p), p.Name, p.Email, p.Image, core.NullText(m.Role), m.Status, m.CreatedAt},
-			Issues: []profileIssue{}, Activity: []company.ActivityRow{}}
+			Issues: []profileIssue{}, Activity: []entity.ActivityRow{}}
 		now := core.TimeOf(rc.Now())
 		day := core.Time((24 * time.Hour).Milliseconds())
 		out.Stats = []profileStats{{Key: "last7", Label: "Last 7 days"}, {Key: "last30", Label: "Last 30 days"}, {Key: "all", Label: "All time"}}
@@ -90,7 +91,7 @@ func readUserProfile(rc *api.Request) (api.Response, error) {
 				}
 			}
 		}
-		q := inbox.IssueQuery{Limit: company.MaxIssueLimit}
+		q := inbox.IssueQuery{Limit: entity.MaxIssueLimit}
 		q.Touched = p.ID
 		for _, i := range inbox.ListIssues(tx, row.ID, q) {
 			if i.CreatedUser == p.ID {

@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/scheduler"
@@ -91,7 +92,7 @@ type routineDetail struct {
 }
 
 type routineProject struct {
-	company.Project
+	entity.Project
 	GoalID          core.NullText   `json:"goalId"`
 	Env             json.RawMessage `json:"env"`
 	WorkspacePolicy json.RawMessage `json:"executionWorkspacePolicy"`
@@ -106,12 +107,12 @@ type routineAgent struct {
 }
 
 type routineIssue struct {
-	ID         string              `json:"id"`
-	Identifier string              `json:"identifier"`
-	Title      string              `json:"title"`
-	Status     company.IssueStatus `json:"status"`
-	Priority   company.Priority    `json:"priority"`
-	UpdatedAt  core.Time           `json:"updatedAt"`
+	ID         string             `json:"id"`
+	Identifier string             `json:"identifier"`
+	Title      string             `json:"title"`
+	Status     entity.IssueStatus `json:"status"`
+	Priority   entity.Priority    `json:"priority"`
+	UpdatedAt  core.Time          `json:"updatedAt"`
 }
 
 // A routineText is a routine's description as a document.
@@ -181,7 +182,7 @@ type snapshotRoutine struct {
 	Title           string                    `json:"title"`
 	GoalID          core.NullText             `json:"goalId"`
 	Status          routine.RoutineStatus     `json:"status"`
-	Priority        company.Priority          `json:"priority"`
+	Priority        entity.Priority           `json:"priority"`
 	Company         string                    `json:"companyId"`
 	ProjectID       core.NullText             `json:"projectId"`
 	Variables       []routine.RoutineVariable `json:"variables"`
@@ -252,7 +253,7 @@ func showVariables(list []routine.RoutineVariable) []routine.RoutineVariable {
 }
 
 func showRoutineIssue(tx *ledger.Tx, of, id string) *routineIssue {
-	i, ok := company.IssueOf(tx, of, id)
+	i, ok := entity.IssueOf(tx, of, id)
 	if id == "" || !ok {
 		return nil
 	}
@@ -297,7 +298,7 @@ func showRevision(v routine.RoutineRevision) routineRevision {
 
 func listRoutines(rc *api.Request) (api.Response, error) {
 	out := []routineInList{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		for _, r := range routine.RoutinesOf(tx, row.ID) {
 			in := routineInList{routineRow: showRoutine(r), Triggers: routine.TriggersOf(tx, r), ActiveIssue: activeIssue(tx, r)}
 			if last := routineRuns(tx, r, 1); len(last) > 0 {
@@ -318,11 +319,11 @@ func readRoutine(rc *api.Request) (answer api.Response, err error) {
 		}
 		out := routineDetail{routineRow: showRoutine(r), Triggers: routine.TriggersOf(tx, r), RecentRuns: routineRuns(tx, r, 25), ActiveIssue: activeIssue(tx, r),
 			ParentIssue: showRoutineIssue(tx, r.Company, string(r.Parent))}
-		if p, ok := company.ProjectOf(tx, r.Company, string(r.Project)); ok {
+		if p, ok := entity.ProjectOf(tx, r.Company, string(r.Project)); ok {
 			out.Project = &routineProject{p, core.NullText(p.Goal), conceal.RedactEnv(p.Env), api.RawJSON(p.WorkspacePolicy)}
 			out.Project.Project.Env = nil
 		}
-		if a, ok := company.AgentByID(tx, string(r.Assignee)); ok {
+		if a, ok := entity.AgentByID(tx, string(r.Assignee)); ok {
 			out.Assignee = &routineAgent{a.ID, a.Name, a.Role, a.Title, a.URLKey()}
 		}
 		if r.Description != "" {
@@ -338,7 +339,7 @@ func readRoutine(rc *api.Request) (answer api.Response, err error) {
 
 func (in saveRoutine) command(id string) routine.SaveRoutine {
 	s := routine.SaveRoutine{ID: id, Title: in.Title, Description: api.TextOf(in.Description), Project: api.IdPointer(in.ProjectID), Folder: api.IdPointer(in.FolderID),
-		Goal: api.IdPointer(in.GoalID), Parent: api.IdPointer(in.ParentIssueID), Assignee: api.IdPointer(in.AssigneeID), Priority: api.Given[company.Priority](in.Priority),
+		Goal: api.IdPointer(in.GoalID), Parent: api.IdPointer(in.ParentIssueID), Assignee: api.IdPointer(in.AssigneeID), Priority: api.Given[entity.Priority](in.Priority),
 		Status: api.Given[routine.RoutineStatus](in.Status), Concurrency: api.Given[string](in.Concurrency), CatchUp: api.Given[string](in.CatchUp), Gate: api.Given[string](in.Gate),
 		GateScope: api.Given[string](in.GateScope), Env: api.RawOf(in.Env), BillingCode: api.TextOf(in.BillingCode), Base: api.BodyID(in.Base)}
 	if in.LabelIDs != nil {

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -247,8 +247,8 @@ func fireWebhook(rc *api.Request) (api.Response, error) {
 // mayFire refuses a delivery to a company that is paused or archived: its schedules
 // rest as well. The delivery is not remembered, so that it may be sent again.
 func mayFire(tx *ledger.Tx, t routine.RoutineTrigger) error {
-	row, ok := company.CompanyOf(tx, t.Company)
-	if !ok || row.Status == company.CompanyActive {
+	row, ok := entity.CompanyOf(tx, t.Company)
+	if !ok || row.Status == entity.CompanyActive {
 		return nil // what is gone is refused where the delivery is applied
 	}
 	return api.Conflict("The company is not active", map[string]any{"companyId": row.ID, "status": row.Status, "triggerId": t.ID})

@@ -9,6 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -26,15 +27,15 @@ const (
 
 type (
 	diagnosedIssue struct {
-		ID         string              `json:"id"`
-		Identifier string              `json:"identifier"`
-		Status     company.IssueStatus `json:"status"`
-		Title      string              `json:"title"`
-		Agent      core.NullText       `json:"assigneeAgentId"`
-		User       core.NullText       `json:"assigneeUserId"`
+		ID         string             `json:"id"`
+		Identifier string             `json:"identifier"`
+		Status     entity.IssueStatus `json:"status"`
+		Title      string             `json:"title"`
+		Agent      core.NullText      `json:"assigneeAgentId"`
+		User       core.NullText      `json:"assigneeUserId"`
 	}
 	diagnosedBlocker struct {
-		company.IssueRef
+		entity.IssueRef
 		Done bool `json:"done"`
 		Live bool `json:"hasLiveRun"`
 	}
@@ -61,16 +62,16 @@ type (
 		Unblock      json.RawMessage `json:"unblockDescriptor"`
 	}
 	wakeEvent struct {
-		Kind        string             `json:"kind"` // run, or the wake that made none
-		ID          string             `json:"id"`
-		Agent       string             `json:"agentId"`
-		Source      company.WakeSource `json:"source"`
-		Status      string             `json:"status"`
-		Reason      core.NullText      `json:"reason"`
-		Error       core.NullText      `json:"error"`
-		Run         core.NullText      `json:"runId"`
-		RequestedAt core.Time          `json:"requestedAt"`
-		FinishedAt  core.Time          `json:"finishedAt"`
+		Kind        string            `json:"kind"` // run, or the wake that made none
+		ID          string            `json:"id"`
+		Agent       string            `json:"agentId"`
+		Source      entity.WakeSource `json:"source"`
+		Status      string            `json:"status"`
+		Reason      core.NullText     `json:"reason"`
+		Error       core.NullText     `json:"error"`
+		Run         core.NullText     `json:"runId"`
+		RequestedAt core.Time         `json:"requestedAt"`
+		FinishedAt  core.Time         `json:"finishedAt"`
 	}
 	wakeDiagnosis struct {
 		Issue     diagnosedIssue  `json:"issue"`
@@ -81,10 +82,10 @@ type (
 		Events    []wakeEvent     `json:"events"`
 	}
 	diagnosedAgent struct {
-		ID          string              `json:"id"`
-		Name        string              `json:"name"`
-		Status      company.AgentStatus `json:"status"`
-		PauseReason core.NullText       `json:"pauseReason"`
+		ID          string             `json:"id"`
+		Name        string             `json:"name"`
+		Status      entity.AgentStatus `json:"status"`
+		PauseReason core.NullText      `json:"pauseReason"`
 	}
 	subtreeRow struct {
 		diagnosedIssue
@@ -114,7 +115,7 @@ func DiagnosticRoutes() []api.Route {
 	}
 }
 
-func diagnose[T any](look func(*ledger.Tx, company.Issue) T) func(*api.Request) (api.Response, error) {
+func diagnose[T any](look func(*ledger.Tx, entity.Issue) T) func(*api.Request) (api.Response, error) {
 	return func(rc *api.Request) (api.Response, error) {
 		return api.Viewed(rc, func(tx *ledger.Tx) (out T, err error) {
 			i, err := api.FindIssue(tx, rc)
@@ -126,22 +127,22 @@ func diagnose[T any](look func(*ledger.Tx, company.Issue) T) func(*api.Request) 
 	}
 }
 
-func diagnosed(i company.Issue) diagnosedIssue {
+func diagnosed(i entity.Issue) diagnosedIssue {
 	return diagnosedIssue{i.ID, i.Identifier, i.Status, i.Title, core.NullText(i.Assignee), core.NullText(i.AssigneeUser)}
 }
 
 // liveOf counts the runs of an issue's agent that are about it.
-func liveOf(tx *ledger.Tx, i company.Issue) (live, running int) {
-	for _, r := range company.LiveRunsOnIssue(tx, i) {
+func liveOf(tx *ledger.Tx, i entity.Issue) (live, running int) {
+	for _, r := range entity.LiveRunsOnIssue(tx, i) {
 		live++
-		if r.Status == company.RunRunning {
+		if r.Status == entity.RunRunning {
 			running++
 		}
 	}
 	return live, running
 }
 
-func waitsOf(tx *ledger.Tx, i company.Issue) issueWaits {
+func waitsOf(tx *ledger.Tx, i entity.Issue) issueWaits {
 	w := issueWaits{Recovery: i.Recovery != "", Unblock: api.RawJSON(i.UnblockDescriptor)}
 	if h, ok := care.HeldBy(tx, i); ok {
 		w.Hold = &api.PauseHold{Hold: h.ID, Root: h.Root, Issue: i.ID, IsRoot: h.Root == i.ID, Mode: h.Mode, Reason: h.Reason, Release: h.Release, Since: h.CreatedAt}
@@ -165,13 +166,13 @@ func waitsOf(tx *ledger.Tx, i company.Issue) issueWaits {
 	return w
 }
 
-func readinessOf(tx *ledger.Tx, i company.Issue) blockerReadiness {
-	n := len(company.Unresolved(tx, i))
+func readinessOf(tx *ledger.Tx, i entity.Issue) blockerReadiness {
+	n := len(entity.Unresolved(tx, i))
 	return blockerReadiness{AllDone: n == 0, Ready: n == 0, Unresolved: n}
 }
 
 // verdict says in a sentence how an issue stands, and whether somebody is needed.
-func verdict(tx *ledger.Tx, i company.Issue) (text string, stuck bool) {
+func verdict(tx *ledger.Tx, i entity.Issue) (text string, stuck bool) {
 	w, r := waitsOf(tx, i), readinessOf(tx, i)
 	live, running := liveOf(tx, i)
 	owner := i.Assignee != "" || i.AssigneeUser != ""
@@ -195,11 +196,11 @@ func verdict(tx *ledger.Tx, i company.Issue) (text string, stuck bool) {
 		return queued(tx, i)
 	case r.Unresolved > 0:
 		return fmt.Sprintf("The issue waits for %d issues that are not done.", r.Unresolved), false
-	case i.Status == company.IssueBlocked && len(i.BlockedBy) > 0:
+	case i.Status == entity.IssueBlocked && len(i.BlockedBy) > 0:
 		return "All that the issue waited for is done; it can go on.", true
-	case i.Status == company.IssueBlocked:
+	case i.Status == entity.IssueBlocked:
 		return "The issue is blocked by what its unblock descriptor says.", true
-	case i.Status == company.IssueBacklog:
+	case i.Status == entity.IssueBacklog:
 		return "The issue is in the backlog: nobody is woken for it.", false
 	case !owner:
 		return "The issue has no assignee.", true
@@ -209,17 +210,17 @@ func verdict(tx *ledger.Tx, i company.Issue) (text string, stuck bool) {
 		return "The issue does not go on: " + stop + ".", why == string(company.DeniedBudget) || why == string(company.DeniedNoProgress)
 	case w.Monitor != 0:
 		return "The issue's agent waits for something outside, and is woken when it is to look again.", false
-	case i.Status == company.IssueInProgress:
+	case i.Status == entity.IssueInProgress:
 		return "The issue is in progress, but no run is at work on it or queued.", true
-	case i.Status == company.IssueInReview:
+	case i.Status == entity.IssueInReview:
 		return "The issue is in review, and nobody was asked to decide.", true
 	}
 	return "The issue is to do; its agent has no run for it.", true
 }
 
 // queued says why the first run of an issue waits.
-func queued(tx *ledger.Tx, i company.Issue) (text string, stuck bool) {
-	for _, r := range company.LiveRunsOnIssue(tx, i) {
+func queued(tx *ledger.Tx, i entity.Issue) (text string, stuck bool) {
+	for _, r := range entity.LiveRunsOnIssue(tx, i) {
 		if w, ok := company.WaitOf(tx, r, api.Now()); ok {
 			text = "A run of the issue is queued: " + w.Text + "."
 			if w.Do != "" {
@@ -231,38 +232,38 @@ func queued(tx *ledger.Tx, i company.Issue) (text string, stuck bool) {
 	return "A run of the issue is queued.", false
 }
 
-func blockersOf(tx *ledger.Tx, i company.Issue) blockerDiagnosis {
+func blockersOf(tx *ledger.Tx, i entity.Issue) blockerDiagnosis {
 	text, _ := verdict(tx, i)
 	out := blockerDiagnosis{Issue: diagnosed(i), Diagnosis: text, Readiness: readinessOf(tx, i), Blockers: []diagnosedBlocker{}, Waits: waitsOf(tx, i)}
-	for _, b := range company.Blockers(tx, i) {
+	for _, b := range entity.Blockers(tx, i) {
 		live, _ := liveOf(tx, b)
-		out.Blockers = append(out.Blockers, diagnosedBlocker{b.Ref(), b.Status == company.IssueDone, live > 0})
+		out.Blockers = append(out.Blockers, diagnosedBlocker{b.Ref(), b.Status == entity.IssueDone, live > 0})
 	}
 	return out
 }
 
-func wakesOf(tx *ledger.Tx, i company.Issue) wakeDiagnosis {
+func wakesOf(tx *ledger.Tx, i entity.Issue) wakeDiagnosis {
 	text, _ := verdict(tx, i)
 	out := wakeDiagnosis{Issue: diagnosed(i), Diagnosis: text, Events: []wakeEvent{}}
-	if a, ok := company.AgentByID(tx, i.Assignee); ok {
+	if a, ok := entity.AgentByID(tx, i.Assignee); ok {
 		out.Agent = &diagnosedAgent{a.ID, a.Name, a.Status, a.PauseReason}
 	}
 	if w, ok := care.WatchdogOf(tx, i.Company, i.ID); ok {
 		out.Watchdog = &w
 	}
 	out.Live, _ = liveOf(tx, i)
-	for r := range company.RunsOfIssue(tx, i.Company, i.ID) {
+	for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
 		if len(out.Events) == maxWakeEvents {
 			break
 		}
 		out.Events = append(out.Events, wakeEvent{"run", r.ID, r.Agent, r.Source, string(r.Status), core.NullText(r.Context.WakeReason), r.Error, core.NullText(r.ID), r.CreatedAt, r.FinishedAt})
 	}
 	// A wake that made no run knows its issue by what it was given.
-	for _, u := range company.WakeupsOf(tx, i.Company, i.Assignee) {
+	for _, u := range entity.WakeupsOf(tx, i.Company, i.Assignee) {
 		var about struct {
 			Issue string `json:"issueId"`
 		}
-		if u.Status != company.WakeSkipped && u.Status != company.WakeCoalesced || json.Unmarshal(u.Payload, &about) != nil || about.Issue != i.ID {
+		if u.Status != entity.WakeSkipped && u.Status != entity.WakeCoalesced || json.Unmarshal(u.Payload, &about) != nil || about.Issue != i.ID {
 			continue
 		}
 		out.Events = append(out.Events, wakeEvent{"wake", u.ID, u.Agent, u.Source, string(u.Status), u.Reason, u.Error, u.Run, u.RequestedAt, u.FinishedAt})
@@ -272,12 +273,12 @@ func wakesOf(tx *ledger.Tx, i company.Issue) wakeDiagnosis {
 	return out
 }
 
-func subtreeOf(tx *ledger.Tx, root company.Issue) subtreeDiagnosis {
-	all := company.Descendants(tx, root.Company, root.ID)
+func subtreeOf(tx *ledger.Tx, root entity.Issue) subtreeDiagnosis {
+	all := entity.Descendants(tx, root.Company, root.ID)
 	out := subtreeDiagnosis{Root: diagnosed(root), Total: len(all), Truncated: len(all) > maxDiagnosed, Issues: []subtreeRow{}}
 	depth := map[string]int{root.ID: 0}
 	for _, id := range all[:min(len(all), maxDiagnosed)] {
-		i, ok := company.IssueOf(tx, root.Company, id)
+		i, ok := entity.IssueOf(tx, root.Company, id)
 		if !ok {
 			continue
 		}

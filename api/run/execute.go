@@ -14,6 +14,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -164,17 +165,17 @@ func executeTask(rc *api.Request) (api.Response, error) {
 }
 
 // executor finds the agent that is to do it.
-func executor(rc *api.Request, ref, of string) (a company.Agent, err error) {
+func executor(rc *api.Request, ref, of string) (a entity.Agent, err error) {
 	if rc.IsAgent() {
 		of = rc.Company
 	}
 	err = rc.View(func(tx *ledger.Tx) (err error) {
 		if of == "" && !api.IsUUID(ref) {
-			if all := company.Companies(tx); len(all) == 1 {
+			if all := entity.Companies(tx); len(all) == 1 {
 				of = all[0].ID
 			}
 		}
-		if a, err = company.AgentByRef(tx, of, ref); err == nil && !api.Seen(tx, rc, a.Company) {
+		if a, err = entity.AgentByRef(tx, of, ref); err == nil && !api.Seen(tx, rc, a.Company) {
 			err = api.NotFound("Agent not found")
 		}
 		return err
@@ -184,7 +185,7 @@ func executor(rc *api.Request, ref, of string) (a company.Agent, err error) {
 
 // taskIssue makes the issue of a task by the route that everybody makes issues by,
 // as the caller of this one, so that what holds there holds here.
-func taskIssue(s *api.Server, rc *api.Request, a company.Agent, task string, context json.RawMessage, budget *float64) (id string, no api.Response, err error) {
+func taskIssue(s *api.Server, rc *api.Request, a entity.Agent, task string, context json.RawMessage, budget *float64) (id string, no api.Response, err error) {
 	title, _, _ := strings.Cut(task, "\n")
 	if r := []rune(strings.TrimSpace(title)); len(r) > maxExecuteTitle {
 		title = string(r[:maxExecuteTitle-1]) + "…"
@@ -321,17 +322,17 @@ func readExecution(rc *api.Request) (api.Response, error) {
 
 // taskOf reads how far the work on an issue has come.
 func taskOf(tx *ledger.Tx, of, issue string) (execution, error) {
-	i, ok := company.IssueOf(tx, of, issue)
+	i, ok := entity.IssueOf(tx, of, issue)
 	if !ok {
 		return execution{}, api.NotFound("Execution not found")
 	}
 	e := execution{ID: i.ID, Issue: i.ID, Company: of, Agent: i.Assignee, Status: "waiting", URL: "/api/v1/executions/" + i.ID}
-	var last, first company.Run
+	var last, first entity.Run
 	if a, ok := money.AllowanceOf(tx, i); ok {
 		e.Budget = new(dollars(max(a.Limit-a.Spent, 0)))
 	}
 	live, runs := false, map[string]bool{}
-	for r := range company.RunsOfIssue(tx, of, issue) {
+	for r := range entity.RunsOfIssue(tx, of, issue) {
 		if e.Runs++; e.Runs == 1 {
 			last = r
 		}
@@ -348,19 +349,19 @@ func taskOf(tx *ledger.Tx, of, issue string) (execution, error) {
 	e.spent(tx, first, runs)
 	if live {
 		e.Status = "queued"
-		if last.Status == company.RunRunning {
+		if last.Status == entity.RunRunning {
 			e.Status = "running"
 		}
 		return e, nil
 	}
 	e.settled = time.Since(last.FinishedAt.Std()) >= executeSettle
 	switch last.Status {
-	case company.RunSucceeded:
+	case entity.RunSucceeded:
 		e.Status, e.Score = "succeeded", 0.5
-		if i.Status == company.IssueDone || i.Status == company.IssueInReview {
+		if i.Status == entity.IssueDone || i.Status == entity.IssueInReview {
 			e.Score = 1
 		}
-	case company.RunCancelled:
+	case entity.RunCancelled:
 		e.Status = "cancelled"
 	default:
 		e.Status = "failed"
@@ -397,8 +398,8 @@ func taskOf(tx *ledger.Tx, of, issue string) (execution, error) {
 
 // wordsOf is what the agent has to say: its last comment on the issue, else the
 // end of what its run wrote.
-func wordsOf(tx *ledger.Tx, i company.Issue, r company.Run) *string {
-	comments, err := company.CommentsOf(tx, i, company.CommentQuery{Limit: 20})
+func wordsOf(tx *ledger.Tx, i entity.Issue, r entity.Run) *string {
+	comments, err := entity.CommentsOf(tx, i, entity.CommentQuery{Limit: 20})
 	if err == nil {
 		for _, c := range comments {
 			if string(c.AuthorAgent) == r.Agent {
@@ -414,7 +415,7 @@ func wordsOf(tx *ledger.Tx, i company.Issue, r company.Run) *string {
 
 // spent sums what the runs of the issue were charged, since the first began. The
 // model is the one that had most of the tokens, of equals the one asked last.
-func (e *execution) spent(tx *ledger.Tx, first company.Run, runs map[string]bool) {
+func (e *execution) spent(tx *ledger.Tx, first entity.Run, runs map[string]bool) {
 	var cost core.Money
 	n, of, most := 0, map[string]int64{}, int64(-1)
 	for c := range money.CostsOfAgentSince(tx, e.Company, e.Agent, first.CreatedAt-executeSlack) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/api/run"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -55,9 +55,9 @@ curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-
 	h.Call("POST", "/api/v1/execute", `{"agent_id":"reviewer","task":"Again"}`, key).Want(t, 401, `"message":"Agent run id required"`)
 	live := ""
 	h.Until("the slow one to run", func(tx *ledger.Tx) bool {
-		for _, r := range company.LiveRunsOfAgent(tx, of, slow) {
+		for _, r := range entity.LiveRunsOfAgent(tx, of, slow) {
 			live = r.ID
-			return r.Status == company.RunRunning
+			return r.Status == entity.RunRunning
 		}
 		return false
 	})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -29,13 +30,13 @@ func callBack(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	var r company.Run
+	var r entity.Run
 	if err := rc.View(func(tx *ledger.Tx) (err error) { r, err = api.FindRun(tx, rc); return err }); err != nil {
 		return api.Response{}, err
 	}
-	p := company.Callback{Run: r.ID, Status: company.RunStatus(in.Status), Summary: in.Summary, Error: in.Error, Result: in.Result}
+	p := company.Callback{Run: r.ID, Status: entity.RunStatus(in.Status), Summary: in.Summary, Error: in.Error, Result: in.Result}
 	if u := in.Usage; u != nil {
-		p.Usage = &company.Usage{InputTokens: u.Input, OutputTokens: u.Output, CachedInputTokens: u.Cached}
+		p.Usage = &entity.Usage{InputTokens: u.Input, OutputTokens: u.Output, CachedInputTokens: u.Cached}
 	}
 	row, err := api.Do[company.Callback](rc, company.KindRunCallback, r.Company, p)
 	return api.OK(row), err

@@ -2,28 +2,28 @@ package run
 
 import (
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // A runSnapshot is contextSnapshot: why the run exists and, once it has
 // started, where it works.
 type runSnapshot struct {
-	company.RunContext
+	entity.RunContext
 	*runSurroundings
 }
 
 // runSurroundings are the keys that a run gets when it starts. Paths are of the
 // executing node.
 type runSurroundings struct {
-	Wake         wakeNote            `json:"paperclipWake"`
-	Scratch      *scratchNote        `json:"paperclipScratch"`
-	Workspace    workspaceNote       `json:"paperclipWorkspace"`
-	Workspaces   []struct{}          `json:"paperclipWorkspaces"`
-	Environment  environmentNote     `json:"paperclipEnvironment"`
-	Continuation *company.RunContext `json:"executionContinuation"` // null: a run is never continued elsewhere
-	IdentityRun  string              `json:"executionIdentityRunId"`
-	GitHub       string              `json:"githubAuthenticationMode"`
+	Wake         wakeNote           `json:"paperclipWake"`
+	Scratch      *scratchNote       `json:"paperclipScratch"`
+	Workspace    workspaceNote      `json:"paperclipWorkspace"`
+	Workspaces   []struct{}         `json:"paperclipWorkspaces"`
+	Environment  environmentNote    `json:"paperclipEnvironment"`
+	Continuation *entity.RunContext `json:"executionContinuation"` // null: a run is never continued elsewhere
+	IdentityRun  string             `json:"executionIdentityRunId"`
+	GitHub       string             `json:"githubAuthenticationMode"`
 }
 
 // A wakeNote is the wake as its agent gets to read it.
@@ -44,7 +44,7 @@ type scratchNote struct {
 }
 
 type environmentNote struct {
-	company.Environment
+	entity.Environment
 	Lease       string              `json:"leaseId"`
 	Realization api.RealizationNote `json:"workspaceRealization"`
 	Sandbox     *string             `json:"sandboxLeaseAcquisition"`
@@ -69,18 +69,18 @@ type workspaceNote struct {
 const scratchMarker = ".paperclip-run-scratch.json"
 
 // snapshotOf is the context of a run as it is shown.
-func snapshotOf(r company.Run) runSnapshot {
+func snapshotOf(r entity.Run) runSnapshot {
 	s := runSnapshot{RunContext: r.Context}
 	lease, started := r.Lease()
 	if !started {
 		return s
 	}
-	p := company.RunPlace{Source: "agent_home"}
+	p := entity.RunPlace{Source: "agent_home"}
 	if r.Place != nil {
 		p = *r.Place
 	}
 	const mode, strategy = "shared_workspace", "project_primary"
-	env := company.LocalEnvironment
+	env := entity.LocalEnvironment
 	project := core.NullText(r.Context.ProjectID)
 	local := api.FolderNote{Path: &p.Dir, Source: p.Source, Strategy: strategy, Project: project}
 	source := api.FolderNote{Kind: p.Source, LocalPath: &p.Dir, Strategy: strategy, Project: project}
@@ -102,17 +102,17 @@ func snapshotOf(r company.Run) runSnapshot {
 
 // A runRow is a run without what follows from it: the answer of commands.
 type runRow struct {
-	company.Run
+	entity.Run
 	Context runSnapshot `json:"contextSnapshot"`
 }
 
-func rowOf(r company.Run) runRow { return runRow{r, snapshotOf(r)} }
+func rowOf(r entity.Run) runRow { return runRow{r, snapshotOf(r)} }
 
 // leaseOf is the environment of a run in lists, null while it has none.
-func leaseOf(r company.Run) (*company.Environment, *company.EnvironmentLease) {
+func leaseOf(r entity.Run) (*entity.Environment, *entity.EnvironmentLease) {
 	l, ok := r.Lease()
 	if !ok {
 		return nil, nil
 	}
-	return new(company.LocalEnvironment), &l
+	return new(entity.LocalEnvironment), &l
 }

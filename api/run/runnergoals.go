@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -76,7 +76,7 @@ func runnerGoalOf(tx *ledger.Tx, rc *api.Request, agent string) (runnerGoal, err
 	}
 	g := runnerGoal{Issue: i.ID, Capability: goalCapability{Availability: "unsupported", Verified: true, Actions: []string{}, MaxObjective: maxObjective,
 		Code: "no_agent_selected", Reason: "Nobody has the issue whose session could keep a goal."}}
-	a, ok := company.AgentOf(tx, i.Company, api.OrElse(agent, i.Assignee))
+	a, ok := entity.AgentOf(tx, i.Company, api.OrElse(agent, i.Assignee))
 	if !ok {
 		return g, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -66,8 +67,8 @@ func RunRoutes() []api.Route {
 
 // findRunAgent returns the agent that the path names. An agent sees its own
 // company only.
-func findRunAgent(tx *ledger.Tx, rc *api.Request) (company.Agent, error) {
-	a, ok := company.AgentByID(tx, strings.ToLower(rc.Path("id")))
+func findRunAgent(tx *ledger.Tx, rc *api.Request) (entity.Agent, error) {
+	a, ok := entity.AgentByID(tx, strings.ToLower(rc.Path("id")))
 	if !ok || !api.Seen(tx, rc, a.Company) {
 		return a, api.NotFound("Agent not found")
 	}
@@ -85,16 +86,16 @@ func locateRunAgent(rc *api.Request) (of, id string, err error) {
 }
 
 // wake submits a wake with fresh IDs and answers its run.
-func wake(rc *api.Request, of string, w company.Wake) (api.Response, error) {
+func wake(rc *api.Request, of string, w entity.Wake) (api.Response, error) {
 	w.Wakeup, w.Run = api.NewID(), api.NewID()
-	res, err := api.Do[company.WakeResult](rc, company.KindAgentWake, of, w)
+	res, err := api.Do[entity.WakeResult](rc, company.KindAgentWake, of, w)
 	if err != nil {
 		return api.Response{}, err
 	}
 	if res.Run == nil {
 		return api.OK(struct {
-			Status company.WakeStatus `json:"status"`
-			Reason string             `json:"reason"`
+			Status entity.WakeStatus `json:"status"`
+			Reason string            `json:"reason"`
 		}{res.Status, res.Reason}), nil
 	}
 	return api.OK(res.Run), nil
@@ -108,7 +109,7 @@ func invokeHeartbeat(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return wake(rc, of, company.Wake{Agent: agent, Source: company.WakeOnDemand, TriggerDetail: "manual"})
+	return wake(rc, of, entity.Wake{Agent: agent, Source: entity.WakeOnDemand, TriggerDetail: "manual"})
 }
 
 func wakeAgent(rc *api.Request) (api.Response, error) {
@@ -123,7 +124,7 @@ func wakeAgent(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	w := company.Wake{Agent: agent, Source: company.WakeSource(cmp.Or(in.Source, string(company.WakeOnDemand))),
+	w := entity.Wake{Agent: agent, Source: entity.WakeSource(cmp.Or(in.Source, string(entity.WakeOnDemand))),
 		TriggerDetail: cmp.Or(in.TriggerDetail, "manual"), Reason: in.Reason.Or(""), IdempotencyKey: in.IdempotencyKey.Or(""),
 		Fresh: new(in.Fresh.Or(false)), Payload: in.Payload.Or(nil)}
 	var about map[string]json.RawMessage
@@ -142,16 +143,16 @@ func wakeAgent(rc *api.Request) (api.Response, error) {
 }
 
 func listWakeups(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]company.Wakeup, error) {
+	return api.Viewed(rc, func(tx *ledger.Tx) ([]entity.Wakeup, error) {
 		a, err := findRunAgent(tx, rc)
-		return append([]company.Wakeup{}, company.WakeupsOf(tx, a.Company, a.ID)...), err
+		return append([]entity.Wakeup{}, entity.WakeupsOf(tx, a.Company, a.ID)...), err
 	})
 }
 
 func readRuntimeState(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) (company.RuntimeState, error) {
+	return api.Viewed(rc, func(tx *ledger.Tx) (entity.RuntimeState, error) {
 		a, err := findRunAgent(tx, rc)
-		return company.RuntimeStateOf(tx, a.Company, a.ID), err
+		return entity.RuntimeStateOf(tx, a.Company, a.ID), err
 	})
 }
 
@@ -164,14 +165,14 @@ func resetSession(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	state, err := api.Do[company.RuntimeState](rc, company.KindAgentResetSession, of, company.ResetSession{Agent: agent, TaskKey: in.TaskKey.Or("")})
+	state, err := api.Do[entity.RuntimeState](rc, company.KindAgentResetSession, of, company.ResetSession{Agent: agent, TaskKey: in.TaskKey.Or("")})
 	return api.OK(state), err
 }
 
 func listTaskSessions(rc *api.Request) (api.Response, error) {
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]company.TaskSession, error) {
+	return api.Viewed(rc, func(tx *ledger.Tx) ([]entity.TaskSession, error) {
 		a, err := findRunAgent(tx, rc)
-		return company.TaskSessionsOf(tx, a.Company, a.ID), err
+		return entity.TaskSessionsOf(tx, a.Company, a.ID), err
 	})
 }
 
@@ -191,23 +192,23 @@ func listRuns(rc *api.Request) (api.Response, error) {
 	}
 	statuses := rc.QueryList("status")
 	for _, s := range statuses {
-		if !slices.Contains(company.RunStatuses, company.RunStatus(s)) {
-			return api.Response{}, api.Invalid("Invalid status: %s is none of %v", api.Cut(s, 64), company.RunStatuses)
+		if !slices.Contains(entity.RunStatuses, entity.RunStatus(s)) {
+			return api.Response{}, api.Invalid("Invalid status: %s is none of %v", api.Cut(s, 64), entity.RunStatuses)
 		}
 	}
 	return api.Viewed(rc, func(tx *ledger.Tx) ([]runListItem, error) {
-		if !company.CompanyExists(tx, of) {
+		if !entity.CompanyExists(tx, of) {
 			return nil, api.NotFound("Company not found")
 		}
-		all := company.RunsOf(tx, of)
+		all := entity.RunsOf(tx, of)
 		switch {
 		case issue != "":
-			all = company.RunsOfIssue(tx, of, issue)
+			all = entity.RunsOfIssue(tx, of, issue)
 		case agent != "":
-			all = company.RunsOfAgent(tx, of, agent)
-		case len(statuses) > 0 && !slices.ContainsFunc(statuses, func(s string) bool { return !company.RunStatus(s).Live() }):
-			live := company.LiveRunsOf(tx, of) // few, wherever they are among those that ended
-			slices.Reverse(live)               // the newest first
+			all = entity.RunsOfAgent(tx, of, agent)
+		case len(statuses) > 0 && !slices.ContainsFunc(statuses, func(s string) bool { return !entity.RunStatus(s).Live() }):
+			live := entity.LiveRunsOf(tx, of) // few, wherever they are among those that ended
+			slices.Reverse(live)              // the newest first
 			all = slices.Values(live)
 		}
 		out := []runListItem{}
@@ -236,17 +237,17 @@ func listLiveRuns(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	return api.Viewed(rc, func(tx *ledger.Tx) ([]liveRun, error) {
-		if !company.CompanyExists(tx, of) {
+		if !entity.CompanyExists(tx, of) {
 			return nil, api.NotFound("Company not found")
 		}
 		out := []liveRun{}
-		live := company.LiveRunsOf(tx, of)
+		live := entity.LiveRunsOf(tx, of)
 		slices.Reverse(live) // the newest first
 		for _, r := range live[:min(len(live), limit)] {
 			out = append(out, liveView(tx, r, api.Now()))
 		}
 		if len(out) < least {
-			for r := range company.RunsOf(tx, of) {
+			for r := range entity.RunsOf(tx, of) {
 				if len(out) >= min(least, limit) {
 					break
 				}
@@ -270,7 +271,7 @@ func readRun(rc *api.Request) (api.Response, error) {
 }
 
 func cancelRun(rc *api.Request) (api.Response, error) {
-	var r company.Run
+	var r entity.Run
 	err := rc.View(func(tx *ledger.Tx) (err error) {
 		r, err = api.FindRun(tx, rc)
 		return err
@@ -278,7 +279,7 @@ func cancelRun(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	r, err = api.Do[company.Run](rc, company.KindRunCancel, r.Company, company.Cancel{Run: r.ID})
+	r, err = api.Do[entity.Run](rc, company.KindRunCancel, r.Company, company.Cancel{Run: r.ID})
 	return api.OK(rowOf(r)), err
 }
 
@@ -291,12 +292,12 @@ func listRunEvents(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return api.Viewed(rc, func(tx *ledger.Tx) ([]company.RunEvent, error) {
+	return api.Viewed(rc, func(tx *ledger.Tx) ([]entity.RunEvent, error) {
 		r, err := api.FindRun(tx, rc)
 		if err != nil {
 			return nil, err
 		}
-		return company.EventsOf(tx, r.Company, r.ID, after, limit), nil
+		return entity.EventsOf(tx, r.Company, r.ID, after, limit), nil
 	})
 }
 
@@ -310,7 +311,7 @@ func readRunLog(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	var r company.Run
+	var r entity.Run
 	err = rc.View(func(tx *ledger.Tx) (err error) {
 		r, err = api.FindRun(tx, rc)
 		return err
@@ -343,15 +344,15 @@ func listRunIssues(rc *api.Request) (api.Response, error) {
 			return nil, err
 		}
 		out := []runIssue{}
-		add := func(i company.Issue) {
+		add := func(i entity.Issue) {
 			if !slices.ContainsFunc(out, func(o runIssue) bool { return o.ID == i.ID }) {
 				out = append(out, runIssue{i.ID, i.Identifier, i.Title, i.Status, i.Priority})
 			}
 		}
-		if i, ok := company.IssueOf(tx, r.Company, r.Context.IssueID); ok {
+		if i, ok := entity.IssueOf(tx, r.Company, r.Context.IssueID); ok {
 			add(i)
 		}
-		for i := range company.IssuesHeldBy(tx, r.Company, r.ID) {
+		for i := range entity.IssuesHeldBy(tx, r.Company, r.ID) {
 			add(i)
 		}
 		return out, nil
@@ -365,7 +366,7 @@ func listIssueRuns(rc *api.Request) (api.Response, error) {
 			return nil, err
 		}
 		out := []issueRun{}
-		for r := range company.RunsOfIssue(tx, i.Company, i.ID) {
+		for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
 			if out = append(out, issueRunView(tx, r, api.Now())); len(out) == maxRunList {
 				break
 			}
@@ -381,7 +382,7 @@ func listIssueLiveRuns(rc *api.Request) (api.Response, error) {
 			return nil, err
 		}
 		out := []liveRun{}
-		for r := range company.RunsOfIssue(tx, i.Company, i.ID) {
+		for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
 			if r.Status.Live() {
 				out = append(out, liveView(tx, r, api.Now()))
 			}
@@ -396,8 +397,8 @@ func readActiveRun(rc *api.Request) (api.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		for r := range company.RunsOfIssue(tx, i.Company, i.ID) {
-			if r.Status == company.RunRunning || r.ID == i.CheckoutRun {
+		for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
+			if r.Status == entity.RunRunning || r.ID == i.CheckoutRun {
 				return new(liveView(tx, r, api.Now())), nil
 			}
 		}

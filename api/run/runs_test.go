@@ -11,8 +11,8 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/api/run"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -48,40 +48,40 @@ func wantRecorded(t *testing.T, name string, answer any) {
 	}
 }
 
-func sampleRun(status company.RunStatus) company.Run {
-	return company.Run{ID: "r", Company: "c", Agent: "a", Source: company.WakeAssignment, TriggerDetail: "system", Status: status,
+func sampleRun(status entity.RunStatus) entity.Run {
+	return entity.Run{ID: "r", Company: "c", Agent: "a", Source: entity.WakeAssignment, TriggerDetail: "system", Status: status,
 		StartedAt: 1000, FinishedAt: 2000, IdentityContext: "i", StatusDelivery: "d", WakeupRequest: "w", ExitCode: new(0), RuntimeMode: "legacy",
 		NextEventSeq: 4, LogStore: "local_file", LogRef: "c/a/r.ndjson", LogBytes: new(int64(9)), LogSHA256: "x", StdoutExcerpt: new("out"),
 		ProcessPID: new(int64(7)), ProcessGroup: new(int64(7)), ProcessStartedAt: 1000, LastOutputAt: 1500, LastOutputSeq: 2, LastOutputStream: "stdout",
 		LastOutputBytes: new(int64(9)), ResultJSON: json.RawMessage(`{"stdout":"secret output","stopReason":"completed","timeoutFired":false}`),
-		RunnerProfileJSON: json.RawMessage(`{}`), Context: company.RunContext{IssueID: "issue", WakeSource: "assignment"}, CreatedAt: 900, UpdatedAt: 2000}
+		RunnerProfileJSON: json.RawMessage(`{}`), Context: entity.RunContext{IssueID: "issue", WakeSource: "assignment"}, CreatedAt: 900, UpdatedAt: 2000}
 }
 
 func TestRunAnswersHaveTheRecordedKeys(t *testing.T) {
 	t.Parallel()
 	tx := ledger.NewTx(apitest.NoState{})
-	wantRecorded(t, "queued", company.Run{})
-	wantRecorded(t, "cancelled", sampleRun(company.RunCancelled))
-	for name, status := range map[string]company.RunStatus{"finished": company.RunSucceeded, "failed": company.RunFailed, "timedOut": company.RunTimedOut} {
+	wantRecorded(t, "queued", entity.Run{})
+	wantRecorded(t, "cancelled", sampleRun(entity.RunCancelled))
+	for name, status := range map[string]entity.RunStatus{"finished": entity.RunSucceeded, "failed": entity.RunFailed, "timedOut": entity.RunTimedOut} {
 		v := run.ViewRun(tx, sampleRun(status), 5000)
 		wantRecorded(t, name, v)
 		wantRecorded(t, "execution", v.Execution)
 		wantRecorded(t, "identity", v.Identities[0])
 	}
-	wantRecorded(t, "listed", run.ListItem(sampleRun(company.RunSucceeded)))
-	live := run.LiveView(tx, sampleRun(company.RunRunning), 5000)
+	wantRecorded(t, "listed", run.ListItem(sampleRun(entity.RunSucceeded)))
+	live := run.LiveView(tx, sampleRun(entity.RunRunning), 5000)
 	wantRecorded(t, "live", live)
 	wantRecorded(t, "silence", live.Silence)
-	wantRecorded(t, "ofIssue", run.IssueRunView(tx, sampleRun(company.RunSucceeded), 5000))
-	wantRecorded(t, "event", company.RunEvent{})
+	wantRecorded(t, "ofIssue", run.IssueRunView(tx, sampleRun(entity.RunSucceeded), 5000))
+	wantRecorded(t, "event", entity.RunEvent{})
 	wantRecorded(t, "log", run.RunLogPage{})
-	wantRecorded(t, "runtimeState", company.RuntimeStateOf(tx, "c", "a"))
+	wantRecorded(t, "runtimeState", entity.RuntimeStateOf(tx, "c", "a"))
 }
 
 func TestListsOfRunsLeaveTheirOutputOut(t *testing.T) {
 	t.Parallel()
 	tx := ledger.NewTx(apitest.NoState{})
-	for _, v := range []any{run.ListItem(sampleRun(company.RunSucceeded)), run.IssueRunView(tx, sampleRun(company.RunSucceeded), 5000)} {
+	for _, v := range []any{run.ListItem(sampleRun(entity.RunSucceeded)), run.IssueRunView(tx, sampleRun(entity.RunSucceeded), 5000)} {
 		b, err := json.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
@@ -99,12 +99,12 @@ func TestListsOfRunsLeaveTheirOutputOut(t *testing.T) {
 func TestAWordForEveryStateOfARun(t *testing.T) {
 	t.Parallel()
 	tx := ledger.NewTx(apitest.NoState{})
-	for status, want := range map[company.RunStatus][2]string{
-		company.RunQueued: {"queued", "Queued"}, company.RunScheduledRetry: {"retrying", "Waiting to retry"}, company.RunRunning: {"working", "Working"},
-		company.RunSucceeded: {"completed", "Completed"}, company.RunFailed: {"failed", "Failed"}, company.RunTimedOut: {"failed", "Failed"},
-		company.RunCancelled: {"failed", "Cancelled"}, company.RunInterrupted: {"failed", "Interrupted"},
+	for status, want := range map[entity.RunStatus][2]string{
+		entity.RunQueued: {"queued", "Queued"}, entity.RunScheduledRetry: {"retrying", "Waiting to retry"}, entity.RunRunning: {"working", "Working"},
+		entity.RunSucceeded: {"completed", "Completed"}, entity.RunFailed: {"failed", "Failed"}, entity.RunTimedOut: {"failed", "Failed"},
+		entity.RunCancelled: {"failed", "Cancelled"}, entity.RunInterrupted: {"failed", "Interrupted"},
 	} {
-		if e := run.ExecutionOf(tx, company.Run{Status: status}); e.Phase != want[0] || e.Label != want[1] {
+		if e := run.ExecutionOf(tx, entity.Run{Status: status}); e.Phase != want[0] || e.Label != want[1] {
 			t.Errorf("%s is %s, %q, want %v", status, e.Phase, e.Label, want)
 		}
 	}
@@ -112,13 +112,13 @@ func TestAWordForEveryStateOfARun(t *testing.T) {
 
 func TestSilenceIsMeasuredWhileARunWorks(t *testing.T) {
 	t.Parallel()
-	r := sampleRun(company.RunRunning)
+	r := sampleRun(entity.RunRunning)
 	for after, want := range map[time.Duration]string{time.Minute: "ok", 2 * time.Hour: "suspicious", 5 * time.Hour: "critical"} {
 		if s := run.SilenceOf(r, r.LastOutputAt+core.Time(after.Milliseconds())); s.Level != want || *s.SilenceAgeMs != after.Milliseconds() {
 			t.Errorf("after %v: %s", after, s.Level)
 		}
 	}
-	if s := run.SilenceOf(sampleRun(company.RunSucceeded), 1<<40); s.Level != "not_applicable" || s.SilenceAgeMs != nil {
+	if s := run.SilenceOf(sampleRun(entity.RunSucceeded), 1<<40); s.Level != "not_applicable" || s.SilenceAgeMs != nil {
 		t.Errorf("an ended run is %s", s.Level)
 	}
 }
@@ -127,7 +127,7 @@ func TestSilenceIsMeasuredWhileARunWorks(t *testing.T) {
 // is empty; that of a run that is over and has none is not found.
 func TestALogThatIsYetToBeOpenedIsEmpty(t *testing.T) {
 	h := apitest.NewHarness(t, func(c *api.Config) {
-		c.RunLog = func(context.Context, company.Run, int64, int64) (runlog.Chunk, error) {
+		c.RunLog = func(context.Context, entity.Run, int64, int64) (runlog.Chunk, error) {
 			return runlog.Chunk{}, runlog.ErrNoLog
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -32,22 +33,22 @@ type runExecution struct {
 	Successor        core.NullText `json:"successorRunId"`
 }
 
-func executionOf(tx *ledger.Tx, r company.Run) runExecution {
+func executionOf(tx *ledger.Tx, r entity.Run) runExecution {
 	e := runExecution{Phase: "failed", Label: "Failed", Cause: r.ErrorCode, LastActivityAt: max(r.StartedAt, r.LastOutputAt, r.LastUsefulActionAt),
-		RetryAt: r.ScheduledRetryAt, Attempt: r.ProcessLossRetryCount + r.ScheduledRetryAttempt + 1, MaxAttempts: company.MaxRunAttempts,
-		PermittedActions: []string{"inspect_run"}, Predecessor: r.RetryOf, Successor: core.NullText(company.SuccessorOf(tx, r))}
+		RetryAt: r.ScheduledRetryAt, Attempt: r.ProcessLossRetryCount + r.ScheduledRetryAttempt + 1, MaxAttempts: entity.MaxRunAttempts,
+		PermittedActions: []string{"inspect_run"}, Predecessor: r.RetryOf, Successor: core.NullText(entity.SuccessorOf(tx, r))}
 	switch r.Status {
-	case company.RunQueued:
+	case entity.RunQueued:
 		e.Phase, e.Label, e.Cause = "queued", "Queued", ""
-	case company.RunScheduledRetry:
+	case entity.RunScheduledRetry:
 		e.Phase, e.Label, e.Cause = "retrying", "Waiting to retry", r.ScheduledRetryReason
-	case company.RunRunning:
+	case entity.RunRunning:
 		e.Phase, e.Label, e.Cause = "working", "Working", ""
-	case company.RunSucceeded:
+	case entity.RunSucceeded:
 		e.Phase, e.Label, e.Cause = "completed", "Completed", ""
-	case company.RunCancelled:
+	case entity.RunCancelled:
 		e.Label = "Cancelled"
-	case company.RunInterrupted:
+	case entity.RunInterrupted:
 		e.Label = "Interrupted"
 	}
 	return e
@@ -69,14 +70,14 @@ type runSilence struct {
 	EvaluationAssignee *string       `json:"evaluationIssueAssigneeAgentId"`
 }
 
-func silenceOf(r company.Run, now core.Time) runSilence {
+func silenceOf(r entity.Run, now core.Time) runSilence {
 	s := runSilence{LastOutputAt: r.LastOutputAt, LastOutputSeq: r.LastOutputSeq, LastOutputStream: r.LastOutputStream,
 		SilenceStartedAt: max(r.LastOutputAt, r.StartedAt), Level: "not_applicable",
 		Suspicion: suspiciousSilence.Milliseconds(), Critical: criticalSilence.Milliseconds()}
 	if w := r.Watch; w != nil && w.Decision == "continue" {
 		s.SilenceStartedAt = max(s.SilenceStartedAt, w.CreatedAt) // whoever looked found it well then
 	}
-	if r.Status == company.RunRunning {
+	if r.Status == entity.RunRunning {
 		age := int64(max(now-s.SilenceStartedAt, 0))
 		s.SilenceAgeMs, s.Level = &age, "ok"
 		switch {
@@ -117,7 +118,7 @@ type runIdentity struct {
 
 // A runView is a run as it is got by itself.
 type runView struct {
-	company.Run
+	entity.Run
 	Context         runSnapshot   `json:"contextSnapshot"`
 	StatusMessage   *string       `json:"currentStatusMessage"`
 	StatusUpdatedAt core.Time     `json:"currentStatusUpdatedAt"`
@@ -131,14 +132,14 @@ type runView struct {
 	Waiting         *company.Wait `json:"waiting,omitempty"` // why it has not begun
 }
 
-func waitOf(tx *ledger.Tx, r company.Run, now core.Time) *company.Wait {
+func waitOf(tx *ledger.Tx, r entity.Run, now core.Time) *company.Wait {
 	if w, ok := company.WaitOf(tx, r, now); ok {
 		return &w
 	}
 	return nil
 }
 
-func viewRun(tx *ledger.Tx, r company.Run, now core.Time) runView {
+func viewRun(tx *ledger.Tx, r entity.Run, now core.Time) runView {
 	v := runView{Run: r, Context: snapshotOf(r), Execution: executionOf(tx, r), Identities: []runIdentity{}, Silence: silenceOf(r, now), Waiting: waitOf(tx, r, now)}
 	v.StatusMessage, v.StatusUpdatedAt = statusMessage(r)
 	v.LastEventAt = v.StatusUpdatedAt
@@ -150,15 +151,15 @@ func viewRun(tx *ledger.Tx, r company.Run, now core.Time) runView {
 		v.Identities = append(v.Identities, runIdentity{ID: r.IdentityContext, Company: r.Company, Run: r.ID, Revision: 1,
 			ResponsibleUser: r.ResponsibleUser, Cause: cause, Correlation: "dispatch", Status: "accepted", AcceptedAt: r.StartedAt, CreatedAt: r.StartedAt})
 	}
-	if r.Status == company.RunInterrupted && v.Execution.Successor == "" {
+	if r.Status == entity.RunInterrupted && v.Execution.Successor == "" {
 		v.RetryExhausted = "The run was started over as often as is allowed, or nothing was left to do"
 	}
 	return v
 }
 
 // statusMessage says what a running run does, and since when.
-func statusMessage(r company.Run) (*string, core.Time) {
-	if r.Status != company.RunRunning {
+func statusMessage(r entity.Run) (*string, core.Time) {
+	if r.Status != entity.RunRunning {
 		return nil, 0
 	}
 	if r.LastOutputAt != 0 {
@@ -169,53 +170,53 @@ func statusMessage(r company.Run) (*string, core.Time) {
 
 // A runListItem is a run in a list, without what is long.
 type runListItem struct {
-	Waiting               *company.Wait      `json:"waiting,omitempty"`
-	ID                    string             `json:"id"`
-	Company               string             `json:"companyId"`
-	Agent                 string             `json:"agentId"`
-	Source                company.WakeSource `json:"invocationSource"`
-	TriggerDetail         core.NullText      `json:"triggerDetail"`
-	Status                company.RunStatus  `json:"status"`
-	StartedAt             core.Time          `json:"startedAt"`
-	FinishedAt            core.Time          `json:"finishedAt"`
-	Error                 core.NullText      `json:"error"`
-	WakeupRequest         core.NullText      `json:"wakeupRequestId"`
-	ExitCode              *int               `json:"exitCode"`
-	Signal                core.NullText      `json:"signal"`
-	Usage                 json.RawMessage    `json:"usageJson"`
-	SessionBefore         core.NullText      `json:"sessionIdBefore"`
-	SessionAfter          core.NullText      `json:"sessionIdAfter"`
-	LogStore              core.NullText      `json:"logStore"`
-	LogRef                core.NullText      `json:"logRef"`
-	LogBytes              *int64             `json:"logBytes"`
-	LogSHA256             core.NullText      `json:"logSha256"`
-	LogCompressed         bool               `json:"logCompressed"`
-	StdoutExcerpt         *string            `json:"stdoutExcerpt"`
-	StderrExcerpt         *string            `json:"stderrExcerpt"`
-	ErrorCode             core.NullText      `json:"errorCode"`
-	ExternalRun           core.NullText      `json:"externalRunId"`
-	ProcessPID            *int64             `json:"processPid"`
-	ProcessGroup          *int64             `json:"processGroupId"`
-	ProcessStartedAt      core.Time          `json:"processStartedAt"`
-	LastOutputAt          core.Time          `json:"lastOutputAt"`
-	LastOutputSeq         int64              `json:"lastOutputSeq"`
-	LastOutputStream      core.NullText      `json:"lastOutputStream"`
-	LastOutputBytes       *int64             `json:"lastOutputBytes"`
-	RetryOf               core.NullText      `json:"retryOfRunId"`
-	ProcessLossRetryCount int                `json:"processLossRetryCount"`
-	ScheduledRetryAt      core.Time          `json:"scheduledRetryAt"`
-	ScheduledRetryAttempt int                `json:"scheduledRetryAttempt"`
-	ScheduledRetryReason  core.NullText      `json:"scheduledRetryReason"`
-	LivenessState         core.NullText      `json:"livenessState"`
-	LivenessReason        core.NullText      `json:"livenessReason"`
-	ContinuationAttempt   int                `json:"continuationAttempt"`
-	LastUsefulActionAt    core.Time          `json:"lastUsefulActionAt"`
-	NextAction            core.NullText      `json:"nextAction"`
-	CreatedAt             core.Time          `json:"createdAt"`
-	UpdatedAt             core.Time          `json:"updatedAt"`
-	Context               runListContext     `json:"contextSnapshot"`
-	Result                json.RawMessage    `json:"resultJson"`
-	Node                  string             `json:"nodeId,omitempty"`
+	Waiting               *company.Wait     `json:"waiting,omitempty"`
+	ID                    string            `json:"id"`
+	Company               string            `json:"companyId"`
+	Agent                 string            `json:"agentId"`
+	Source                entity.WakeSource `json:"invocationSource"`
+	TriggerDetail         core.NullText     `json:"triggerDetail"`
+	Status                entity.RunStatus  `json:"status"`
+	StartedAt             core.Time         `json:"startedAt"`
+	FinishedAt            core.Time         `json:"finishedAt"`
+	Error                 core.NullText     `json:"error"`
+	WakeupRequest         core.NullText     `json:"wakeupRequestId"`
+	ExitCode              *int              `json:"exitCode"`
+	Signal                core.NullText     `json:"signal"`
+	Usage                 json.RawMessage   `json:"usageJson"`
+	SessionBefore         core.NullText     `json:"sessionIdBefore"`
+	SessionAfter          core.NullText     `json:"sessionIdAfter"`
+	LogStore              core.NullText     `json:"logStore"`
+	LogRef                core.NullText     `json:"logRef"`
+	LogBytes              *int64            `json:"logBytes"`
+	LogSHA256             core.NullText     `json:"logSha256"`
+	LogCompressed         bool              `json:"logCompressed"`
+	StdoutExcerpt         *string           `json:"stdoutExcerpt"`
+	StderrExcerpt         *string           `json:"stderrExcerpt"`
+	ErrorCode             core.NullText     `json:"errorCode"`
+	ExternalRun           core.NullText     `json:"externalRunId"`
+	ProcessPID            *int64            `json:"processPid"`
+	ProcessGroup          *int64            `json:"processGroupId"`
+	ProcessStartedAt      core.Time         `json:"processStartedAt"`
+	LastOutputAt          core.Time         `json:"lastOutputAt"`
+	LastOutputSeq         int64             `json:"lastOutputSeq"`
+	LastOutputStream      core.NullText     `json:"lastOutputStream"`
+	LastOutputBytes       *int64            `json:"lastOutputBytes"`
+	RetryOf               core.NullText     `json:"retryOfRunId"`
+	ProcessLossRetryCount int               `json:"processLossRetryCount"`
+	ScheduledRetryAt      core.Time         `json:"scheduledRetryAt"`
+	ScheduledRetryAttempt int               `json:"scheduledRetryAttempt"`
+	ScheduledRetryReason  core.NullText     `json:"scheduledRetryReason"`
+	LivenessState         core.NullText     `json:"livenessState"`
+	LivenessReason        core.NullText     `json:"livenessReason"`
+	ContinuationAttempt   int               `json:"continuationAttempt"`
+	LastUsefulActionAt    core.Time         `json:"lastUsefulActionAt"`
+	NextAction            core.NullText     `json:"nextAction"`
+	CreatedAt             core.Time         `json:"createdAt"`
+	UpdatedAt             core.Time         `json:"updatedAt"`
+	Context               runListContext    `json:"contextSnapshot"`
+	Result                json.RawMessage   `json:"resultJson"`
+	Node                  string            `json:"nodeId,omitempty"`
 }
 
 type runListContext struct {
@@ -228,7 +229,7 @@ type runListContext struct {
 	Trigger    string `json:"wakeTriggerDetail,omitempty"`
 }
 
-func listItem(r company.Run) runListItem {
+func listItem(r entity.Run) runListItem {
 	c := r.Context
 	return runListItem{
 		ID: r.ID, Company: r.Company, Agent: r.Agent, Source: r.Source, TriggerDetail: r.TriggerDetail, Status: r.Status, StartedAt: r.StartedAt,
@@ -246,45 +247,45 @@ func listItem(r company.Run) runListItem {
 
 // A liveRun is a run in a list of those that are queued or at work.
 type liveRun struct {
-	ID                  string             `json:"id"`
-	Waiting             *company.Wait      `json:"waiting,omitempty"` // why it has not begun
-	RuntimeMode         string             `json:"runtimeMode"`
-	Company             string             `json:"companyId"`
-	Status              company.RunStatus  `json:"status"`
-	Source              company.WakeSource `json:"invocationSource"`
-	TriggerDetail       core.NullText      `json:"triggerDetail"`
-	ContextComment      core.NullText      `json:"contextCommentId"`
-	WakeComment         core.NullText      `json:"contextWakeCommentId"`
-	StartedAt           core.Time          `json:"startedAt"`
-	FinishedAt          core.Time          `json:"finishedAt"`
-	CreatedAt           core.Time          `json:"createdAt"`
-	Agent               string             `json:"agentId"`
-	AgentName           string             `json:"agentName"`
-	AdapterType         string             `json:"adapterType"`
-	LogBytes            *int64             `json:"logBytes"`
-	LivenessState       core.NullText      `json:"livenessState"`
-	LivenessReason      core.NullText      `json:"livenessReason"`
-	ContinuationAttempt int                `json:"continuationAttempt"`
-	LastUsefulActionAt  core.Time          `json:"lastUsefulActionAt"`
-	NextAction          core.NullText      `json:"nextAction"`
-	LastOutputAt        core.Time          `json:"lastOutputAt"`
-	LastOutputSeq       int64              `json:"lastOutputSeq"`
-	LastOutputStream    core.NullText      `json:"lastOutputStream"`
-	LastOutputBytes     *int64             `json:"lastOutputBytes"`
-	ProcessStartedAt    core.Time          `json:"processStartedAt"`
-	Issue               core.NullText      `json:"issueId"`
-	StatusMessage       *string            `json:"currentStatusMessage"`
-	StatusUpdatedAt     core.Time          `json:"currentStatusUpdatedAt"`
-	ToolName            *string            `json:"currentToolName"`
-	Snippet             *string            `json:"lastAssistantSnippet"`
-	LastEventAt         core.Time          `json:"lastEventAt"`
-	Execution           runExecution       `json:"execution"`
-	Silence             runSilence         `json:"outputSilence"`
-	Node                string             `json:"nodeId,omitempty"`
+	ID                  string            `json:"id"`
+	Waiting             *company.Wait     `json:"waiting,omitempty"` // why it has not begun
+	RuntimeMode         string            `json:"runtimeMode"`
+	Company             string            `json:"companyId"`
+	Status              entity.RunStatus  `json:"status"`
+	Source              entity.WakeSource `json:"invocationSource"`
+	TriggerDetail       core.NullText     `json:"triggerDetail"`
+	ContextComment      core.NullText     `json:"contextCommentId"`
+	WakeComment         core.NullText     `json:"contextWakeCommentId"`
+	StartedAt           core.Time         `json:"startedAt"`
+	FinishedAt          core.Time         `json:"finishedAt"`
+	CreatedAt           core.Time         `json:"createdAt"`
+	Agent               string            `json:"agentId"`
+	AgentName           string            `json:"agentName"`
+	AdapterType         string            `json:"adapterType"`
+	LogBytes            *int64            `json:"logBytes"`
+	LivenessState       core.NullText     `json:"livenessState"`
+	LivenessReason      core.NullText     `json:"livenessReason"`
+	ContinuationAttempt int               `json:"continuationAttempt"`
+	LastUsefulActionAt  core.Time         `json:"lastUsefulActionAt"`
+	NextAction          core.NullText     `json:"nextAction"`
+	LastOutputAt        core.Time         `json:"lastOutputAt"`
+	LastOutputSeq       int64             `json:"lastOutputSeq"`
+	LastOutputStream    core.NullText     `json:"lastOutputStream"`
+	LastOutputBytes     *int64            `json:"lastOutputBytes"`
+	ProcessStartedAt    core.Time         `json:"processStartedAt"`
+	Issue               core.NullText     `json:"issueId"`
+	StatusMessage       *string           `json:"currentStatusMessage"`
+	StatusUpdatedAt     core.Time         `json:"currentStatusUpdatedAt"`
+	ToolName            *string           `json:"currentToolName"`
+	Snippet             *string           `json:"lastAssistantSnippet"`
+	LastEventAt         core.Time         `json:"lastEventAt"`
+	Execution           runExecution      `json:"execution"`
+	Silence             runSilence        `json:"outputSilence"`
+	Node                string            `json:"nodeId,omitempty"`
 }
 
-func liveView(tx *ledger.Tx, r company.Run, now core.Time) liveRun {
-	name, _, _ := company.AdapterConfigOf(tx, r.Company, r.Agent)
+func liveView(tx *ledger.Tx, r entity.Run, now core.Time) liveRun {
+	name, _, _ := entity.AdapterConfigOf(tx, r.Company, r.Agent)
 	v := liveRun{
 		ID: r.ID, RuntimeMode: r.RuntimeMode, Company: r.Company, Status: r.Status, Source: r.Source, TriggerDetail: r.TriggerDetail,
 		ContextComment: core.NullText(r.Context.CommentID), WakeComment: core.NullText(r.Context.CommentID), StartedAt: r.StartedAt,
@@ -302,42 +303,42 @@ func liveView(tx *ledger.Tx, r company.Run, now core.Time) liveRun {
 
 // An issueRun is a run in the list of an issue.
 type issueRun struct {
-	Run                   string             `json:"runId"`
-	RuntimeMode           string             `json:"runtimeMode"`
-	Status                company.RunStatus  `json:"status"`
-	Agent                 string             `json:"agentId"`
-	AdapterType           string             `json:"adapterType"`
-	StartedAt             core.Time          `json:"startedAt"`
-	FinishedAt            core.Time          `json:"finishedAt"`
-	CreatedAt             core.Time          `json:"createdAt"`
-	Source                company.WakeSource `json:"invocationSource"`
-	ResponsibleUser       core.NullText      `json:"responsibleUserId"`
-	ErrorCode             core.NullText      `json:"errorCode"`
-	Usage                 json.RawMessage    `json:"usageJson"`
-	Result                json.RawMessage    `json:"resultJson"`
-	LogBytes              *int64             `json:"logBytes"`
-	RetryOf               core.NullText      `json:"retryOfRunId"`
-	ScheduledRetryAt      core.Time          `json:"scheduledRetryAt"`
-	ScheduledRetryAttempt int                `json:"scheduledRetryAttempt"`
-	ScheduledRetryReason  core.NullText      `json:"scheduledRetryReason"`
-	LivenessState         core.NullText      `json:"livenessState"`
-	LivenessReason        core.NullText      `json:"livenessReason"`
-	ContinuationAttempt   int                `json:"continuationAttempt"`
-	LastUsefulActionAt    core.Time          `json:"lastUsefulActionAt"`
-	NextAction            core.NullText      `json:"nextAction"`
-	WakeComments          []string           `json:"wakeCommentIds"`
-	WakeComment           core.NullText      `json:"wakeCommentId"`
-	ContextComment        core.NullText      `json:"contextCommentId"`
-	ContextIssue          core.NullText      `json:"contextIssueId"`
-	Execution             runExecution       `json:"execution"`
-	RetryExhausted        core.NullText      `json:"retryExhaustedReason"`
-	Node                  string             `json:"nodeId,omitempty"`
+	Run                   string            `json:"runId"`
+	RuntimeMode           string            `json:"runtimeMode"`
+	Status                entity.RunStatus  `json:"status"`
+	Agent                 string            `json:"agentId"`
+	AdapterType           string            `json:"adapterType"`
+	StartedAt             core.Time         `json:"startedAt"`
+	FinishedAt            core.Time         `json:"finishedAt"`
+	CreatedAt             core.Time         `json:"createdAt"`
+	Source                entity.WakeSource `json:"invocationSource"`
+	ResponsibleUser       core.NullText     `json:"responsibleUserId"`
+	ErrorCode             core.NullText     `json:"errorCode"`
+	Usage                 json.RawMessage   `json:"usageJson"`
+	Result                json.RawMessage   `json:"resultJson"`
+	LogBytes              *int64            `json:"logBytes"`
+	RetryOf               core.NullText     `json:"retryOfRunId"`
+	ScheduledRetryAt      core.Time         `json:"scheduledRetryAt"`
+	ScheduledRetryAttempt int               `json:"scheduledRetryAttempt"`
+	ScheduledRetryReason  core.NullText     `json:"scheduledRetryReason"`
+	LivenessState         core.NullText     `json:"livenessState"`
+	LivenessReason        core.NullText     `json:"livenessReason"`
+	ContinuationAttempt   int               `json:"continuationAttempt"`
+	LastUsefulActionAt    core.Time         `json:"lastUsefulActionAt"`
+	NextAction            core.NullText     `json:"nextAction"`
+	WakeComments          []string          `json:"wakeCommentIds"`
+	WakeComment           core.NullText     `json:"wakeCommentId"`
+	ContextComment        core.NullText     `json:"contextCommentId"`
+	ContextIssue          core.NullText     `json:"contextIssueId"`
+	Execution             runExecution      `json:"execution"`
+	RetryExhausted        core.NullText     `json:"retryExhaustedReason"`
+	Node                  string            `json:"nodeId,omitempty"`
 
-	Environment *company.Environment      `json:"environment"`
-	Lease       *company.EnvironmentLease `json:"environmentLease"`
+	Environment *entity.Environment      `json:"environment"`
+	Lease       *entity.EnvironmentLease `json:"environmentLease"`
 }
 
-func issueRunView(tx *ledger.Tx, r company.Run, now core.Time) issueRun {
+func issueRunView(tx *ledger.Tx, r entity.Run, now core.Time) issueRun {
 	env, lease := leaseOf(r)
 	return issueRun{
 		Environment: env, Lease: lease, Run: r.ID, RuntimeMode: r.RuntimeMode, Status: r.Status, Agent: r.Agent, AdapterType: r.AdapterType, StartedAt: r.StartedAt,
@@ -375,11 +376,11 @@ func shortResult(full json.RawMessage) json.RawMessage {
 
 // A runIssue is an issue that a run is about.
 type runIssue struct {
-	ID         string              `json:"issueId"`
-	Identifier string              `json:"identifier"`
-	Title      string              `json:"title"`
-	Status     company.IssueStatus `json:"status"`
-	Priority   company.Priority    `json:"priority"`
+	ID         string             `json:"issueId"`
+	Identifier string             `json:"identifier"`
+	Title      string             `json:"title"`
+	Status     entity.IssueStatus `json:"status"`
+	Priority   entity.Priority    `json:"priority"`
 }
 
 // A runLogPage is a piece of a run's log.

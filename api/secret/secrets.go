@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -154,7 +154,7 @@ func secretHealth(rc *api.Request) (api.Response, error) {
 
 func listSecrets(rc *api.Request) (api.Response, error) {
 	out := []secretListItem{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		count := map[string]int{}
 		for _, b := range secret.SecretUsage(tx, row.ID) {
 			count[b.Secret]++
@@ -169,7 +169,7 @@ func listSecrets(rc *api.Request) (api.Response, error) {
 
 func listSecretNames(rc *api.Request) (api.Response, error) {
 	out := []secretName{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		for _, s := range secret.SecretsOf(tx, row.ID, "company", "") {
 			out = append(out, secretName{s.ID, s.Key, s.Name, s.Status, s.Description, s.Latest})
 		}
@@ -190,7 +190,7 @@ func createSecret(rc *api.Request) (api.Response, error) {
 		return api.Response{}, api.Unprocessable("Managed secrets require a value", nil)
 	}
 	of := api.CompanyID(rc)
-	if err := api.InCompany(rc, func(*ledger.Tx, company.Company) error { return nil }); err != nil {
+	if err := api.InCompany(rc, func(*ledger.Tx, entity.Company) error { return nil }); err != nil {
 		return api.Response{}, err
 	}
 	p := secret.SaveSecret{ID: api.NewID(), Name: in.Name, Key: in.Key, Description: in.Description.Or(""), Metadata: in.Metadata.Or(nil)}

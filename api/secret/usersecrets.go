@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -90,7 +90,7 @@ func UserSecretRoutes() []api.Route {
 
 func listDefinitions(rc *api.Request) (api.Response, error) {
 	out := []definitionRow{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		for _, d := range secret.UserSecretDefinitionsOf(tx, row.ID) {
 			out = append(out, showDefinition(d))
 		}
@@ -143,7 +143,7 @@ func deleteDefinition(rc *api.Request) (api.Response, error) {
 }
 
 func readCoverage(rc *api.Request) (r api.Response, err error) {
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		d, ok := secret.UserSecretDefinitionOf(tx, row.ID, strings.ToLower(rc.Path("definitionId")))
 		if !ok {
 			return api.NotFound("User secret definition not found")
@@ -162,7 +162,7 @@ func readCoverage(rc *api.Request) (r api.Response, err error) {
 
 func listMySecrets(rc *api.Request) (api.Response, error) {
 	out := []secretRow{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		for _, s := range secret.SecretsOf(tx, row.ID, "user", rc.Actor.ID) {
 			out = append(out, showSecret(s))
 		}
@@ -184,7 +184,7 @@ func createMySecret(rc *api.Request) (api.Response, error) {
 	}
 	of := api.CompanyID(rc)
 	p := secret.SaveSecret{ID: api.NewID(), Definition: api.BodyID(in.Definition)}
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		if d, ok := secret.UserSecretDefinitionByKey(tx, row.ID, in.Key); ok && p.Definition == "" {
 			p.Definition = d.ID
 		}
@@ -205,7 +205,7 @@ func createMySecret(rc *api.Request) (api.Response, error) {
 
 // mySecret returns the caller's own secret that the path names.
 func mySecret(rc *api.Request) (s secret.Secret, err error) {
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) (err error) {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) (err error) {
 		if s, err = secretIn(tx, rc, "secretId"); err == nil && (s.Company != row.ID || s.Scope != "user") {
 			err = api.NotFound("Secret not found")
 		}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/chart"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/people"
@@ -125,7 +125,7 @@ func previewExport(rc *api.Request) (api.Response, error) {
 // one moment.
 type exporter struct {
 	tx       *ledger.Tx
-	of       company.Company
+	of       entity.Company
 	body     exportBody
 	include  portable.Includes
 	m        portable.Manifest
@@ -134,7 +134,7 @@ type exporter struct {
 	projects map[string]string
 	goals    map[string]string
 	spaces   map[string]string // key of a workspace that travels
-	labels   map[string]company.Label
+	labels   map[string]entity.Label
 	issues   map[string]string
 	lost     map[string][]string // by workspace that does not travel: the issues that name it
 	assets   []file.Asset        // whose bytes travel
@@ -149,10 +149,10 @@ func export(rc *api.Request) (out Exported, err error) {
 		return out, err
 	}
 	e := &exporter{body: body, at: core.TimeOf(rc.Now()), agents: map[string]string{}, projects: map[string]string{}, goals: map[string]string{}, spaces: map[string]string{},
-		labels: map[string]company.Label{}, issues: map[string]string{}, lost: map[string][]string{}, paths: map[string]string{}, warnings: []string{}}
+		labels: map[string]entity.Label{}, issues: map[string]string{}, lost: map[string][]string{}, paths: map[string]string{}, warnings: []string{}}
 	e.include = body.Include.or(portable.Includes{Company: true, Agents: true})
 	err = rc.View(func(tx *ledger.Tx) (err error) {
-		row, ok := company.CompanyOf(tx, api.CompanyID(rc))
+		row, ok := entity.CompanyOf(tx, api.CompanyID(rc))
 		if !ok {
 			return api.NotFound("Company not found")
 		}
@@ -261,7 +261,7 @@ func (e *exporter) company() error {
 	if a, ok := file.AssetByID(e.tx, string(e.of.LogoAsset)); ok && a.Company == e.of.ID {
 		e.logo = &a
 	}
-	for _, l := range company.LabelsOf(e.tx, e.of.ID) {
+	for _, l := range entity.LabelsOf(e.tx, e.of.ID) {
 		e.labels[l.ID] = l
 		if e.include.Issues {
 			e.m.Labels = append(e.m.Labels, portable.Label{Name: l.Name, Color: l.Color})
@@ -275,7 +275,7 @@ func (e *exporter) allGoals() error {
 	if !e.include.Projects && !e.include.Issues {
 		return nil
 	}
-	all := company.GoalsOf(e.tx, e.of.ID)
+	all := entity.GoalsOf(e.tx, e.of.ID)
 	for _, g := range all {
 		slug(e.goals, g.ID, g.Title, "goal")
 	}
@@ -290,9 +290,9 @@ func (e *exporter) allAgents() error {
 	if !e.include.Agents {
 		return nil
 	}
-	all := company.AgentsOf(e.tx, e.of.ID, e.include.Issues) // of those whose time is over the work is told
-	over := func(a company.Agent) bool { return a.Status == company.AgentTerminated }
-	slices.SortFunc(all, func(a, b company.Agent) int {
+	all := entity.AgentsOf(e.tx, e.of.ID, e.include.Issues) // of those whose time is over the work is told
+	over := func(a entity.Agent) bool { return a.Status == entity.AgentTerminated }
+	slices.SortFunc(all, func(a, b entity.Agent) int {
 		keyA, keyB := core.URLKey(a.Name), core.URLKey(b.Name)
 		return cmp.Or(later(keyA == "", keyB == ""), cmp.Compare(keyA, keyB), later(over(a), over(b)), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
@@ -303,14 +303,14 @@ func (e *exporter) allAgents() error {
 	}
 	for _, a := range all {
 		if s, ok := e.agents[a.ID]; ok {
-			if a.Status == company.AgentPendingApproval {
+			if a.Status == entity.AgentPendingApproval {
 				e.warn("Agent %s waits for the board's approval here; whoever imports it hires it.", s)
 			}
 			e.m.Agents = append(e.m.Agents, e.agent(a, s))
 		}
 	}
 	for n := range e.m.Goals {
-		for _, g := range company.GoalsOf(e.tx, e.of.ID) {
+		for _, g := range entity.GoalsOf(e.tx, e.of.ID) {
 			if e.goals[g.ID] == e.m.Goals[n].Slug {
 				e.m.Goals[n].Owner = known(e.agents, string(g.Owner))
 			}
@@ -331,7 +331,7 @@ func later(a, b bool) int {
 	return -1
 }
 
-func (e *exporter) agent(a company.Agent, s string) portable.Agent {
+func (e *exporter) agent(a entity.Agent, s string) portable.Agent {
 	limit, _ := money.AgentBudget(e.tx, e.of.ID, a.ID, e.at)
 	out := portable.Agent{Slug: s, Name: a.Name, Path: "agents/" + s + "/AGENTS.md", Skills: e.skillsOf(a.ID), Role: a.Role, Title: api.Optional(a.Title), Icon: api.Optional(a.Icon),
 		Capabilities: api.Optional(a.Capabilities), ReportsTo: known(e.agents, string(a.ReportsTo)), AdapterType: a.AdapterType,
@@ -359,7 +359,7 @@ func (e *exporter) agent(a company.Agent, s string) portable.Agent {
 	out.RuntimeConfig = e.scrub("Agent "+s, objectOf(conceal.RedactConfig(a.RuntimeConfig)))
 	if beat, ok := out.RuntimeConfig["heartbeat"].(map[string]any); ok {
 		delete(beat, "enabled") // no package starts runs by itself
-		if n, ok := beat["maxConcurrentRuns"].(float64); ok && n == company.DefaultConcurrentRuns {
+		if n, ok := beat["maxConcurrentRuns"].(float64); ok && n == entity.DefaultConcurrentRuns {
 			delete(beat, "maxConcurrentRuns")
 		}
 		if len(beat) == 0 {
@@ -367,14 +367,14 @@ func (e *exporter) agent(a company.Agent, s string) portable.Agent {
 		}
 	}
 	e.instructions(a, &out)
-	out.Budgets, out.Memories = e.budgets(company.ScopeAgent, a.ID), e.memories(a.ID)
-	out.Terminated = a.Status == company.AgentTerminated
+	out.Budgets, out.Memories = e.budgets(entity.ScopeAgent, a.ID), e.memories(a.ID)
+	out.Terminated = a.Status == entity.AgentTerminated
 	return out
 }
 
 // instructions are the files that the mesh keeps for an agent; the one that is
 // read first becomes the body of AGENTS.md.
-func (e *exporter) instructions(a company.Agent, out *portable.Agent) {
+func (e *exporter) instructions(a entity.Agent, out *portable.Agent) {
 	in := skill.InstructionsOf(e.tx, a)
 	if in.Mode != "managed" {
 		if in.Mode == "external" {
@@ -516,15 +516,15 @@ func (e *exporter) sidebar() {
 
 // byMaking sorts projects by when they were made, those of an import, which are of one
 // moment, as the package had them.
-func byMaking(all []company.Project) []company.Project {
-	slices.SortFunc(all, func(a, b company.Project) int {
+func byMaking(all []entity.Project) []entity.Project {
+	slices.SortFunc(all, func(a, b entity.Project) int {
 		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return all
 }
 
 // projectSlugs names a company's projects as an export of all of them does, by ID.
-func projectSlugs(all []company.Project) map[string]string {
+func projectSlugs(all []entity.Project) map[string]string {
 	taken := map[string]string{}
 	for _, p := range byMaking(all) {
 		slug(taken, p.ID, p.Name, "project")
@@ -536,7 +536,7 @@ func (e *exporter) allProjects() error {
 	if !e.include.Projects {
 		return nil
 	}
-	all := byMaking(company.ProjectsOf(e.tx, e.of.ID))
+	all := byMaking(entity.ProjectsOf(e.tx, e.of.ID))
 	for _, p := range all {
 		s := slug(e.projects, p.ID, p.Name, "project")
 		if !wanted(e.body.Projects, s, p.ID) || p.ArchivedAt != 0 && !e.include.Issues {
@@ -554,7 +554,7 @@ func (e *exporter) allProjects() error {
 				out.Goals = append(out.Goals, *g)
 			}
 		}
-		out.Budgets = e.budgets(company.ScopeProject, p.ID)
+		out.Budgets = e.budgets(entity.ScopeProject, p.ID)
 		e.inputs(any(objectOf(p.Env)), "project", s, func(in *portable.EnvInput) { in.Project = &s })
 		taken := map[string]string{}
 		for _, w := range place.WorkspacesOf(e.tx, e.of.ID, p.ID) {

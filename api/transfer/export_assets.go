@@ -10,6 +10,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/portable"
 )
@@ -112,7 +113,7 @@ func (im *importer) assetSteps(rc *api.Request) error {
 // logoSteps give the company what it looks like.
 func (im *importer) logoSteps(rc *api.Request) error {
 	c := im.m.Company
-	p := company.SaveCompany{ID: im.company.ID, BrandColor: c.BrandColor}
+	p := entity.SaveCompany{ID: im.company.ID, BrandColor: c.BrandColor}
 	if c.Logo != nil {
 		if len(c.Logo.Data) > api.MaxImage || !api.IsImage(c.Logo.Data, c.Logo.ContentType) {
 			im.warn("The logo %s is not an image that can be one, and was left out.", *c.LogoPath)
@@ -132,7 +133,7 @@ func (im *importer) logoSteps(rc *api.Request) error {
 			p.RequireStrategy = new(bool)
 		}
 	}
-	if p != (company.SaveCompany{ID: im.company.ID}) {
+	if p != (entity.SaveCompany{ID: im.company.ID}) {
 		im.step(company.KindCompanyUpdate, p)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/paper"
@@ -24,19 +25,19 @@ func (e *exporter) allIssues() error {
 	if !e.include.Issues && len(e.body.Issues) == 0 && len(e.body.ProjectIssues) == 0 {
 		return nil
 	}
-	var all []company.Issue
-	for offset := 0; ; offset += company.MaxIssueLimit {
-		page := inbox.ListIssues(e.tx, e.of.ID, inbox.IssueQuery{Sort: inbox.SortCreated, Limit: company.MaxIssueLimit, Offset: offset})
+	var all []entity.Issue
+	for offset := 0; ; offset += entity.MaxIssueLimit {
+		page := inbox.ListIssues(e.tx, e.of.ID, inbox.IssueQuery{Sort: inbox.SortCreated, Limit: entity.MaxIssueLimit, Offset: offset})
 		all = append(all, page...)
-		if len(page) < company.MaxIssueLimit || len(all) > portable.MaxFiles {
+		if len(page) < entity.MaxIssueLimit || len(all) > portable.MaxFiles {
 			break
 		}
 	}
 	if len(all) > portable.MaxFiles {
 		return ledger.Refuse(ledger.Unprocessable, nil, "The company has more than %d issues; name projects or issues to export", portable.MaxFiles)
 	}
-	slices.SortFunc(all, func(a, b company.Issue) int { return cmp.Compare(a.Number, b.Number) })
-	all = slices.DeleteFunc(all, func(i company.Issue) bool { return !e.asksFor(i) })
+	slices.SortFunc(all, func(a, b entity.Issue) int { return cmp.Compare(a.Number, b.Number) })
+	all = slices.DeleteFunc(all, func(i entity.Issue) bool { return !e.asksFor(i) })
 	for _, i := range all {
 		e.issues[i.ID] = strings.ToLower(i.Identifier)
 	}
@@ -57,7 +58,7 @@ func (e *exporter) allIssues() error {
 	return nil
 }
 
-func (e *exporter) asksFor(i company.Issue) bool {
+func (e *exporter) asksFor(i entity.Issue) bool {
 	switch {
 	case len(e.body.Issues) == 0 && len(e.body.ProjectIssues) == 0:
 		return len(e.body.Projects) == 0 || i.Project == "" || e.projects[i.Project] != ""
@@ -67,7 +68,7 @@ func (e *exporter) asksFor(i company.Issue) bool {
 	return i.Project != "" && (slices.Contains(e.body.ProjectIssues, i.Project) || slices.Contains(e.body.ProjectIssues, e.projects[i.Project]))
 }
 
-func (e *exporter) issue(i company.Issue) (portable.Issue, error) {
+func (e *exporter) issue(i entity.Issue) (portable.Issue, error) {
 	s := e.issues[i.ID]
 	status, priority := string(i.Status), string(i.Priority)
 	times := func(t core.Time) *string {
@@ -97,7 +98,7 @@ func (e *exporter) issue(i company.Issue) (portable.Issue, error) {
 	slices.Sort(out.BlockedBy)
 	at := map[string]int{}
 	for after := ""; ; {
-		page, err := company.CommentsOf(e.tx, i, company.CommentQuery{Ascending: true, After: after, Limit: company.MaxCommentLimit})
+		page, err := entity.CommentsOf(e.tx, i, entity.CommentQuery{Ascending: true, After: after, Limit: entity.MaxCommentLimit})
 		if err != nil {
 			return out, err
 		}
@@ -109,7 +110,7 @@ func (e *exporter) issue(i company.Issue) (portable.Issue, error) {
 			out.Comments = append(out.Comments, portable.Comment{Body: cm.Body, AuthorType: cm.AuthorType, AuthorAgent: known(e.agents, string(cm.AuthorAgent)),
 				Presentation: objectOf(cm.Presentation), Metadata: objectOf(cm.Metadata), CreatedAt: times(cm.CreatedAt)})
 		}
-		if len(page) < company.MaxCommentLimit {
+		if len(page) < entity.MaxCommentLimit {
 			break
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/portable"
 	"github.com/selvage-mesh/selvage/company/routine"
@@ -88,7 +89,7 @@ func (im *importer) routineSteps(rc *api.Request) error {
 		if labels := im.labelIDs(i.Labels); len(labels) > 0 {
 			s.Labels = &labels
 		}
-		if p := company.Priority(Deref(i.Priority)); slices.Contains(company.Priorities, p) {
+		if p := entity.Priority(Deref(i.Priority)); slices.Contains(entity.Priorities, p) {
 			s.Priority = &p
 		}
 		if i.Assignee != nil && im.agents[*i.Assignee] != "" {

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/portable"
 	"github.com/selvage-mesh/selvage/company/routine"
@@ -25,7 +25,7 @@ func (e *exporter) structure() error {
 	if !e.include.Issues {
 		return nil
 	}
-	e.m.Structure = portable.Structure{Budgets: e.budgets(company.ScopeCompany, e.of.ID), Folders: e.folders()}
+	e.m.Structure = portable.Structure{Budgets: e.budgets(entity.ScopeCompany, e.of.ID), Folders: e.folders()}
 	for _, d := range secret.UserSecretDefinitionsOf(e.tx, e.of.ID) {
 		e.m.UserSecrets = append(e.m.UserSecrets, portable.UserSecret{Key: d.Key, Name: d.Name, State: d.Status, Guidance: api.Optional(d.Guidance)})
 	}
@@ -35,11 +35,11 @@ func (e *exporter) structure() error {
 
 // budgets are the limits of a scope. The usual one of an agent is told with the
 // agent itself.
-func (e *exporter) budgets(kind company.ScopeType, id string) (out []portable.Budget) {
+func (e *exporter) budgets(kind entity.ScopeType, id string) (out []portable.Budget) {
 	for _, p := range money.BudgetOf(e.tx, e.of.ID, kind, id, e.at).Policies {
 		b := portable.Budget{Window: string(p.Window), Cents: p.Amount.Cents(), Warn: p.WarnPercent, Stop: p.HardStop, Notify: p.Notify, Active: p.Active}
 		usual := b.Warn == money.DefaultWarnPercent && b.Stop && b.Notify && b.Active
-		if usual && (b.Cents == 0 || kind == company.ScopeAgent && p.Window == money.WindowMonth) {
+		if usual && (b.Cents == 0 || kind == entity.ScopeAgent && p.Window == money.WindowMonth) {
 			continue
 		}
 		out = append(out, b)
@@ -112,7 +112,7 @@ func (e *exporter) memories(agent string) (out []portable.Memory) {
 }
 
 // watched fills in who looks at the work on an issue, and when.
-func (e *exporter) watched(i company.Issue, out *portable.Issue) {
+func (e *exporter) watched(i entity.Issue, out *portable.Issue) {
 	if w, ok := care.WatchdogOf(e.tx, i.Company, i.ID); ok {
 		if s := known(e.agents, w.Agent); s != nil {
 			out.Watchdog = &portable.Watchdog{Agent: *s, Instructions: api.Optional(redactedText(w.Instructions))}

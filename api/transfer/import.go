@@ -13,6 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/company/portable"
@@ -268,7 +269,7 @@ type importer struct {
 	m         portable.Manifest
 	warnings  []string
 	plan      importPlan
-	company   company.Company // the target, or as much as is known of a new one
+	company   entity.Company // the target, or as much as is known of a new one
 	created   bool
 
 	agents   map[string]string // ID by slug, of those that are there afterwards
@@ -384,7 +385,7 @@ func (im *importer) checkTexts() error {
 		return nil
 	}
 	for _, i := range im.m.Issues {
-		if err := cmp.Or(long("Task", i.Slug, "name", len(i.Title), company.MaxTitle), long("Task", i.Slug, "text", len(Deref(i.Description)), company.MaxText),
+		if err := cmp.Or(long("Task", i.Slug, "name", len(i.Title), entity.MaxTitle), long("Task", i.Slug, "text", len(Deref(i.Description)), entity.MaxText),
 			long("Task", i.Slug, "billing code", len(Deref(i.BillingCode)), 200)); err != nil {
 			return err
 		}
@@ -394,7 +395,7 @@ func (im *importer) checkTexts() error {
 			}
 		}
 		for n, c := range i.Comments {
-			if err := long("Task", i.Slug, "comment "+strconv.Itoa(n+1), len(c.Body), company.MaxText); err != nil {
+			if err := long("Task", i.Slug, "comment "+strconv.Itoa(n+1), len(c.Body), entity.MaxText); err != nil {
 				return err
 			}
 		}
@@ -464,27 +465,27 @@ func (im *importer) choose() error {
 // against compares the package with what the target has.
 func (im *importer) against(tx *ledger.Tx) error {
 	im.plan = importPlan{Company: "none", Agents: []agentPlan{}, Projects: []projectPlan{}, Issues: []issuePlan{}}
-	var agents, gone []company.Agent
-	var projects []company.Project
+	var agents, gone []entity.Agent
+	var projects []entity.Project
 	if im.created {
 		name := im.m.Company.Name
 		if n := im.body.Target.NewCompanyName.Value; strings.TrimSpace(n) != "" {
 			name = n
 		}
-		im.company, im.plan.Company = company.Company{ID: im.newID(), Name: name}, "create"
+		im.company, im.plan.Company = entity.Company{ID: im.newID(), Name: name}, "create"
 	} else {
-		row, ok := company.CompanyOf(tx, strings.ToLower(im.body.Target.CompanyID))
+		row, ok := entity.CompanyOf(tx, strings.ToLower(im.body.Target.CompanyID))
 		if !ok {
 			return api.NotFound("Company not found")
 		}
 		im.company = row
-		agents, projects = company.AgentsOf(tx, row.ID, true), company.ProjectsOf(tx, row.ID)
-		gone = slices.DeleteFunc(slices.Clone(agents), func(a company.Agent) bool { return a.Status != company.AgentTerminated })
-		agents = slices.DeleteFunc(agents, func(a company.Agent) bool { return a.Status == company.AgentTerminated })
-		for _, l := range company.LabelsOf(tx, row.ID) {
+		agents, projects = entity.AgentsOf(tx, row.ID, true), entity.ProjectsOf(tx, row.ID)
+		gone = slices.DeleteFunc(slices.Clone(agents), func(a entity.Agent) bool { return a.Status != entity.AgentTerminated })
+		agents = slices.DeleteFunc(agents, func(a entity.Agent) bool { return a.Status == entity.AgentTerminated })
+		for _, l := range entity.LabelsOf(tx, row.ID) {
 			im.labels[l.Name] = l.ID
 		}
-		for _, g := range company.GoalsOf(tx, row.ID) {
+		for _, g := range entity.GoalsOf(tx, row.ID) {
 			im.goals["\x00"+g.Title] = g.ID // a goal of the same title is the same goal
 		}
 		if im.include.Company {
@@ -498,7 +499,7 @@ func (im *importer) against(tx *ledger.Tx) error {
 	for _, a := range im.m.Agents {
 		p := agentPlan{Slug: a.Slug, Action: "create", Name: cmp.Or(im.body.NameOverrides[a.Slug], a.Name)}
 		if a.Terminated { // takes no name, and meets only those who have left
-			at := slices.IndexFunc(gone, func(b company.Agent) bool { return nameKey(b.Name) == nameKey(p.Name) })
+			at := slices.IndexFunc(gone, func(b entity.Agent) bool { return nameKey(b.Name) == nameKey(p.Name) })
 			if at >= 0 && im.collision != "rename" {
 				why := "Existing slug matched; who has left stays as it was."
 				p.Action, p.Reason, p.Existing = "skip", &why, &gone[at].ID
@@ -507,7 +508,7 @@ func (im *importer) against(tx *ledger.Tx) error {
 			continue
 		}
 		key := core.URLKey(p.Name)
-		at := slices.IndexFunc(agents, func(b company.Agent) bool {
+		at := slices.IndexFunc(agents, func(b entity.Agent) bool {
 			return nameKey(b.Name) == nameKey(p.Name) || b.URLKey() == a.Slug && (key != "" || b.ID == a.Slug)
 		})
 		if at >= 0 {
@@ -530,7 +531,7 @@ func (im *importer) against(tx *ledger.Tx) error {
 	}
 	for _, p := range im.m.Projects {
 		plan := projectPlan{Slug: p.Slug, Action: "create", Name: p.Name}
-		if at := slices.IndexFunc(projects, func(b company.Project) bool {
+		if at := slices.IndexFunc(projects, func(b entity.Project) bool {
 			if core.URLKey(p.Name) == "" {
 				return b.Name == p.Name
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/portable"
 	"github.com/selvage-mesh/selvage/company/routine"
@@ -36,7 +37,7 @@ func (im *importer) structureSteps(rc *api.Request) error {
 		return err
 	}
 	if im.created {
-		im.budgetSteps(company.ScopeCompany, im.company.ID, im.m.Budgets)
+		im.budgetSteps(entity.ScopeCompany, im.company.ID, im.m.Budgets)
 	}
 	for _, f := range im.m.Folders {
 		key, parent := f.Kind+"/"+f.Path, ""
@@ -67,7 +68,7 @@ func (im *importer) structureSteps(rc *api.Request) error {
 }
 
 // budgetSteps set the limits of a scope.
-func (im *importer) budgetSteps(kind company.ScopeType, id string, list []portable.Budget) {
+func (im *importer) budgetSteps(kind entity.ScopeType, id string, list []portable.Budget) {
 	for _, b := range list {
 		if !slices.Contains(money.WindowKinds, money.WindowKind(b.Window)) || b.Cents < 0 || b.Cents > api.MaxPackageCents || b.Warn < 1 || b.Warn > 99 {
 			im.warn("A limit of %s for %d cents is none that can be set, and was left out.", api.Cut(b.Window, 40), b.Cents)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/portable"
@@ -14,16 +15,16 @@ import (
 
 // status is what an issue comes in as: work in progress was somebody else's run, and
 // what was blocked is blocked again where something it waits for came along undone.
-func (im *importer) status(i portable.Issue) company.IssueStatus {
-	switch s := company.IssueStatus(Deref(i.Status)); {
-	case s == company.IssueInProgress, s == company.IssueBlocked && !slices.ContainsFunc(i.BlockedBy, func(b string) bool { return !im.finished[b] }):
-		return company.IssueTodo
-	case slices.Contains(company.IssueStatuses, s):
+func (im *importer) status(i portable.Issue) entity.IssueStatus {
+	switch s := entity.IssueStatus(Deref(i.Status)); {
+	case s == entity.IssueInProgress, s == entity.IssueBlocked && !slices.ContainsFunc(i.BlockedBy, func(b string) bool { return !im.finished[b] }):
+		return entity.IssueTodo
+	case slices.Contains(entity.IssueStatuses, s):
 		return s
 	case i.Assignee != nil:
-		return company.IssueTodo
+		return entity.IssueTodo
 	}
-	return company.IssueBacklog
+	return entity.IssueBacklog
 }
 
 func (im *importer) issueSteps(rc *api.Request) error {
@@ -41,7 +42,7 @@ func (im *importer) issueSteps(rc *api.Request) error {
 	left := slices.DeleteFunc(slices.Clone(im.m.Issues), func(i portable.Issue) bool { return i.Recurring })
 	im.breakCircles(left)
 	for _, i := range left {
-		im.finished[i.Slug] = Deref(i.Status) == string(company.IssueDone)
+		im.finished[i.Slug] = Deref(i.Status) == string(entity.IssueDone)
 	}
 	parents := func(i portable.Issue) []string {
 		if i.Parent == nil {
@@ -56,8 +57,8 @@ func (im *importer) issueSteps(rc *api.Request) error {
 	for _, i := range im.early {
 		blockers := im.blockers(i)
 		u := company.UpdateIssue{Issue: im.issues[i.Slug], BlockedBy: &blockers}
-		if im.status(i) == company.IssueBlocked {
-			u.Status = company.IssueBlocked
+		if im.status(i) == entity.IssueBlocked {
+			u.Status = entity.IssueBlocked
 		}
 		im.step(company.KindIssueUpdate, u)
 	}
@@ -133,16 +134,16 @@ func inOrder(left []portable.Issue, waitsFor func(portable.Issue) []string, do f
 func (im *importer) issue(rc *api.Request, i portable.Issue) (err error) {
 	id := im.newID()
 	im.issues[i.Slug] = id
-	s := company.CreateIssue{ID: id, Title: i.Title, Description: Deref(i.Description), Status: im.status(i), Priority: company.Priority(Deref(i.Priority)),
+	s := company.CreateIssue{ID: id, Title: i.Title, Description: Deref(i.Description), Status: im.status(i), Priority: entity.Priority(Deref(i.Priority)),
 		BillingCode: Deref(i.BillingCode), AllowDuplicate: true}
-	if !slices.Contains(company.Priorities, s.Priority) {
-		s.Priority = company.PriorityMedium
+	if !slices.Contains(entity.Priorities, s.Priority) {
+		s.Priority = entity.PriorityMedium
 	}
 	if i.Assignee != nil {
 		s.Assignee = im.agents[*i.Assignee]
 	}
-	if s.Status == company.IssueTodo && s.Assignee == "" && i.Assignee != nil {
-		s.Status = company.IssueBacklog
+	if s.Status == entity.IssueTodo && s.Assignee == "" && i.Assignee != nil {
+		s.Status = entity.IssueBacklog
 	}
 	if i.Project != nil {
 		s.Project = im.projects[*i.Project]
@@ -158,8 +159,8 @@ func (im *importer) issue(rc *api.Request, i portable.Issue) (err error) {
 	}
 	if s.BlockedBy = im.blockers(i); len(s.BlockedBy) < len(i.BlockedBy) {
 		im.early = append(im.early, i)
-		if s.Status == company.IssueBlocked {
-			s.Status = company.IssueTodo
+		if s.Status == entity.IssueBlocked {
+			s.Status = entity.IssueTodo
 		}
 	}
 	s.Labels = im.labelIDs(i.Labels)
@@ -180,7 +181,7 @@ func (im *importer) issue(rc *api.Request, i portable.Issue) (err error) {
 	}
 	var comments []string // IDs, in their order
 	for _, cm := range i.Comments {
-		p := company.CreateComment{Issue: id, ID: im.newID(), Body: cm.Body}
+		p := entity.CreateComment{Issue: id, ID: im.newID(), Body: cm.Body}
 		if p.Presentation, err = rawObject(cm.Presentation); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	apitransfer "github.com/selvage-mesh/selvage/api/transfer"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/portable"
 	"github.com/selvage-mesh/selvage/company/transfer"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -116,7 +116,7 @@ func TestAJobOfALostNodeFails(t *testing.T) {
 	name, id := "Late", api.NewID()
 	r, err := lost.Node.Submit(t.Context(), ledger.Command{Kind: "company.import", Company: id, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard}, Credential: ledger.Credential{Kind: "local"},
 		Payload: ledger.Marshal(transfer.ImportCompany{Job: in.Job.ID, New: true,
-			Steps: []transfer.ImportStep{{Kind: "company.create", Payload: ledger.Marshal(company.SaveCompany{ID: id, Name: &name})}}})})
+			Steps: []transfer.ImportStep{{Kind: "company.create", Payload: ledger.Marshal(entity.SaveCompany{ID: id, Name: &name})}}})})
 	if err != nil || r.Refusal == nil || r.Refusal.Code != ledger.Conflict {
 		t.Errorf("a late import: %+v %v", r, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/portable"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/company/transfer"
@@ -33,10 +34,10 @@ func (im *importer) steps(rc *api.Request) error {
 	switch im.plan.Company {
 	case "create":
 		nobody := "" // answers for it by default, as recorded
-		im.step(company.KindCompanyCreate, company.SaveCompany{ID: im.company.ID, Name: &im.company.Name, Description: c.Description, ResponsibleUser: &nobody})
+		im.step(company.KindCompanyCreate, entity.SaveCompany{ID: im.company.ID, Name: &im.company.Name, Description: c.Description, ResponsibleUser: &nobody})
 		im.done.Company.Action = "created"
 	case "update":
-		im.step(company.KindCompanyUpdate, company.SaveCompany{ID: im.company.ID, Description: c.Description})
+		im.step(company.KindCompanyUpdate, entity.SaveCompany{ID: im.company.ID, Description: c.Description})
 		im.done.Company.Action = "updated"
 	}
 	if im.plan.Company != "none" {
@@ -72,17 +73,17 @@ func (im *importer) steps(rc *api.Request) error {
 		return err
 	}
 	if im.created && c.RequireHireApproval { // last: the agents come with the package
-		im.step(company.KindCompanyUpdate, company.SaveCompany{ID: im.company.ID, RequireHireApproval: &c.RequireHireApproval})
+		im.step(company.KindCompanyUpdate, entity.SaveCompany{ID: im.company.ID, RequireHireApproval: &c.RequireHireApproval})
 	}
 	for n, a := range im.m.Agents { // when what they did is there
 		if a.Terminated && im.plan.Agents[n].Action == "create" {
 			id := im.agents[a.Slug]
 			im.step(company.KindAgentTerminate, company.ChangeAgent{Agent: id})
-			im.step(company.KindAgentUpdate, company.SaveAgent{ID: id, Name: &a.Name}) // which another may have by now
+			im.step(company.KindAgentUpdate, entity.SaveAgent{ID: id, Name: &a.Name}) // which another may have by now
 		}
 	}
 	for _, id := range im.archived { // when all that lies in them is there
-		im.step(company.KindProjectUpdate, company.SaveProject{ID: id, ArchivedAt: &im.at})
+		im.step(company.KindProjectUpdate, entity.SaveProject{ID: id, ArchivedAt: &im.at})
 	}
 	im.rename()
 	im.done.Warnings = im.warnings
@@ -105,9 +106,9 @@ func (im *importer) goalSteps() {
 				im.goals[g.Slug] = id
 				return true
 			}
-			id, level, status := im.newID(), company.GoalLevel(g.Level), company.GoalStatus(g.Status)
+			id, level, status := im.newID(), entity.GoalLevel(g.Level), entity.GoalStatus(g.Status)
 			im.goals[g.Slug] = id
-			s := company.SaveGoal{ID: id, Title: &g.Title, Description: g.Description, Level: &level, Status: &status}
+			s := entity.SaveGoal{ID: id, Title: &g.Title, Description: g.Description, Level: &level, Status: &status}
 			if parent != "" {
 				s.Parent = &parent
 			}
@@ -178,7 +179,7 @@ func (im *importer) agentSteps() error {
 		for _, at := range slices.Sorted(maps.Keys(a.OtherInstructions)) {
 			im.step(skill.KindInstructionsFile, skill.SaveInstructionFile{Agent: id, Path: at, Content: a.OtherInstructions[at]})
 		}
-		im.budgetSteps(company.ScopeAgent, id, a.Budgets)
+		im.budgetSteps(entity.ScopeAgent, id, a.Budgets)
 		if p.Action == "create" {
 			im.memorySteps(id, a.Memories)
 		}
@@ -190,19 +191,19 @@ func (im *importer) agentSteps() error {
 			continue
 		}
 		boss := im.agents[*a.ReportsTo]
-		im.step(company.KindAgentUpdate, company.SaveAgent{ID: im.agents[a.Slug], ReportsTo: &boss})
+		im.step(company.KindAgentUpdate, entity.SaveAgent{ID: im.agents[a.Slug], ReportsTo: &boss})
 	}
 	for _, g := range im.m.Goals {
 		if g.Owner != nil && im.agents[*g.Owner] != "" {
 			owner := im.agents[*g.Owner]
-			im.step(company.KindGoalUpdate, company.SaveGoal{ID: im.goals[g.Slug], Owner: &owner})
+			im.step(company.KindGoalUpdate, entity.SaveGoal{ID: im.goals[g.Slug], Owner: &owner})
 		}
 	}
 	return nil
 }
 
-func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s company.SaveAgent, err error) {
-	s = company.SaveAgent{ID: id, Name: &p.Name, Role: &a.Role, Title: a.Title, Icon: a.Icon, Capabilities: a.Capabilities, AdapterType: &a.AdapterType}
+func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s entity.SaveAgent, err error) {
+	s = entity.SaveAgent{ID: id, Name: &p.Name, Role: &a.Role, Title: a.Title, Icon: a.Icon, Capabilities: a.Capabilities, AdapterType: &a.AdapterType}
 	config := map[string]any{}
 	for k, v := range a.AdapterConfig {
 		v, left, holes := travelling(v)
@@ -243,7 +244,7 @@ func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s company.S
 	}
 	beat["enabled"] = false
 	if beat["maxConcurrentRuns"] == nil {
-		beat["maxConcurrentRuns"] = company.DefaultConcurrentRuns
+		beat["maxConcurrentRuns"] = entity.DefaultConcurrentRuns
 	}
 	runtime["heartbeat"] = beat
 	if s.RuntimeConfig, err = json.Marshal(runtime); err != nil {
@@ -261,7 +262,7 @@ func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s company.S
 		budget := core.Money(a.BudgetCents) * core.Cent
 		s.Budget = &budget
 	}
-	grant := company.Grant{}
+	grant := entity.Grant{}
 	for key, field := range map[string]**bool{"canCreateAgents": &grant.CreateAgents, "canCreateSkills": &grant.CreateSkills, "canAssignTasks": &grant.AssignTasks} {
 		if v, ok := a.Permissions[key]; ok {
 			*field = &v
@@ -330,8 +331,8 @@ func (im *importer) projectSteps() error {
 		if plan.Action == "skip" {
 			continue
 		}
-		status := company.ProjectStatus(p.Status)
-		s := company.SaveProject{ID: id, Name: &plan.Name, Description: p.Description, Status: &status, TargetDate: p.TargetDate, Color: p.Color, Icon: p.Icon}
+		status := entity.ProjectStatus(p.Status)
+		s := entity.SaveProject{ID: id, Name: &plan.Name, Description: p.Description, Status: &status, TargetDate: p.TargetDate, Color: p.Color, Icon: p.Icon}
 		if p.Lead != nil && im.agents[*p.Lead] != "" {
 			lead := im.agents[*p.Lead]
 			s.Lead = &lead
@@ -369,9 +370,9 @@ func (im *importer) projectSteps() error {
 		if p.Archived {
 			im.archived = append(im.archived, id)
 		}
-		im.budgetSteps(company.ScopeProject, id, p.Budgets)
+		im.budgetSteps(entity.ScopeProject, id, p.Budgets)
 		for _, w := range p.Workspaces {
-			space := company.SaveWorkspace{ID: im.spaces[p.Slug+"/"+w.Key], Project: id, Name: &w.Name, RepoURL: w.RepoURL, RepoRef: w.RepoRef, DefaultRef: w.DefaultRef, Visibility: w.Visibility,
+			space := entity.SaveWorkspace{ID: im.spaces[p.Slug+"/"+w.Key], Project: id, Name: &w.Name, RepoURL: w.RepoURL, RepoRef: w.RepoRef, DefaultRef: w.DefaultRef, Visibility: w.Visibility,
 				SetupCommand: w.SetupCommand, CleanupCommand: w.CleanupCommand, Primary: &w.Primary}
 			if w.SourceType != "" {
 				space.SourceType = &w.SourceType
@@ -379,7 +380,7 @@ func (im *importer) projectSteps() error {
 			im.step(company.KindWorkspaceCreate, space)
 		}
 		if s.WorkspacePolicy == nil && placed != nil {
-			im.step(company.KindProjectUpdate, company.SaveProject{ID: id, WorkspacePolicy: placed})
+			im.step(company.KindProjectUpdate, entity.SaveProject{ID: id, WorkspacePolicy: placed})
 		}
 	}
 	return nil

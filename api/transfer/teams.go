@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/portable"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -138,9 +138,9 @@ func readTeamFile(rc *api.Request) (api.Response, error) {
 // there by their names. A company keeps no note of where its agents came from.
 func listInstalledTeams(rc *api.Request) (api.Response, error) {
 	out := []installedTeam{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		ids := map[string]string{}
-		for _, a := range company.AgentsOf(tx, row.ID, false) {
+		for _, a := range entity.AgentsOf(tx, row.ID, false) {
 			ids[a.URLKey()] = a.ID
 		}
 		for _, name := range portable.Starters() {

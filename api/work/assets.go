@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
@@ -105,7 +106,7 @@ func attach(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		limit = file.AttachmentLimit(row)
 		if row.ID != of {
 			return api.Unprocessable("Issue does not belong to company", nil)
@@ -149,7 +150,7 @@ type contextAttachment struct {
 	CreatedAt   core.Time     `json:"createdAt"`
 }
 
-func contextAttachments(tx *ledger.Tx, i company.Issue) []contextAttachment {
+func contextAttachments(tx *ledger.Tx, i entity.Issue) []contextAttachment {
 	out := []contextAttachment{}
 	for _, at := range file.AttachmentsOf(tx, i) {
 		out = append(out, contextAttachment{at.Attachment.ID, at.Asset.Filename, at.Asset.ContentType, at.Asset.Size,
@@ -236,7 +237,7 @@ func detach(rc *api.Request) (api.Response, error) {
 // storeImage takes an image and stores it in a namespace; "" is the form's.
 func storeImage(rc *api.Request, namespace string) (api.Response, error) {
 	var of string
-	err := api.InCompany(rc, func(_ *ledger.Tx, row company.Company) error { of = row.ID; return nil })
+	err := api.InCompany(rc, func(_ *ledger.Tx, row entity.Company) error { of = row.ID; return nil })
 	if err != nil {
 		return api.Response{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/paper"
@@ -23,10 +24,10 @@ const (
 	maxAttention     = 100
 	// maxAttentionBlocked bounds the blocked issues that are looked at, newest
 	// change first: beyond that somebody should look at the list of issues.
-	maxAttentionBlocked = company.MaxIssueLimit
+	maxAttentionBlocked = entity.MaxIssueLimit
 	// maxAttentionAsked bounds the questions on issues that are looked at, for the same
 	// reason.
-	maxAttentionAsked = company.MaxIssueLimit
+	maxAttentionAsked = entity.MaxIssueLimit
 	// attentionWaited is how long a run waits before that is told, and
 	// maxAttentionWaits bounds the agents that are told of.
 	attentionWaited   = core.Time(60_000)
@@ -116,7 +117,7 @@ type attentionDetail map[string]any
 // An attentionDesk gathers the items of one company.
 type attentionDesk struct {
 	tx    *ledger.Tx
-	row   company.Company
+	row   entity.Company
 	now   core.Time
 	aside map[string]inbox.Dismissal // by dismissalKey
 	all   bool                       // also what was put aside
@@ -149,7 +150,7 @@ func readAttention(rc *api.Request) (r api.Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		d := attentionDesk{tx: tx, row: row, now: core.TimeOf(rc.Now()), aside: aside(tx, row.ID, rc.Actor.ID), all: all}
 		feed, err := d.feed(limit, rc.Query("cursor"), since, until)
 		r = api.OK(feed)
@@ -207,7 +208,7 @@ func (d *attentionDesk) add(i attentionItem) {
 
 func (d *attentionDesk) href(path string) string { return "/" + d.row.IssuePrefix + "/" + path }
 
-func (d *attentionDesk) issue(i company.Issue) attentionSubject {
+func (d *attentionDesk) issue(i entity.Issue) attentionSubject {
 	return attentionSubject{Kind: "issue", ID: i.ID, Company: i.Company, Title: i.Title, Identifier: core.NullText(i.Identifier), Status: string(i.Status), Href: d.href("issues/" + i.Identifier),
 		Metadata: struct {
 			Priority     string        `json:"priority"`
@@ -226,7 +227,7 @@ func (d *attentionDesk) approvals() {
 			related, first = new(d.issue(i)), core.NullText(i.ID)
 			break
 		}
-		origin, _ := company.AgentLabel(d.tx, a.Company, string(a.RequestedByAgent))
+		origin, _ := entity.AgentLabel(d.tx, a.Company, string(a.RequestedByAgent))
 		item := attentionItem{SourceKind: "approval", Inline: true, Severity: "medium", ActivityAt: a.UpdatedAt, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt, RelatedIssue: related, OriginAgent: core.NullText(origin),
 			Subject: attentionSubject{Kind: "approval", ID: a.ID, Company: a.Company, Title: strings.ReplaceAll(string(a.Type), "_", " "), Status: string(a.Status), Href: d.href("approvals/" + a.ID),
 				Metadata: struct {
@@ -253,7 +254,7 @@ func (d *attentionDesk) interactions() {
 	asked, on := paper.WaitingInteractions(d.tx, d.row.ID, maxAttentionAsked)
 	for n, in := range asked {
 		issue := d.issue(on[n])
-		origin, _ := company.AgentLabel(d.tx, d.row.ID, string(in.CreatedAgent))
+		origin, _ := entity.AgentLabel(d.tx, d.row.ID, string(in.CreatedAgent))
 		d.add(attentionItem{SourceKind: "issue_thread_interaction", Inline: true, Severity: "medium", ActivityAt: in.UpdatedAt, CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt,
 			RelatedIssue: &issue, OriginAgent: core.NullText(origin),
 			Subject: attentionSubject{Kind: "interaction", ID: in.ID, Company: d.row.ID, Title: cmp.Or(string(in.Title), issue.Title), Identifier: issue.Identifier, Status: in.Status, Href: issue.Href,
@@ -304,8 +305,8 @@ func (d *attentionDesk) budgets() {
 
 // agents adds those whose last run went wrong.
 func (d *attentionDesk) agents() {
-	for _, a := range company.AgentsOf(d.tx, d.row.ID, false) {
-		if a.Status != company.AgentError {
+	for _, a := range entity.AgentsOf(d.tx, d.row.ID, false) {
+		if a.Status != entity.AgentError {
 			continue
 		}
 		at := max(a.UpdatedAt, a.LastHeartbeatAt)
@@ -325,13 +326,13 @@ func (d *attentionDesk) agents() {
 func (d *attentionDesk) waits() {
 	all, why := company.LongWaits(d.tx, d.row.ID, d.now, attentionWaited, maxAttentionWaits)
 	for n, r := range all {
-		name, _ := company.AgentLabel(d.tx, d.row.ID, r.Agent)
+		name, _ := entity.AgentLabel(d.tx, d.row.ID, r.Agent)
 		item := attentionItem{SourceKind: "waiting_run", Severity: "high", ActivityAt: why[n].Since, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, OriginAgent: core.NullText(name), DedupKey: "waiting_run:" + r.ID,
 			Subject: attentionSubject{Kind: "agent", ID: r.Agent, Company: d.row.ID, Title: name, Status: string(r.Status), Href: d.href("agents/" + r.Agent), Metadata: attentionDetail{"runId": r.ID}},
 			WhyNow:  "A run of " + name + " waits: " + why[n].Text + ".", EntryRule: "a run waits for a minute and no node can take it", ExitRule: "The run begins, or ends.",
 			Verbs:  []attentionVerb{{"inspect", "Inspect", string(why[n].Do)}},
 			Detail: attentionDetail{"kind": "waiting_run", "runId": r.ID, "reason": why[n].Reason, "images": []string{}}}
-		if i, ok := company.IssueOf(d.tx, d.row.ID, r.Context.IssueID); ok {
+		if i, ok := entity.IssueOf(d.tx, d.row.ID, r.Context.IssueID); ok {
 			item.RelatedIssue = new(d.issue(i))
 		}
 		d.add(item)
@@ -341,7 +342,7 @@ func (d *attentionDesk) waits() {
 // blockers adds blocked issues: those that a person said to unblock, and those
 // whose blockers nobody works on.
 func (d *attentionDesk) blockers() {
-	blocked := inbox.ListIssues(d.tx, d.row.ID, inbox.IssueQuery{Statuses: []company.IssueStatus{company.IssueBlocked}, Sort: inbox.SortUpdated, Descending: true, Limit: maxAttentionBlocked})
+	blocked := inbox.ListIssues(d.tx, d.row.ID, inbox.IssueQuery{Statuses: []entity.IssueStatus{entity.IssueBlocked}, Sort: inbox.SortUpdated, Descending: true, Limit: maxAttentionBlocked})
 	for _, i := range blocked {
 		if i.Recovery != "" {
 			continue // told by its recovery action
@@ -356,11 +357,11 @@ func (d *attentionDesk) blockers() {
 			item.Detail = attentionDetail{"kind": "blocker", "blockingIssue": nil, "images": []string{}}
 			d.add(item)
 		}
-		need := company.AttentionOf(d.tx, i)
+		need := entity.AttentionOf(d.tx, i)
 		if need.State != "needs_attention" {
 			continue
 		}
-		waits := len(company.Blocks(d.tx, i))
+		waits := len(entity.Blocks(d.tx, i))
 		var blocking any
 		if len(need.Waiting) > 0 {
 			blocking = d.issue(need.Waiting[0])
@@ -376,7 +377,7 @@ func (d *attentionDesk) blockers() {
 
 // humanUnblocks returns what the unblockDescriptor of an issue asks of a
 // person: its owner is no agent of the company.
-func humanUnblocks(tx *ledger.Tx, i company.Issue) (action string, ok bool) {
+func humanUnblocks(tx *ledger.Tx, i entity.Issue) (action string, ok bool) {
 	var p struct {
 		Owner  json.RawMessage `json:"owner"`
 		Action string          `json:"action"`
@@ -393,7 +394,7 @@ func humanUnblocks(tx *ledger.Tx, i company.Issue) (action string, ok bool) {
 	if json.Unmarshal(p.Owner, &name) != nil {
 		_ = json.Unmarshal(p.Owner, &owner)
 	}
-	if _, agent := company.AgentOf(tx, i.Company, cmp.Or(owner.Agent, name)); agent || owner.Kind == "agent" || owner.Type == "agent" || name == "agent" {
+	if _, agent := entity.AgentOf(tx, i.Company, cmp.Or(owner.Agent, name)); agent || owner.Kind == "agent" || owner.Type == "agent" || name == "agent" {
 		return "", false
 	}
 	return cmp.Or(p.Action, "Decide how this issue goes on."), true

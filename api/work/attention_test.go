@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/api/apitest"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -79,7 +79,7 @@ func TestWhatAnAgentDidAtATimeIsOneQuery(t *testing.T) {
 	h.Rest()
 	run := ""
 	h.Until("a run", func(tx *ledger.Tx) bool {
-		for r := range company.RunsOfIssue(tx, of, issue) {
+		for r := range entity.RunsOfIssue(tx, of, issue) {
 			run = r.ID
 		}
 		return run != ""

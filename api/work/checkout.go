@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -39,9 +40,9 @@ func checkOut(rc *api.Request) (api.Response, error) {
 	}
 	p := company.CheckOutIssue{Agent: api.BodyIDs([]string{in.AgentID})[0]}
 	for n, s := range in.ExpectedStatuses {
-		status := company.IssueStatus(s)
+		status := entity.IssueStatus(s)
 		if !status.Valid() {
-			return api.Response{}, api.ValidationError(notOneOf(company.IssueStatuses, "expectedStatuses", n))
+			return api.Response{}, api.ValidationError(notOneOf(entity.IssueStatuses, "expectedStatuses", n))
 		}
 		if !slices.Contains(p.Expected, status) {
 			p.Expected = append(p.Expected, status)
@@ -52,7 +53,7 @@ func checkOut(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	p.Issue = issue
-	i, err := api.Do[company.Issue](rc, company.KindIssueCheckout, of, p)
+	i, err := api.Do[entity.Issue](rc, company.KindIssueCheckout, of, p)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -74,17 +75,17 @@ func notOneOf[T ~string](values []T, path ...any) api.Issue {
 
 // bareIssue answers the row that a command returned, with its labels: only an
 // issue that has some needs a read.
-func bareIssue(rc *api.Request, i company.Issue) (api.Response, error) {
+func bareIssue(rc *api.Request, i entity.Issue) (api.Response, error) {
 	labels, err := labelsOf(rc, i)
 	return readyJSON(issueBare(i, labels)), err
 }
 
-func labelsOf(rc *api.Request, i company.Issue) (labels []company.Label, err error) {
+func labelsOf(rc *api.Request, i entity.Issue) (labels []entity.Label, err error) {
 	if len(i.Labels) == 0 {
 		return nil, nil
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		labels = company.LabelRows(tx, i)
+		labels = entity.LabelRows(tx, i)
 		return nil
 	})
 	return labels, err
@@ -95,7 +96,7 @@ func releaseIssue(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	i, err := api.Do[company.Issue](rc, company.KindIssueRelease, of, company.ReleaseIssue{Issue: issue})
+	i, err := api.Do[entity.Issue](rc, company.KindIssueRelease, of, company.ReleaseIssue{Issue: issue})
 	if err != nil {
 		return api.Response{}, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -34,20 +35,20 @@ func CommentRoutes() []api.Route {
 		}}
 	}
 	return []api.Route{{
-		Method: "GET", Path: "/api/issues/{id}/comments", Tag: "issues", Summary: "List the comments of an issue", Out: []company.Comment{}, Handle: listComments,
+		Method: "GET", Path: "/api/issues/{id}/comments", Tag: "issues", Summary: "List the comments of an issue", Out: []entity.Comment{}, Handle: listComments,
 		Query: []api.Param{{Name: "order", Doc: "desc (newest first) or asc"}, {Name: "after", Doc: "a comment's ID; those after it in this order"}, {Name: "limit", Type: "integer"}},
 	}, {
-		Method: "POST", Path: "/api/issues/{id}/comments", Tag: "issues", Summary: "Comment on an issue", In: createComment{}, Out: company.Comment{}, Status: 201, Handle: newComment,
+		Method: "POST", Path: "/api/issues/{id}/comments", Tag: "issues", Summary: "Comment on an issue", In: createComment{}, Out: entity.Comment{}, Status: 201, Handle: newComment,
 	}, {
-		Method: "GET", Path: "/api/issues/{id}/comments/{commentId}", Tag: "issues", Summary: "Read a comment", Out: company.Comment{}, Handle: readComment,
+		Method: "GET", Path: "/api/issues/{id}/comments/{commentId}", Tag: "issues", Summary: "Read a comment", Out: entity.Comment{}, Handle: readComment,
 	}, {
-		Method: "DELETE", Path: "/api/issues/{id}/comments/{commentId}", Tag: "issues", Summary: "Delete a comment", Out: company.Comment{},
+		Method: "DELETE", Path: "/api/issues/{id}/comments/{commentId}", Tag: "issues", Summary: "Delete a comment", Out: entity.Comment{},
 		Handle: func(rc *api.Request) (api.Response, error) {
 			of, issue, err := api.LocateIssue(rc)
 			if err != nil {
 				return api.Response{}, err
 			}
-			cm, err := api.Do[company.Comment](rc, company.KindCommentDelete, of, company.DeleteComment{Issue: issue, ID: strings.ToLower(rc.Path("commentId"))})
+			cm, err := api.Do[entity.Comment](rc, company.KindCommentDelete, of, company.DeleteComment{Issue: issue, ID: strings.ToLower(rc.Path("commentId"))})
 			return api.OK(cm), err
 		},
 	},
@@ -64,7 +65,7 @@ func marked[T any](rc *api.Request, kind, of, issue string) (api.Response, error
 }
 
 func listComments(rc *api.Request) (r api.Response, err error) {
-	q := company.CommentQuery{After: strings.ToLower(rc.Query("after"))}
+	q := entity.CommentQuery{After: strings.ToLower(rc.Query("after"))}
 	switch order := rc.Query("order"); order {
 	case "", "desc":
 	case "asc":
@@ -72,7 +73,7 @@ func listComments(rc *api.Request) (r api.Response, err error) {
 	default:
 		return r, api.Invalid("Invalid order: %s", order)
 	}
-	if q.Limit, err = rc.QueryInt("limit", company.DefaultCommentLimit, 1, company.MaxCommentLimit); err != nil {
+	if q.Limit, err = rc.QueryInt("limit", entity.DefaultCommentLimit, 1, entity.MaxCommentLimit); err != nil {
 		return r, err
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
@@ -80,7 +81,7 @@ func listComments(rc *api.Request) (r api.Response, err error) {
 		if err != nil {
 			return err
 		}
-		list, err := company.CommentsOf(tx, i, q)
+		list, err := entity.CommentsOf(tx, i, q)
 		r = api.OK(list)
 		return err
 	})
@@ -99,7 +100,7 @@ func newComment(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	cm, err := api.Do[company.Comment](rc, company.KindCommentCreate, of, company.CreateComment{ID: api.NewID(), Issue: issue, Body: in.Body, OnBehalfOf: in.OnBehalfOf.Or(""),
+	cm, err := api.Do[entity.Comment](rc, company.KindCommentCreate, of, entity.CreateComment{ID: api.NewID(), Issue: issue, Body: in.Body, OnBehalfOf: in.OnBehalfOf.Or(""),
 		ClientRequest: strings.ToLower(in.ClientID), Presentation: in.Presentation.Or(nil), Metadata: in.Metadata.Or(nil), Reopen: in.Reopen,
 		Resume: in.Resume, Interrupt: in.Interrupt, Attachments: api.BodyIDs(in.Attachments)})
 	return api.OK(cm), err
@@ -111,7 +112,7 @@ func readComment(rc *api.Request) (r api.Response, err error) {
 		if err != nil {
 			return err
 		}
-		cm, ok := company.CommentOf(tx, i.Company, i.ID, strings.ToLower(rc.Path("commentId")))
+		cm, ok := entity.CommentOf(tx, i.Company, i.ID, strings.ToLower(rc.Path("commentId")))
 		if !ok {
 			return api.NotFound("Comment not found")
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -55,7 +56,7 @@ func (b brandCompany) Check() []api.Issue {
 
 // A companyRow is a company as it is shown: its row, and what other rows say of it.
 type companyRow struct {
-	company.Company
+	entity.Company
 	BudgetMonthly        core.Money    `json:"budgetMonthlyCents"`
 	SpentMonthly         core.Money    `json:"spentMonthlyCents"`
 	Held                 core.Money    `json:"heldCents"` // set aside for calls under way
@@ -68,9 +69,9 @@ type companyRow struct {
 	RequireStrategy      bool          `json:"requireBoardApprovalForCeoStrategy"`
 }
 
-func showCompany(tx *ledger.Tx, row company.Company, now time.Time) companyRow {
+func showCompany(tx *ledger.Tx, row entity.Company, now time.Time) companyRow {
 	limit, spent := money.CompanyBudget(tx, row.ID, core.TimeOf(now))
-	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, Held: money.MoneyHeld(tx, row.ID, company.ScopeCompany, row.ID), RequireStrategy: !row.NoStrategyGate,
+	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, Held: money.MoneyHeld(tx, row.ID, entity.ScopeCompany, row.ID), RequireStrategy: !row.NoStrategyGate,
 		FeedbackSharing: row.Feedback.Sharing, FeedbackConsentAt: row.Feedback.At, FeedbackConsentBy: row.Feedback.By, FeedbackTermsVersion: row.Feedback.Terms}
 	if row.LogoAsset != "" {
 		out.LogoURL = "/api/assets/" + row.LogoAsset + "/content"
@@ -101,7 +102,7 @@ func CompanyRoutes() []api.Route {
 func listCompanies(rc *api.Request) (api.Response, error) {
 	out := []companyRow{}
 	err := rc.View(func(tx *ledger.Tx) error {
-		for _, row := range company.Companies(tx) {
+		for _, row := range entity.Companies(tx) {
 			if rc.Enters(tx, row.ID) {
 				out = append(out, showCompany(tx, row, rc.Now()))
 			}
@@ -126,7 +127,7 @@ func companyStats(rc *api.Request) (api.Response, error) {
 }
 
 func readCompany(rc *api.Request) (r api.Response, err error) {
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		r = api.OK(showCompany(tx, row, rc.Now()))
 		return nil
 	})
@@ -138,7 +139,7 @@ func saveCompany(rc *api.Request, id, kind string, payload any) (api.Response, e
 	if !api.IsUUID(id) {
 		return api.Response{}, api.NotFound("Company not found")
 	}
-	row, err := api.Do[company.Company](rc, kind, id, payload)
+	row, err := api.Do[entity.Company](rc, kind, id, payload)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -152,7 +153,7 @@ func createCompany(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := company.SaveCompany{ID: rc.Ids()(), Name: &in.Name, Description: api.TextOf(in.Description), BrandColor: api.TextOf(in.BrandColor), ResponsibleUser: api.TextOf(in.ResponsibleUser)}
+	p := entity.SaveCompany{ID: rc.Ids()(), Name: &in.Name, Description: api.TextOf(in.Description), BrandColor: api.TextOf(in.BrandColor), ResponsibleUser: api.TextOf(in.ResponsibleUser)}
 	if in.BudgetMonthlyCents > 0 {
 		p.Budget = new(core.Cents(in.BudgetMonthlyCents))
 	}
@@ -164,7 +165,7 @@ func updateCompany(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := company.SaveCompany{Name: in.Name, Description: api.TextOf(in.Description), RequireHireApproval: in.RequireHireApproval, RequireStrategy: in.RequireStrategy, BrandColor: api.TextOf(in.BrandColor),
+	p := entity.SaveCompany{Name: in.Name, Description: api.TextOf(in.Description), RequireHireApproval: in.RequireHireApproval, RequireStrategy: in.RequireStrategy, BrandColor: api.TextOf(in.BrandColor),
 		LogoAsset: api.IdPointer(in.LogoAssetID), AttachmentMaxBytes: in.AttachmentMaxBytes, ResponsibleUser: api.TextOf(in.ResponsibleUser), Budget: api.CentsOf(in.BudgetMonthlyCents),
 		FeedbackSharing: in.FeedbackSharing, FeedbackTerms: api.TextOf(in.FeedbackTerms)}
 	r, err := saveCompany(rc, api.CompanyID(rc), company.KindCompanyUpdate, p)
@@ -180,7 +181,7 @@ func rebrandCompany(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return saveCompany(rc, api.CompanyID(rc), company.KindCompanyBranding, company.SaveCompany{Name: in.Name, Description: api.TextOf(in.Description),
+	return saveCompany(rc, api.CompanyID(rc), company.KindCompanyBranding, entity.SaveCompany{Name: in.Name, Description: api.TextOf(in.Description),
 		BrandColor: api.TextOf(in.BrandColor), LogoAsset: api.IdPointer(in.LogoAssetID)})
 }
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -34,13 +34,13 @@ type shownDecomposition struct {
 }
 
 type childBrief struct {
-	ID         string              `json:"id"`
-	Identifier string              `json:"identifier"`
-	Title      string              `json:"title"`
-	Status     company.IssueStatus `json:"status"`
-	Priority   company.Priority    `json:"priority"`
-	Assignee   core.NullText       `json:"assigneeAgentId"`
-	User       core.NullText       `json:"assigneeUserId"`
+	ID         string             `json:"id"`
+	Identifier string             `json:"identifier"`
+	Title      string             `json:"title"`
+	Status     entity.IssueStatus `json:"status"`
+	Priority   entity.Priority    `json:"priority"`
+	Assignee   core.NullText      `json:"assigneeAgentId"`
+	User       core.NullText      `json:"assigneeUserId"`
 }
 
 func DecompositionRoutes() []api.Route {
@@ -66,7 +66,7 @@ func listDecompositions(rc *api.Request) (r api.Response, err error) {
 				shown.Number = int64(rev.Number)
 			}
 			for _, id := range row.Children {
-				if c, ok := company.IssueOf(tx, i.Company, id); ok {
+				if c, ok := entity.IssueOf(tx, i.Company, id); ok {
 					shown.Issues = append(shown.Issues, childBrief{c.ID, c.Identifier, c.Title, c.Status, c.Priority, core.NullText(c.Assignee), core.NullText(c.AssigneeUser)})
 				}
 			}

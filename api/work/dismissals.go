@@ -2,8 +2,8 @@ package work
 
 import (
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -34,7 +34,7 @@ func aside(tx *ledger.Tx, of, user string) map[string]inbox.Dismissal {
 }
 
 func listDismissals(rc *api.Request) (r api.Response, err error) {
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		r = api.OK(inbox.DismissalsOf(tx, row.ID, rc.Actor.ID))
 		return nil
 	})
@@ -65,7 +65,7 @@ func undismiss(rc *api.Request) (api.Response, error) {
 
 // recoveries adds issues that got stuck, and what is to be decided about them.
 func (d *attentionDesk) recoveries() {
-	for _, i := range inbox.ListIssues(d.tx, d.row.ID, inbox.IssueQuery{Statuses: []company.IssueStatus{company.IssueBlocked}, Sort: inbox.SortUpdated, Descending: true, Limit: maxAttentionBlocked}) {
+	for _, i := range inbox.ListIssues(d.tx, d.row.ID, inbox.IssueQuery{Statuses: []entity.IssueStatus{entity.IssueBlocked}, Sort: inbox.SortUpdated, Descending: true, Limit: maxAttentionBlocked}) {
 		a, ok := care.ActiveRecovery(d.tx, i)
 		if !ok {
 			continue

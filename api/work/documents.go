@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -179,7 +180,7 @@ func dropDocument(rc *api.Request) (api.Response, error) {
 
 // documents writes an issue's documents: the plan with its text, and all of
 // them without.
-func (b jsonRow) documents(tx *ledger.Tx, i company.Issue, has company.Extras) jsonRow {
+func (b jsonRow) documents(tx *ledger.Tx, i entity.Issue, has company.Extras) jsonRow {
 	if has&company.HasDocuments == 0 {
 		return b.fixed(`"planDocument":null,"documentSummaries":[],"legacyPlanDocument":null`)
 	}

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -25,14 +25,14 @@ type extractAnswer struct {
 }
 
 type extractIssue struct {
-	ID         string              `json:"issueId"`
-	Identifier string              `json:"identifier"`
-	Title      string              `json:"title"`
-	Status     company.IssueStatus `json:"status"`
-	Assignee   core.NullText       `json:"assigneeAgentId"`
-	UpdatedAt  core.Time           `json:"updatedAt"`
-	Matches    []extractMatch      `json:"matches"`
-	Cut        bool                `json:"matchesTruncated"`
+	ID         string             `json:"issueId"`
+	Identifier string             `json:"identifier"`
+	Title      string             `json:"title"`
+	Status     entity.IssueStatus `json:"status"`
+	Assignee   core.NullText      `json:"assigneeAgentId"`
+	UpdatedAt  core.Time          `json:"updatedAt"`
+	Matches    []extractMatch     `json:"matches"`
+	Cut        bool               `json:"matchesTruncated"`
 }
 
 type extractMatch struct {
@@ -82,10 +82,10 @@ func extract(rc *api.Request) (r api.Response, err error) {
 	}
 	x := inbox.Extraction{Contains: out.Contains, URLs: out.Kind == "url", Scope: out.Scope, Limit: out.Limit, Offset: out.Offset, PerIssue: out.PerIssue}
 	for _, s := range rc.QueryList("status") {
-		if !company.IssueStatus(s).Valid() {
+		if !entity.IssueStatus(s).Valid() {
 			return r, api.Invalid("Invalid status: %s", api.Cut(s, 40))
 		}
-		x.Statuses = append(x.Statuses, company.IssueStatus(s))
+		x.Statuses = append(x.Statuses, entity.IssueStatus(s))
 	}
 	after, err := rc.QueryTime("updatedAfter")
 	if err != nil {
@@ -104,7 +104,7 @@ func extract(rc *api.Request) (r api.Response, err error) {
 	if !after.IsZero() {
 		x.Since = core.TimeOf(after)
 	}
-	err = api.InCompany(rc, func(tx *ledger.Tx, of company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		found, more, partial := inbox.Extracts(tx, of.ID, x)
 		out.More, out.Partial, out.Truncated = more, partial, more || partial
 		for _, e := range found {

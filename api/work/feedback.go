@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -34,7 +34,7 @@ func FeedbackRoutes() []api.Route {
 			}},
 		{Method: "GET", Path: "/api/companies/{companyId}/feedback-traces", Tag: "companies", Summary: "List the votes of a company that may be handed on", Who: api.Board, Out: []inbox.FeedbackTrace{},
 			Handle: func(rc *api.Request) (r api.Response, err error) {
-				err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+				err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 					r = api.OK(inbox.TracesOf(tx, row.ID))
 					return nil
 				})
@@ -57,7 +57,7 @@ func FeedbackRoutes() []api.Route {
 func findTrace(rc *api.Request) (b feedbackBundle, err error) {
 	id := strings.ToLower(rc.Path("traceId"))
 	err = rc.View(func(tx *ledger.Tx) error {
-		for _, row := range company.Companies(tx) {
+		for _, row := range entity.Companies(tx) {
 			if !row.Feedback.Sharing || !api.Seen(tx, rc, row.ID) {
 				continue
 			}
@@ -65,7 +65,7 @@ func findTrace(rc *api.Request) (b feedbackBundle, err error) {
 				if t.TraceID != id {
 					continue
 				}
-				i, _ := company.IssueOf(tx, row.ID, t.Issue)
+				i, _ := entity.IssueOf(tx, row.ID, t.Issue)
 				b = feedbackBundle{t, bundleIssue{i.ID, i.Identifier, i.Title}, t.TargetText(tx, i)}
 				return nil
 			}

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -65,7 +65,7 @@ func listFolders(rc *api.Request) (r api.Response, err error) {
 	if kind != "" && !slices.Contains(routine.FolderKinds, kind) {
 		return r, api.Invalid("Invalid kind: expected routine or skill")
 	}
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		r = api.OK(folderList{routine.FoldersOf(tx, row.ID, kind)})
 		return nil
 	})

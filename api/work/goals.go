@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -32,14 +33,14 @@ type patchGoal struct {
 func GoalRoutes() []api.Route {
 	const tag, one = "goals", "/api/goals/{id}"
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "List goals", Query: []api.Param{{Name: "projectId", Doc: "only those that this project works towards"}}, Out: []company.Goal{}, Handle: listGoals},
-		{Method: "POST", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "Create a goal", In: newGoal{}, Out: company.Goal{}, Status: 201, Handle: createGoal},
-		{Method: "GET", Path: one, Tag: tag, Summary: "Read a goal", Out: company.Goal{}, Handle: func(rc *api.Request) (api.Response, error) {
+		{Method: "GET", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "List goals", Query: []api.Param{{Name: "projectId", Doc: "only those that this project works towards"}}, Out: []entity.Goal{}, Handle: listGoals},
+		{Method: "POST", Path: "/api/companies/{companyId}/goals", Tag: tag, Summary: "Create a goal", In: newGoal{}, Out: entity.Goal{}, Status: 201, Handle: createGoal},
+		{Method: "GET", Path: one, Tag: tag, Summary: "Read a goal", Out: entity.Goal{}, Handle: func(rc *api.Request) (api.Response, error) {
 			g, err := findGoal(rc)
 			return api.OK(g), err
 		}},
-		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a goal", In: patchGoal{}, Out: company.Goal{}, Handle: updateGoal},
-		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a goal", Who: api.Board, Out: company.Goal{}, Handle: deleteGoal},
+		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a goal", In: patchGoal{}, Out: entity.Goal{}, Handle: updateGoal},
+		{Method: "DELETE", Path: one, Tag: tag, Summary: "Delete a goal", Who: api.Board, Out: entity.Goal{}, Handle: deleteGoal},
 	}
 }
 
@@ -50,14 +51,14 @@ func listGoals(rc *api.Request) (r api.Response, err error) {
 	if err != nil {
 		return r, err
 	}
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
-		list := company.GoalsOf(tx, row.ID)
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
+		list := entity.GoalsOf(tx, row.ID)
 		if project != "" {
-			p, ok := company.ProjectOf(tx, row.ID, project)
+			p, ok := entity.ProjectOf(tx, row.ID, project)
 			if !ok {
 				return api.NotFound("Project not found")
 			}
-			list = slices.DeleteFunc(list, func(g company.Goal) bool { return !slices.Contains(p.Goals, g.ID) })
+			list = slices.DeleteFunc(list, func(g entity.Goal) bool { return !slices.Contains(p.Goals, g.ID) })
 		}
 		r = api.OK(list)
 		return nil
@@ -65,10 +66,10 @@ func listGoals(rc *api.Request) (r api.Response, err error) {
 	return r, err
 }
 
-func findGoal(rc *api.Request) (g company.Goal, err error) {
+func findGoal(rc *api.Request) (g entity.Goal, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		var ok bool
-		g, ok = company.GoalByID(tx, strings.ToLower(rc.Path("id")))
+		g, ok = entity.GoalByID(tx, strings.ToLower(rc.Path("id")))
 		if !ok || !api.Seen(tx, rc, g.Company) {
 			return api.NotFound("Goal not found")
 		}
@@ -85,8 +86,8 @@ func createGoal(rc *api.Request) (api.Response, error) {
 	if !api.IsUUID(api.CompanyID(rc)) {
 		return api.Response{}, api.NotFound("Company not found")
 	}
-	g, err := api.Do[company.Goal](rc, company.KindGoalCreate, api.CompanyID(rc), company.SaveGoal{ID: api.NewID(), Title: &in.Title, Description: api.TextOf(in.Description),
-		Level: api.Given[company.GoalLevel](in.Level), Status: api.Given[company.GoalStatus](in.Status), Parent: api.IdPointer(in.ParentID), Owner: api.IdPointer(in.OwnerAgentID)})
+	g, err := api.Do[entity.Goal](rc, company.KindGoalCreate, api.CompanyID(rc), entity.SaveGoal{ID: api.NewID(), Title: &in.Title, Description: api.TextOf(in.Description),
+		Level: api.Given[entity.GoalLevel](in.Level), Status: api.Given[entity.GoalStatus](in.Status), Parent: api.IdPointer(in.ParentID), Owner: api.IdPointer(in.OwnerAgentID)})
 	return api.OK(g), err
 }
 
@@ -99,8 +100,8 @@ func updateGoal(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	g, err = api.Do[company.Goal](rc, company.KindGoalUpdate, g.Company, company.SaveGoal{ID: g.ID, Title: in.Title, Description: api.TextOf(in.Description),
-		Level: api.Given[company.GoalLevel](in.Level), Status: api.Given[company.GoalStatus](in.Status), Parent: api.IdPointer(in.ParentID), Owner: api.IdPointer(in.OwnerAgentID)})
+	g, err = api.Do[entity.Goal](rc, company.KindGoalUpdate, g.Company, entity.SaveGoal{ID: g.ID, Title: in.Title, Description: api.TextOf(in.Description),
+		Level: api.Given[entity.GoalLevel](in.Level), Status: api.Given[entity.GoalStatus](in.Status), Parent: api.IdPointer(in.ParentID), Owner: api.IdPointer(in.OwnerAgentID)})
 	return api.OK(g), err
 }
 
@@ -109,6 +110,6 @@ func deleteGoal(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	g, err = api.Do[company.Goal](rc, company.KindGoalDelete, g.Company, company.DeleteGoal{ID: g.ID})
+	g, err = api.Do[entity.Goal](rc, company.KindGoalDelete, g.Company, company.DeleteGoal{ID: g.ID})
 	return api.OK(g), err
 }

@@ -2,7 +2,7 @@ package work
 
 import (
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -58,7 +58,7 @@ func inboxMine(rc *api.Request) (r api.Response, err error) {
 	}
 	q.Touched, q.InInboxOf = user, user
 	for _, part := range orList(rc.QueryList("status"), []string{"backlog", "todo", "in_progress", "in_review", "blocked", "done"}) {
-		s := company.IssueStatus(part)
+		s := entity.IssueStatus(part)
 		if !s.Valid() {
 			return r, api.Invalid("Invalid status: %s", api.Cut(part, 40))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -162,7 +163,7 @@ func listIssues(rc *api.Request) (r api.Response, err error) {
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
 		of := rc.Path("companyId")
-		if !company.CompanyExists(tx, of) {
+		if !entity.CompanyExists(tx, of) {
 			return api.NotFound("Company not found")
 		}
 		r = readyJSON(listedIssues(tx, of, q, live))
@@ -181,7 +182,7 @@ func countIssues(rc *api.Request) (r api.Response, err error) {
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
 		of := rc.Path("companyId")
-		if !company.CompanyExists(tx, of) {
+		if !entity.CompanyExists(tx, of) {
 			return api.NotFound("Company not found")
 		}
 		r = readyJSON(append(jsonRow{}, '{').num("count", int64(inbox.CountMatching(tx, of, q))).done())
@@ -217,7 +218,7 @@ func newIssue(rc *api.Request, of, parent string) (api.Response, error) {
 	if err := checkOverrides(rc, of, p.Assignee, p.AdapterOverrides); err != nil {
 		return api.Response{}, err
 	}
-	r, err := api.Do[company.IssueResult](rc, company.KindIssueCreate, of, p)
+	r, err := api.Do[entity.IssueResult](rc, company.KindIssueCreate, of, p)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -229,8 +230,8 @@ func newIssue(rc *api.Request, of, parent string) (api.Response, error) {
 }
 
 func (in createIssue) command(child bool) company.CreateIssue {
-	p := company.CreateIssue{ID: api.NewID(), Title: in.Title, Description: in.Description.Or(""), Status: company.IssueStatus(in.Status),
-		Priority: company.Priority(in.Priority), Assignee: api.BodyID(in.AssigneeAgentID), AssigneeUser: in.AssigneeUserID.Or(""), Project: api.BodyID(in.ProjectID),
+	p := company.CreateIssue{ID: api.NewID(), Title: in.Title, Description: in.Description.Or(""), Status: entity.IssueStatus(in.Status),
+		Priority: entity.Priority(in.Priority), Assignee: api.BodyID(in.AssigneeAgentID), AssigneeUser: in.AssigneeUserID.Or(""), Project: api.BodyID(in.ProjectID),
 		Workspace: api.BodyID(in.ProjectWorkspaceID), Goal: api.BodyID(in.GoalID), Parent: api.BodyID(in.ParentID), BlockedBy: api.BodyIDs(in.BlockedBy), Labels: api.BodyIDs(in.LabelIDs),
 		BillingCode: in.BillingCode.Or(""), WorkMode: in.WorkMode, HarnessKind: in.HarnessKind.Or(""), ReviewPolicy: in.ReviewPolicy.Or(""),
 		Depth: uint64(max(in.RequestDepth, 0)), ExecutionWorkspace: api.BodyID(in.WorkspaceID), WorkspacePref: in.WorkspacePref.Or(""),
@@ -290,7 +291,7 @@ func patchIssue(rc *api.Request) (api.Response, error) {
 	if err := in.check(rc, of, issue); err != nil {
 		return api.Response{}, err
 	}
-	r, err := api.Do[company.IssueResult](rc, company.KindIssueUpdate, of, p)
+	r, err := api.Do[entity.IssueResult](rc, company.KindIssueUpdate, of, p)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -298,8 +299,8 @@ func patchIssue(rc *api.Request) (api.Response, error) {
 }
 
 func (in updateIssue) command(issue string) company.UpdateIssue {
-	p := company.UpdateIssue{Issue: issue, Title: api.TextOf(in.Title), Description: api.TextOf(in.Description), Status: company.IssueStatus(in.Status),
-		Priority: company.Priority(in.Priority), Assignee: api.IdPointer(in.AssigneeAgentID), AssigneeUser: api.TextOf(in.AssigneeUserID), Project: api.IdPointer(in.ProjectID),
+	p := company.UpdateIssue{Issue: issue, Title: api.TextOf(in.Title), Description: api.TextOf(in.Description), Status: entity.IssueStatus(in.Status),
+		Priority: entity.Priority(in.Priority), Assignee: api.IdPointer(in.AssigneeAgentID), AssigneeUser: api.TextOf(in.AssigneeUserID), Project: api.IdPointer(in.ProjectID),
 		Workspace: api.IdPointer(in.ProjectWorkspaceID), Goal: api.IdPointer(in.GoalID), Parent: api.IdPointer(in.ParentID), BillingCode: api.TextOf(in.BillingCode),
 		HarnessKind: api.TextOf(in.HarnessKind), ReviewPolicy: api.TextOf(in.ReviewPolicy), ExecutionWorkspace: api.IdPointer(in.WorkspaceID), WorkspacePref: api.TextOf(in.WorkspacePref),
 		WorkspaceSettings: api.RawOf(in.WorkspaceSettings), AdapterOverrides: api.RawOf(in.AdapterOverrides), ExecutionPolicy: api.RawOf(in.ExecutionPolicy),
@@ -323,7 +324,7 @@ func (in updateIssue) command(issue string) company.UpdateIssue {
 		p.HiddenAt = new(in.HiddenAt.Or(0))
 	}
 	if in.Comment != "" {
-		p.Comment = &company.CreateComment{ID: api.NewID(), Issue: issue, Body: in.Comment, OnBehalfOf: in.OnBehalfOf.Or(""), ClientRequest: strings.ToLower(in.CommentRequestID),
+		p.Comment = &entity.CreateComment{ID: api.NewID(), Issue: issue, Body: in.Comment, OnBehalfOf: in.OnBehalfOf.Or(""), ClientRequest: strings.ToLower(in.CommentRequestID),
 			Attachments: api.BodyIDs(in.Attachments), Resume: in.Resume, Interrupt: in.Interrupt}
 	}
 	return p
@@ -334,7 +335,7 @@ func removeIssue(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	r, err := api.Do[company.IssueResult](rc, company.KindIssueDelete, of, company.DeleteIssue{Issue: issue})
+	r, err := api.Do[entity.IssueResult](rc, company.KindIssueDelete, of, company.DeleteIssue{Issue: issue})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -374,7 +375,7 @@ func searchIssues(rc *api.Request) (r api.Response, err error) {
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
 		of := rc.Path("companyId")
-		prefix, ok := company.IssuePrefixOf(tx, of)
+		prefix, ok := entity.IssuePrefixOf(tx, of)
 		if !ok {
 			return api.NotFound("Company not found")
 		}
@@ -386,9 +387,9 @@ func searchIssues(rc *api.Request) (r api.Response, err error) {
 
 // around returns the project and the goal of an issue as they are shown by
 // themselves, nil for what it has not or what is gone.
-func around(tx *ledger.Tx, i company.Issue) (project, goal json.RawMessage, err error) {
+func around(tx *ledger.Tx, i entity.Issue) (project, goal json.RawMessage, err error) {
 	if i.Project != "" {
-		p, err := company.ProjectByRef(tx, i.Company, i.Project)
+		p, err := entity.ProjectByRef(tx, i.Company, i.Project)
 		if refusal, ok := errors.AsType[*ledger.Refusal](err); err != nil && (!ok || refusal.Code != ledger.NotFound) {
 			return nil, nil, err
 		}
@@ -399,7 +400,7 @@ func around(tx *ledger.Tx, i company.Issue) (project, goal json.RawMessage, err 
 		}
 	}
 	if i.Goal != "" {
-		if g, ok := company.GoalByID(tx, i.Goal); ok && g.Company == i.Company {
+		if g, ok := entity.GoalByID(tx, i.Goal); ok && g.Company == i.Company {
 			if goal, err = json.Marshal(g); err != nil {
 				return nil, nil, err
 			}

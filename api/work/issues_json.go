@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/paper"
@@ -87,12 +88,12 @@ const (
 )
 
 // issueRow begins an issue with the keys that every answer about one has.
-func issueRow(i company.Issue, labels []company.Label, listed bool) jsonRow {
+func issueRow(i entity.Issue, labels []entity.Label, listed bool) jsonRow {
 	return issueRowWith(i, labels, listed, nil)
 }
 
 // issueRowWith is issueRow of an issue that an agent looks after, in ready JSON.
-func issueRowWith(i company.Issue, labels []company.Label, listed bool, watchdog json.RawMessage) jsonRow {
+func issueRowWith(i entity.Issue, labels []entity.Label, listed bool, watchdog json.RawMessage) jsonRow {
 	b := append(make(jsonRow, 0, 3_072+len(i.Description)), '{')
 	b = b.str("id", i.ID).str("companyId", i.Company).fixed(issueConversation).
 		null("projectId", i.Project).null("projectWorkspaceId", i.Workspace).null("goalId", i.Goal).null("parentId", i.Parent).
@@ -138,7 +139,7 @@ func issueRowWith(i company.Issue, labels []company.Label, listed bool, watchdog
 }
 
 // monitor writes when an issue's agent looks again at something outside.
-func (b jsonRow) monitor(m *company.Monitor) jsonRow {
+func (b jsonRow) monitor(m *entity.Monitor) jsonRow {
 	if m == nil {
 		return b.fixed(noMonitor)
 	}
@@ -147,15 +148,15 @@ func (b jsonRow) monitor(m *company.Monitor) jsonRow {
 }
 
 // refs writes issues in their short form.
-func (b jsonRow) refs(name string, refs []company.IssueRef) jsonRow {
+func (b jsonRow) refs(name string, refs []entity.IssueRef) jsonRow {
 	if len(refs) == 0 {
 		return append(b.key(name), "[]"...)
 	}
 	return b.value(name, refs)
 }
 
-func refsOf(issues []company.Issue) []company.IssueRef {
-	out := make([]company.IssueRef, len(issues))
+func refsOf(issues []entity.Issue) []entity.IssueRef {
+	out := make([]entity.IssueRef, len(issues))
 	for n, i := range issues {
 		out[n] = i.Ref()
 	}
@@ -163,15 +164,15 @@ func refsOf(issues []company.Issue) []company.IssueRef {
 }
 
 // attention writes what the blockers of an issue need.
-func (b jsonRow) attention(tx *ledger.Tx, i company.Issue) jsonRow {
-	a := company.AttentionOf(tx, i)
+func (b jsonRow) attention(tx *ledger.Tx, i entity.Issue) jsonRow {
+	a := entity.AttentionOf(tx, i)
 	sample, stalled, direct := "", "", ""
 	live := false
 	for _, w := range a.Waiting {
 		if sample == "" {
 			sample, direct = w.Identifier, w.ID
 		}
-		if w.Status == company.IssueInReview && stalled == "" {
+		if w.Status == entity.IssueInReview && stalled == "" {
 			stalled = w.Identifier
 		}
 		live = live || w.Held()
@@ -185,11 +186,11 @@ func (b jsonRow) attention(tx *ledger.Tx, i company.Issue) jsonRow {
 }
 
 // activeRun writes the run that holds an issue, or null.
-func (b jsonRow) activeRun(tx *ledger.Tx, i company.Issue) jsonRow {
+func (b jsonRow) activeRun(tx *ledger.Tx, i entity.Issue) jsonRow {
 	if i.CheckoutRun == "" {
 		return b.raw("activeRun", nil)
 	}
-	r, ok := company.RunOf(tx, i.Company, i.CheckoutRun)
+	r, ok := entity.RunOf(tx, i.Company, i.CheckoutRun)
 	if !ok {
 		return b.raw("activeRun", nil)
 	}
@@ -200,13 +201,13 @@ func (b jsonRow) activeRun(tx *ledger.Tx, i company.Issue) jsonRow {
 }
 
 // issueBare is the answer of checkout, release and delete.
-func issueBare(i company.Issue, labels []company.Label) json.RawMessage {
+func issueBare(i entity.Issue, labels []entity.Label) json.RawMessage {
 	return issueRow(i, labels, false).done()
 }
 
 // issueCreated is the answer of creating an issue, or of finding the one that
 // was created before.
-func issueCreated(r company.IssueResult, child bool) json.RawMessage {
+func issueCreated(r entity.IssueResult, child bool) json.RawMessage {
 	b := issueRow(r.Issue, r.Labels, false).refs("blockedBy", r.BlockedBy).refs("blocks", r.Blocks)
 	if r.Duplicate != "" {
 		b = b.flag("deduplicated", true).str("deduplicationReason", r.Duplicate)
@@ -219,7 +220,7 @@ func issueCreated(r company.IssueResult, child bool) json.RawMessage {
 
 // issueUpdated is the answer of an update; text says that the title or the
 // description was in it.
-func issueUpdated(r company.IssueResult, text bool) json.RawMessage {
+func issueUpdated(r entity.IssueResult, text bool) json.RawMessage {
 	b := issueRow(r.Issue, r.Labels, false).raw("changes", r.Changes)
 	if text {
 		b = b.fixed(issueRelated)
@@ -232,12 +233,12 @@ func issueUpdated(r company.IssueResult, text bool) json.RawMessage {
 
 // issueListed is one row of a list. Viewer is the user as whom it was asked for,
 // "" for nobody.
-func issueListed(tx *ledger.Tx, i company.Issue, viewer string) json.RawMessage {
+func issueListed(tx *ledger.Tx, i entity.Issue, viewer string) json.RawMessage {
 	return listedRow(tx, i, viewer).done()
 }
 
-func listedRow(tx *ledger.Tx, i company.Issue, viewer string) jsonRow {
-	b := issueRow(i, company.LabelRows(tx, i), true).activeRun(tx, i).at("lastActivityAt", i.UpdatedAt).
+func listedRow(tx *ledger.Tx, i entity.Issue, viewer string) jsonRow {
+	b := issueRow(i, entity.LabelRows(tx, i), true).activeRun(tx, i).at("lastActivityAt", i.UpdatedAt).
 		attention(tx, i).fixed(noReview).handoff(tx, i).recovery(tx, i)
 	if viewer != "" {
 		s := inbox.StandingOf(tx, i, viewer)
@@ -247,16 +248,16 @@ func listedRow(tx *ledger.Tx, i company.Issue, viewer string) jsonRow {
 }
 
 // issueShown is the whole of one issue. project and goal are ready JSON or nil.
-func issueShown(tx *ledger.Tx, i company.Issue, project, goal []byte) json.RawMessage {
+func issueShown(tx *ledger.Tx, i entity.Issue, project, goal []byte) json.RawMessage {
 	has := company.ExtrasOf(tx, i.Company, i.ID)
-	return issueRowWith(i, company.LabelRows(tx, i), false, watchdogRow(tx, i, has)).ancestors(tx, i).attention(tx, i).fixed(noReview).
+	return issueRowWith(i, entity.LabelRows(tx, i), false, watchdogRow(tx, i, has)).ancestors(tx, i).attention(tx, i).fixed(noReview).
 		handoff(tx, i).fixed(`"executionBlocker":null`).retry(tx, i).recovery(tx, i).
-		refs("blockedBy", refsOf(company.Blockers(tx, i))).refs("blocks", waiting(tx, i, has)).fixed(issueRelated).
-		documents(tx, i, has).raw("project", project).raw("goal", goal).value("goalChain", company.GoalChain(tx, i)).
+		refs("blockedBy", refsOf(entity.Blockers(tx, i))).refs("blocks", waiting(tx, i, has)).fixed(issueRelated).
+		documents(tx, i, has).raw("project", project).raw("goal", goal).value("goalChain", entity.GoalChain(tx, i)).
 		fixed(`"mentionedProjects":[],"currentExecutionWorkspace":null`).products(tx, i, has).fixed(`"linkedCases":[],"externalChannelBinding":null`).activeRun(tx, i).done()
 }
 
-func watchdogRow(tx *ledger.Tx, i company.Issue, has company.Extras) json.RawMessage {
+func watchdogRow(tx *ledger.Tx, i entity.Issue, has company.Extras) json.RawMessage {
 	if has&company.HasWatchdog == 0 {
 		return nil
 	}
@@ -272,23 +273,23 @@ func watchdogRow(tx *ledger.Tx, i company.Issue, has company.Extras) json.RawMes
 }
 
 // waiting returns the issues that wait for i.
-func waiting(tx *ledger.Tx, i company.Issue, has company.Extras) []company.IssueRef {
+func waiting(tx *ledger.Tx, i entity.Issue, has company.Extras) []entity.IssueRef {
 	if has&company.HasWaiting == 0 {
 		return nil
 	}
-	return refsOf(company.Blocks(tx, i))
+	return refsOf(entity.Blocks(tx, i))
 }
 
-func (b jsonRow) products(tx *ledger.Tx, i company.Issue, has company.Extras) jsonRow {
+func (b jsonRow) products(tx *ledger.Tx, i entity.Issue, has company.Extras) jsonRow {
 	if has&company.HasProducts == 0 {
 		return b.fixed(`"workProducts":[]`)
 	}
 	return b.value("workProducts", file.ProductsOf(tx, i))
 }
 
-func (b jsonRow) ancestors(tx *ledger.Tx, i company.Issue) jsonRow {
+func (b jsonRow) ancestors(tx *ledger.Tx, i entity.Issue) jsonRow {
 	list := []byte{'['}
-	for n, a := range company.Ancestors(tx, i) {
+	for n, a := range entity.Ancestors(tx, i) {
 		if n > 0 {
 			list = append(list, ',')
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -20,7 +21,7 @@ func issueQuery(rc *api.Request) (q inbox.IssueQuery, err error) {
 	if err := issueOrder(rc, &q); err != nil {
 		return q, err
 	}
-	if q.Limit, err = rc.QueryInt("limit", company.DefaultIssueLimit, 1, company.MaxIssueLimit); err != nil {
+	if q.Limit, err = rc.QueryInt("limit", entity.DefaultIssueLimit, 1, entity.MaxIssueLimit); err != nil {
 		return q, err
 	}
 	q.Offset, err = rc.QueryInt("offset", 0, 0, 1<<31-1)
@@ -66,7 +67,7 @@ func issueChoice(rc *api.Request) (q inbox.IssueQuery, err error) {
 		return q, api.Invalid("Invalid q: at most %d bytes", inbox.MaxQuery)
 	}
 	for _, part := range rc.QueryList("status") {
-		s := company.IssueStatus(part)
+		s := entity.IssueStatus(part)
 		if !s.Valid() {
 			return q, api.Invalid("Invalid status: %s", part)
 		}
@@ -76,7 +77,7 @@ func issueChoice(rc *api.Request) (q inbox.IssueQuery, err error) {
 	case "":
 	case "blocked":
 		if len(q.Statuses) == 0 {
-			q.Statuses = []company.IssueStatus{company.IssueBlocked}
+			q.Statuses = []entity.IssueStatus{entity.IssueBlocked}
 		}
 	default:
 		return q, api.Invalid("Invalid attention: only blocked is known")
@@ -126,7 +127,7 @@ func listedIssues(tx *ledger.Tx, of string, q inbox.IssueQuery, live bool) json.
 	found := inbox.ListIssues(tx, of, q)
 	var below map[string]int
 	if live {
-		below = company.LiveBelow(tx, of)
+		below = entity.LiveBelow(tx, of)
 	}
 	rows := make([]json.RawMessage, len(found))
 	for n, i := range found {
@@ -143,11 +144,11 @@ func listedIssues(tx *ledger.Tx, of string, q inbox.IssueQuery, live bool) json.
 // first, then by priority.
 func inboxLite(tx *ledger.Tx, of, agent string) json.RawMessage {
 	found := inbox.ListIssues(tx, of, inbox.IssueQuery{Assignee: agent,
-		Statuses: []company.IssueStatus{company.IssueTodo, company.IssueInProgress, company.IssueInReview, company.IssueBlocked}})
-	slices.SortStableFunc(found, func(a, b company.Issue) int { return atWork(b) - atWork(a) })
+		Statuses: []entity.IssueStatus{entity.IssueTodo, entity.IssueInProgress, entity.IssueInReview, entity.IssueBlocked}})
+	slices.SortStableFunc(found, func(a, b entity.Issue) int { return atWork(b) - atWork(a) })
 	rows := make([]json.RawMessage, len(found))
 	for n, i := range found {
-		waiting := company.Unresolved(tx, i)
+		waiting := entity.Unresolved(tx, i)
 		ids := make([]string, len(waiting))
 		for k, w := range waiting {
 			ids[k] = w.ID
@@ -160,8 +161,8 @@ func inboxLite(tx *ledger.Tx, of, agent string) json.RawMessage {
 	return jsonList(rows)
 }
 
-func atWork(i company.Issue) int {
-	if i.Status == company.IssueInProgress {
+func atWork(i entity.Issue) int {
+	if i.Status == entity.IssueInProgress {
 		return 1
 	}
 	return 0
@@ -169,14 +170,14 @@ func atWork(i company.Issue) int {
 
 // heartbeatContext is what an agent needs to begin work on an issue. project and
 // goal are ready JSON or nil.
-func heartbeatContext(tx *ledger.Tx, i company.Issue, wakeComment string, project, goal []byte) (json.RawMessage, error) {
+func heartbeatContext(tx *ledger.Tx, i entity.Issue, wakeComment string, project, goal []byte) (json.RawMessage, error) {
 	issue := append(jsonRow{}, '{').str("id", i.ID).str("identifier", i.Identifier).str("title", i.Title).null("description", i.Description).
 		str("status", string(i.Status)).str("workMode", i.Mode()).attention(tx, i).fixed(noReview).retry(tx, i).recovery(tx, i).
 		str("priority", string(i.Priority)).null("projectId", i.Project).null("goalId", i.Goal).null("parentId", i.Parent).
-		refs("blockedBy", refsOf(company.Blockers(tx, i))).refs("blocks", waiting(tx, i, company.ExtrasOf(tx, i.Company, i.ID))).
+		refs("blockedBy", refsOf(entity.Blockers(tx, i))).refs("blocks", waiting(tx, i, company.ExtrasOf(tx, i.Company, i.ID))).
 		null("assigneeAgentId", i.Assignee).null("assigneeUserId", i.AssigneeUser).str("originKind", i.Origin()).null("originId", i.OriginID).
 		raw("executionState", i.ExecutionStateJSON()).at("updatedAt", i.UpdatedAt).done()
-	latest, err := company.CommentsOf(tx, i, company.CommentQuery{Limit: 1})
+	latest, err := entity.CommentsOf(tx, i, entity.CommentQuery{Limit: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +188,7 @@ func heartbeatContext(tx *ledger.Tx, i company.Issue, wakeComment string, projec
 		cursor = cursor.fixed(`"latestCommentId":null,"latestCommentAt":null`)
 	}
 	b := append(jsonRow{}, '{').raw("issue", issue).ancestors(tx, i).raw("project", project).raw("goal", goal).raw("commentCursor", cursor.done())
-	if cm, ok := company.CommentOf(tx, i.Company, i.ID, wakeComment); ok && wakeComment != "" {
+	if cm, ok := entity.CommentOf(tx, i.Company, i.ID, wakeComment); ok && wakeComment != "" {
 		b = b.value("wakeComment", cm)
 	} else {
 		b = b.raw("wakeComment", nil)
@@ -270,7 +271,7 @@ func searchHit(h inbox.Hit, prefix string) json.RawMessage {
 }
 
 // issuePage is where the board shows an issue of a company with a prefix.
-func issuePage(prefix string, i company.Issue) string {
+func issuePage(prefix string, i entity.Issue) string {
 	return "/" + prefix + "/issues/" + i.Identifier
 }
 

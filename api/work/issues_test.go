@@ -9,7 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/api/apitest"
 	apimoney "github.com/selvage-mesh/selvage/api/money"
 	"github.com/selvage-mesh/selvage/api/work"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -53,9 +53,9 @@ func wantKeys(t *testing.T, name string, answer any) {
 	}
 }
 
-func sampleIssue() company.Issue {
-	return company.Issue{ID: "i", Company: "c", Number: 1, Identifier: "ACM-1", Title: `Design "gripper" <v2>`, Description: "Make\na gripper – soon", Status: company.IssueInProgress,
-		Priority: company.PriorityHigh, Assignee: "a", CheckoutRun: "r", Fence: 7, StatusVersion: 1, StartedAt: 5, CreatedAt: 1, UpdatedAt: 2,
+func sampleIssue() entity.Issue {
+	return entity.Issue{ID: "i", Company: "c", Number: 1, Identifier: "ACM-1", Title: `Design "gripper" <v2>`, Description: "Make\na gripper – soon", Status: entity.IssueInProgress,
+		Priority: entity.PriorityHigh, Assignee: "a", CheckoutRun: "r", Fence: 7, StatusVersion: 1, StartedAt: 5, CreatedAt: 1, UpdatedAt: 2,
 		Labels: []string{"l"}, UnblockDescriptor: json.RawMessage(`{"owner":"board"}`)}
 }
 
@@ -63,8 +63,8 @@ func TestIssueAnswersHaveTheRecordedKeys(t *testing.T) {
 	t.Parallel()
 	tx := ledger.NewTx(apitest.NoState{})
 	i := sampleIssue()
-	labels := []company.Label{{ID: "l", Company: "c", Name: "bug", Color: "#ff0000", CreatedAt: 1, UpdatedAt: 1}}
-	r := company.IssueResult{Issue: i, Labels: labels, BlockedBy: []company.IssueRef{i.Ref()}, Changes: json.RawMessage(`{}`), Comment: &company.Comment{ID: "m"}}
+	labels := []entity.Label{{ID: "l", Company: "c", Name: "bug", Color: "#ff0000", CreatedAt: 1, UpdatedAt: 1}}
+	r := entity.IssueResult{Issue: i, Labels: labels, BlockedBy: []entity.IssueRef{i.Ref()}, Changes: json.RawMessage(`{}`), Comment: &entity.Comment{ID: "m"}}
 	dup := r
 	dup.Duplicate = "recent_open_title"
 	wantKeys(t, "created", work.IssueCreated(r, false))
@@ -81,7 +81,7 @@ func TestIssueAnswersHaveTheRecordedKeys(t *testing.T) {
 	}
 	wantKeys(t, "heartbeatContext", context)
 	wantKeys(t, "search", work.SearchAnswer(tx, "c", "ACM", "gripper", 0, 0, 0))
-	wantKeys(t, "comment", company.Comment{})
+	wantKeys(t, "comment", entity.Comment{})
 	wantKeys(t, "label", labels[0])
 	wantKeys(t, "read", inbox.ReadState{})
 	wantKeys(t, "archived", inbox.InboxArchive{})
@@ -102,8 +102,8 @@ func TestCostAnswersHaveTheRecordedKeys(t *testing.T) {
 		"cost": money.CostEvent{}, "costSummary": apimoney.CostSummary{}, "byAgent": apimoney.CostByAgent{}, "byAgentModel": apimoney.CostByAgentModel{}, "byProvider": apimoney.CostByProvider{},
 		"byBiller": apimoney.CostByBiller{}, "byProject": apimoney.CostByProject{}, "windowSpend": apimoney.WindowSpend{}, "financeSummary": apimoney.FinanceSummary{}, "issueCosts": apimoney.IssueCosts{},
 		"overview": apimoney.BudgetOverview{Policies: []apimoney.BudgetPolicy{}, ActiveIncidents: []apimoney.BudgetIncident{}},
-		"incident": apimoney.IncidentShown(tx, "c", money.BudgetIncident{Type: company.ScopeAgent}),
-		"policy":   apimoney.PolicyShown(tx, "c", money.ScopeBudget{Type: company.ScopeProject}, money.BudgetPolicy{Window: money.WindowLifetime}, 1),
+		"incident": apimoney.IncidentShown(tx, "c", money.BudgetIncident{Type: entity.ScopeAgent}),
+		"policy":   apimoney.PolicyShown(tx, "c", money.ScopeBudget{Type: entity.ScopeProject}, money.BudgetPolicy{Window: money.WindowLifetime}, 1),
 	} {
 		wantKeys(t, name, answer)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -44,13 +45,13 @@ type (
 // A commentQueue is what waits to be told to an issue's agent; queueId is null
 // when nothing does.
 type commentQueue struct {
-	Issue    string            `json:"issueId"`
-	ID       core.NullText     `json:"queueId"`
-	State    core.NullText     `json:"state"` // deferred: the run that brings it waits
-	Target   core.NullText     `json:"targetRunId"`
-	Revision string            `json:"revision"`
-	Protocol string            `json:"protocol"`
-	Entries  []company.Comment `json:"entries"`
+	Issue    string           `json:"issueId"`
+	ID       core.NullText    `json:"queueId"`
+	State    core.NullText    `json:"state"` // deferred: the run that brings it waits
+	Target   core.NullText    `json:"targetRunId"`
+	Revision string           `json:"revision"`
+	Protocol string           `json:"protocol"`
+	Entries  []entity.Comment `json:"entries"`
 }
 
 func IssueWatchRoutes() []api.Route {
@@ -62,7 +63,7 @@ func IssueWatchRoutes() []api.Route {
 		{Method: "DELETE", Path: issue + "/watchdog", Tag: tag, Summary: "Have nobody look after an issue", Out: care.Watchdog{}, Handle: removeWatchdog},
 		{Method: "POST", Path: issue + "/monitor/check-now", Tag: tag, Summary: "Wake an issue's agent for what its monitor waits for", Out: api.Okay{}, Handle: checkMonitor},
 		{Method: "POST", Path: issue + "/scheduled-retry/retry-now", Tag: tag, Summary: "Try again now what would be tried again later", Handle: retryNow},
-		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/watchdog-decisions", Tag: "runs", Summary: "Say what to think of a run that is silent", In: watchDecisionBody{}, Out: company.WatchDecision{}, Handle: decideWatch},
+		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/watchdog-decisions", Tag: "runs", Summary: "Say what to think of a run that is silent", In: watchDecisionBody{}, Out: entity.WatchDecision{}, Handle: decideWatch},
 		{Method: "GET", Path: queue, Tag: tag, Summary: "List the comments that an issue's agent will be told of next", Out: commentQueue{}, Handle: readQueue},
 		{Method: "PATCH", Path: queue + "/{commentId}", Tag: tag, Summary: "Change a comment that was not told yet", Who: api.Board, In: queueEditBody{}, Out: commentQueue{}, Handle: editQueued},
 		{Method: "DELETE", Path: queue + "/{commentId}", Tag: tag, Summary: "Take back a comment that was not told yet", Who: api.Board, In: queueBody{}, Out: commentQueue{}, Handle: dropQueued},
@@ -125,7 +126,7 @@ func retryNow(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	r, err := api.Do[company.Run](rc, company.KindRunRetryNow, of, company.RetryNow{Issue: issue})
+	r, err := api.Do[entity.Run](rc, company.KindRunRetryNow, of, company.RetryNow{Issue: issue})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -146,7 +147,7 @@ func decideWatch(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	d, err := api.Do[company.WatchDecision](rc, care.KindRunWatch, of, care.DecideWatch{ID: api.NewID(), Run: run, Decision: in.Decision, Until: in.Until.Or(0),
+	d, err := api.Do[entity.WatchDecision](rc, care.KindRunWatch, of, care.DecideWatch{ID: api.NewID(), Run: run, Decision: in.Decision, Until: in.Until.Or(0),
 		Reason: in.Reason.Or(""), Issue: strings.ToLower(in.Issue.Or(""))})
 	return api.OK(d), err
 }
@@ -157,7 +158,7 @@ func readQueue(rc *api.Request) (api.Response, error) {
 		if err != nil {
 			return commentQueue{}, err
 		}
-		out := commentQueue{Issue: i.ID, Protocol: "legacy", Entries: []company.Comment{}}
+		out := commentQueue{Issue: i.ID, Protocol: "legacy", Entries: []entity.Comment{}}
 		q, ok := company.QueueOf(tx, i)
 		if out.Target, out.Revision = core.NullText(q.Target), q.Revision(); ok {
 			out.ID, out.State, out.Entries = core.NullText(q.Run.ID), "deferred", q.Entries
@@ -256,17 +257,17 @@ func (d discoveryBody) apply(rc *api.Request, of string, p company.CreateIssue, 
 	if child {
 		return p, api.Unprocessable("What a watchdog came upon is no part of an issue; make it with POST /api/companies/{companyId}/issues", nil)
 	}
-	var watched company.Issue
+	var watched entity.Issue
 	var prefix string
 	err := rc.View(func(tx *ledger.Tx) error {
-		r, ok := company.RunOf(tx, of, rc.Run)
+		r, ok := entity.RunOf(tx, of, rc.Run)
 		if ok = ok && rc.IsAgent() && r.Agent == rc.Actor.ID; ok {
 			watched, ok = care.WatchedBy(tx, r, r.Agent)
 		}
 		if !ok {
 			return ledger.Refuse(ledger.Forbidden, nil, "watchdogDiscovery is for an agent in a run for an issue that it looks after; make the issue without it")
 		}
-		row, _ := company.CompanyOf(tx, of)
+		row, _ := entity.CompanyOf(tx, of)
 		prefix = row.IssuePrefix
 		return nil
 	})
@@ -280,8 +281,8 @@ func (d discoveryBody) apply(rc *api.Request, of string, p company.CreateIssue, 
 	if p.Description != "" {
 		text = p.Description + "\n\n" + text
 	}
-	if len(text) > company.MaxText {
-		return p, ledger.Refuse(ledger.TooLarge, nil, "description and evidenceMarkdown have more than %d bytes together", company.MaxText)
+	if len(text) > entity.MaxText {
+		return p, ledger.Refuse(ledger.TooLarge, nil, "description and evidenceMarkdown have more than %d bytes together", entity.MaxText)
 	}
 	p.Description, p.Parent, p.BlockParent = text, "", false
 	p.OriginKind, p.OriginID, p.OriginRun, p.OriginFingerprint = originDiscovery, watched.ID, rc.Run, originDiscovery+":"+watched.ID+":"+rc.Run

@@ -9,7 +9,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -23,9 +23,9 @@ func TestCommentsWaitForTheNextRun(t *testing.T) {
 	agent := h.NewAgent(of, "Busy", `case "$PAPERCLIP_WAKE_PAYLOAD_JSON" in *issue_commented*) echo told; : >`+mark+`;; esac; [ ! -e `+mark+` ] || exit 0; echo here; while :; do sleep 0.05; done`)
 	issue := h.Assign(of, agent, "Work")
 	path := "/api/issues/" + issue
-	var run company.Run
+	var run entity.Run
 	h.Until("a run at work", func(tx *ledger.Tx) bool {
-		for r := range company.RunsOfIssue(tx, of, issue) {
+		for r := range entity.RunsOfIssue(tx, of, issue) {
 			run = r
 		}
 		return run.LastOutputSeq > 0
@@ -49,7 +49,7 @@ func TestCommentsWaitForTheNextRun(t *testing.T) {
 	h.Call("POST", path+"/queued-comments/interrupt", said(q, `,"targetRunId":null`)).Want(t, 409, "")
 	h.Call("POST", path+"/queued-comments/interrupt", said(q, `,"targetRunId":"`+run.ID+`"`)).Want(t, 200, "")
 	h.Until("the comment to be told", func(tx *ledger.Tx) bool {
-		for r := range company.RunsOfIssue(tx, of, issue) {
+		for r := range entity.RunsOfIssue(tx, of, issue) {
 			if r.StdoutExcerpt != nil && strings.Contains(*r.StdoutExcerpt, "told") {
 				return true
 			}
@@ -74,9 +74,9 @@ func TestCommentsInterruptAndResume(t *testing.T) {
 	} {
 		issue := h.Assign(of, agent, fmt.Sprint("Work ", n))
 		path := "/api/issues/" + issue
-		var at company.Run
+		var at entity.Run
 		h.Until("a run at work", func(tx *ledger.Tx) bool {
-			for r := range company.RunsOfIssue(tx, of, issue) {
+			for r := range entity.RunsOfIssue(tx, of, issue) {
 				at = r
 			}
 			return at.LastOutputSeq > 0
@@ -91,7 +91,7 @@ func TestCommentsInterruptAndResume(t *testing.T) {
 		h.Call("GET", "/api/heartbeat-runs/"+at.ID, "").Want(t, 200, `"status":"cancelled"`).Want(t, 200, "Interrupted by a comment of the board")
 		h.Call("GET", path, "").Want(t, 200, `"assigneeAgentId":"`+agent+`"`)
 		told := func(tx *ledger.Tx) (n int) {
-			for r := range company.RunsOfIssue(tx, of, issue) {
+			for r := range entity.RunsOfIssue(tx, of, issue) {
 				if r.StdoutExcerpt != nil && strings.Contains(*r.StdoutExcerpt, "woken: issue_commented") {
 					n++
 				}
@@ -156,7 +156,7 @@ func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
 	h.Call("GET", "/api/issues/"+waiting, "").Want(t, 200, `"monitorAttemptCount":1`).Want(t, 200, `"executionPolicy":null`)
 	set(`{"nextCheckAt":"2026-01-01T00:00:00.000Z"}`).Want(t, 200, "")
 	h.Until("the monitor to fire", func(tx *ledger.Tx) bool {
-		i, _ := company.IssueOf(tx, of, waiting)
+		i, _ := entity.IssueOf(tx, of, waiting)
 		return i.Monitor != nil && i.Monitor.NextAt == 0
 	})
 	h.Rest()
@@ -193,6 +193,6 @@ func TestAWatchdogReportsAFault(t *testing.T) {
 			t.Errorf("the text is %q, without %q", text, part)
 		}
 	}
-	h.Call("POST", in+"/issues", `{"title":"Long","description":"`+strings.Repeat("x", company.MaxText-10)+`","watchdogDiscovery":{"kind":"product_bug"}}`, as...).Want(t, 413, "")
+	h.Call("POST", in+"/issues", `{"title":"Long","description":"`+strings.Repeat("x", entity.MaxText-10)+`","watchdogDiscovery":{"kind":"product_bug"}}`, as...).Want(t, 413, "")
 	h.Call("POST", in+"/issues", `{"title":"Own","watchdogDiscovery":null}`).Want(t, 201, `"originKind":"manual"`)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -16,33 +17,33 @@ type createLabel struct {
 
 func LabelRoutes() []api.Route {
 	return []api.Route{{
-		Method: "GET", Path: "/api/companies/{companyId}/labels", Tag: "issues", Summary: "List labels", Out: []company.Label{},
+		Method: "GET", Path: "/api/companies/{companyId}/labels", Tag: "issues", Summary: "List labels", Out: []entity.Label{},
 		Handle: func(rc *api.Request) (r api.Response, err error) {
 			err = rc.View(func(tx *ledger.Tx) error {
-				if !company.CompanyExists(tx, rc.Path("companyId")) {
+				if !entity.CompanyExists(tx, rc.Path("companyId")) {
 					return api.NotFound("Company not found")
 				}
-				r = api.OK(company.LabelsOf(tx, rc.Path("companyId")))
+				r = api.OK(entity.LabelsOf(tx, rc.Path("companyId")))
 				return nil
 			})
 			return r, err
 		},
 	}, {
-		Method: "POST", Path: "/api/companies/{companyId}/labels", Tag: "issues", Summary: "Create a label", In: createLabel{}, Out: company.Label{}, Status: 201,
+		Method: "POST", Path: "/api/companies/{companyId}/labels", Tag: "issues", Summary: "Create a label", In: createLabel{}, Out: entity.Label{}, Status: 201,
 		Handle: func(rc *api.Request) (api.Response, error) {
 			in, err := api.Body[createLabel](rc)
 			if err != nil {
 				return api.Response{}, err
 			}
-			l, err := api.Do[company.Label](rc, company.KindLabelCreate, rc.Path("companyId"), company.CreateLabel{ID: api.NewID(), Name: in.Name, Color: in.Color})
+			l, err := api.Do[entity.Label](rc, company.KindLabelCreate, rc.Path("companyId"), company.CreateLabel{ID: api.NewID(), Name: in.Name, Color: in.Color})
 			return api.OK(l), err
 		},
 	}, {
-		Method: "DELETE", Path: "/api/labels/{labelId}", Tag: "issues", Summary: "Delete a label and take it off its issues", Out: company.Label{},
+		Method: "DELETE", Path: "/api/labels/{labelId}", Tag: "issues", Summary: "Delete a label and take it off its issues", Out: entity.Label{},
 		Handle: func(rc *api.Request) (api.Response, error) {
 			id, of := strings.ToLower(rc.Path("labelId")), ""
 			err := rc.View(func(tx *ledger.Tx) error {
-				l, ok := company.LabelByID(tx, id)
+				l, ok := entity.LabelByID(tx, id)
 				if !ok || !api.Seen(tx, rc, l.Company) {
 					return api.NotFound("Label not found")
 				}
@@ -52,7 +53,7 @@ func LabelRoutes() []api.Route {
 			if err != nil {
 				return api.Response{}, err
 			}
-			l, err := api.Do[company.Label](rc, company.KindLabelDelete, of, company.DeleteLabel{ID: id})
+			l, err := api.Do[entity.Label](rc, company.KindLabelDelete, of, company.DeleteLabel{ID: id})
 			return api.OK(l), err
 		},
 	}}

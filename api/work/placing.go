@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -92,7 +93,7 @@ func checkOverrides(rc *api.Request, of, agent string, b json.RawMessage, at ...
 	}
 	kind, known := "", false
 	err := rc.View(func(tx *ledger.Tx) error {
-		if a, ok := company.AgentOf(tx, of, agent); ok && api.Seen(tx, rc, of) { // else the rules refuse it
+		if a, ok := entity.AgentOf(tx, of, agent); ok && api.Seen(tx, rc, of) { // else the rules refuse it
 			kind, known = cmp.Or(a.AdapterType, company.DefaultAdapter), true
 		}
 		return nil
@@ -116,9 +117,9 @@ func (in updateIssue) check(rc *api.Request, of, issue string) error {
 	if overrides == nil && (in.AdapterOverrides.Set || in.AssigneeAgentID.Or("") == "") {
 		return nil
 	}
-	var now company.Issue
+	var now entity.Issue
 	err := rc.View(func(tx *ledger.Tx) error {
-		if i, ok := company.IssueOf(tx, of, issue); ok && api.Seen(tx, rc, of) {
+		if i, ok := entity.IssueOf(tx, of, issue); ok && api.Seen(tx, rc, of) {
 			now = i
 		}
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -71,7 +72,7 @@ type newWorkspace struct {
 
 // A projectRow is a project as it is shown.
 type projectRow struct {
-	company.Project
+	entity.Project
 	GoalID           core.NullText     `json:"goalId"`
 	Env              json.RawMessage   `json:"env"`
 	WorkspacePolicy  json.RawMessage   `json:"executionWorkspacePolicy"`
@@ -114,7 +115,7 @@ type codebase struct {
 	Origin          string        `json:"origin"`
 }
 
-func codebaseOf(p company.Project, w *place.Workspace) codebase {
+func codebaseOf(p entity.Project, w *place.Workspace) codebase {
 	c := codebase{ManagedFolder: path.Join("projects", p.Company, p.ID, "_default"), Origin: "managed_checkout"}
 	c.EffectiveFolder = c.ManagedFolder
 	if w == nil {
@@ -130,7 +131,7 @@ func codebaseOf(p company.Project, w *place.Workspace) codebase {
 	return c
 }
 
-func showProject(tx *ledger.Tx, p company.Project) projectRow {
+func showProject(tx *ledger.Tx, p entity.Project) projectRow {
 	row := projectRow{Project: p, GoalID: core.NullText(p.Goal), Env: conceal.RedactEnv(p.Env), WorkspacePolicy: api.RawJSON(p.WorkspacePolicy),
 		URLKey: core.URLKey(p.Name), GoalIDs: []string{}, Goals: []goalTitle{}, Workspaces: place.WorkspacesOf(tx, p.Company, p.ID)}
 	for i, w := range row.Workspaces {
@@ -142,7 +143,7 @@ func showProject(tx *ledger.Tx, p company.Project) projectRow {
 	}
 	for _, id := range p.Goals {
 		row.GoalIDs = append(row.GoalIDs, id)
-		if g, ok := company.GoalOf(tx, p.Company, id); ok {
+		if g, ok := entity.GoalOf(tx, p.Company, id); ok {
 			row.Goals = append(row.Goals, goalTitle{g.ID, g.Title})
 		}
 	}
@@ -166,18 +167,18 @@ func ProjectRoutes() []api.Route {
 	}
 }
 
-func findProject(rc *api.Request) (p company.Project, err error) {
+func findProject(rc *api.Request) (p entity.Project, err error) {
 	err = rc.View(func(tx *ledger.Tx) (err error) { p, err = api.ProjectIn(tx, rc); return err })
 	return p, err
 }
 
 func listProjects(rc *api.Request) (api.Response, error) {
 	out := []projectInList{}
-	err := api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		now := core.TimeOf(rc.Now())
-		for _, p := range company.ProjectsOf(tx, row.ID) {
-			in := projectInList{projectRow: showProject(tx, p), TaskCount: company.CountProjectIssues(tx, row.ID, p.ID)}
-			b := money.BudgetOf(tx, row.ID, company.ScopeProject, p.ID, now)
+		for _, p := range entity.ProjectsOf(tx, row.ID) {
+			in := projectInList{projectRow: showProject(tx, p), TaskCount: entity.CountProjectIssues(tx, row.ID, p.ID)}
+			b := money.BudgetOf(tx, row.ID, entity.ScopeProject, p.ID, now)
 			if policy, ok := b.Policy(money.WindowLifetime); ok && policy.Active {
 				in.Budget = &projectBudgetRow{policy.Amount, b.Spent(money.WindowLifetime)}
 			}
@@ -206,7 +207,7 @@ func doProject(rc *api.Request, kind, of string, payload any) (r api.Response, e
 		return r, err
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		p, ok := company.ProjectOf(tx, of, ref.ID)
+		p, ok := entity.ProjectOf(tx, of, ref.ID)
 		if !ok {
 			return api.NotFound("Project not found")
 		}
@@ -244,7 +245,7 @@ func createProject(rc *api.Request) (api.Response, error) {
 	if in.GoalIDs == nil {
 		many = nil
 	}
-	p := company.SaveProject{ID: api.NewID(), Name: &in.Name, Description: api.TextOf(in.Description), Status: api.Given[company.ProjectStatus](in.Status),
+	p := entity.SaveProject{ID: api.NewID(), Name: &in.Name, Description: api.TextOf(in.Description), Status: api.Given[entity.ProjectStatus](in.Status),
 		Lead: api.IdPointer(in.LeadAgentID), TargetDate: api.TextOf(in.TargetDate), Color: api.TextOf(in.Color), Icon: api.TextOf(in.Icon), Env: in.Env.Or(nil),
 		WorkspacePolicy: in.WorkspacePolicy.Or(nil), ArchivedAt: in.ArchivedAt.Pointer(), Goals: goalsOf(in.GoalID, many)}
 	if in.Workspace != nil {
@@ -257,8 +258,8 @@ func createProject(rc *api.Request) (api.Response, error) {
 		return api.Response{}, api.Unprocessable("Give either workspace or repositoryUrls", nil)
 	}
 	for _, at := range in.RepositoryURLs {
-		if !slices.ContainsFunc(p.More, func(w company.SaveWorkspace) bool { return strings.EqualFold(*w.RepoURL, at) }) {
-			p.More = append(p.More, company.SaveWorkspace{ID: api.NewID(), Project: p.ID, RepoURL: &at})
+		if !slices.ContainsFunc(p.More, func(w entity.SaveWorkspace) bool { return strings.EqualFold(*w.RepoURL, at) }) {
+			p.More = append(p.More, entity.SaveWorkspace{ID: api.NewID(), Project: p.ID, RepoURL: &at})
 		}
 	}
 	return doProject(rc, company.KindProjectCreate, api.CompanyID(rc), p)
@@ -276,7 +277,7 @@ func updateProject(rc *api.Request) (api.Response, error) {
 	if err := checkWorkspacePolicy(in.WorkspacePolicy.Or(nil)); err != nil {
 		return api.Response{}, err
 	}
-	s := company.SaveProject{ID: p.ID, Name: in.Name, Description: api.TextOf(in.Description), Status: api.Given[company.ProjectStatus](in.Status),
+	s := entity.SaveProject{ID: p.ID, Name: in.Name, Description: api.TextOf(in.Description), Status: api.Given[entity.ProjectStatus](in.Status),
 		Lead: api.IdPointer(in.LeadAgentID), TargetDate: api.TextOf(in.TargetDate), Color: api.TextOf(in.Color), Icon: api.TextOf(in.Icon), Env: api.RawOf(in.Env),
 		WorkspacePolicy: api.RawOf(in.WorkspacePolicy), Goals: goalsOf(in.GoalID, in.GoalIDs)}
 	if in.ArchivedAt.Set {
@@ -286,7 +287,7 @@ func updateProject(rc *api.Request) (api.Response, error) {
 }
 
 func deleteProject(rc *api.Request) (r api.Response, err error) {
-	var p company.Project
+	var p entity.Project
 	err = rc.View(func(tx *ledger.Tx) (err error) {
 		if p, err = api.ProjectIn(tx, rc); err == nil {
 			r = api.OK(showProject(tx, p))
@@ -300,8 +301,8 @@ func deleteProject(rc *api.Request) (r api.Response, err error) {
 	return r, err
 }
 
-func (in newWorkspace) command(id, project string) company.SaveWorkspace {
-	return company.SaveWorkspace{ID: id, Project: project, Name: in.Name, SourceType: api.Given[string](in.SourceType), Cwd: api.TextOf(in.Cwd), RepoURL: api.TextOf(in.RepoURL),
+func (in newWorkspace) command(id, project string) entity.SaveWorkspace {
+	return entity.SaveWorkspace{ID: id, Project: project, Name: in.Name, SourceType: api.Given[string](in.SourceType), Cwd: api.TextOf(in.Cwd), RepoURL: api.TextOf(in.RepoURL),
 		RepoRef: api.TextOf(in.RepoRef), DefaultRef: api.TextOf(in.DefaultRef), Visibility: api.Given[string](in.Visibility), SetupCommand: api.TextOf(in.SetupCommand),
 		CleanupCommand: api.TextOf(in.CleanupCommand), RemoteProvider: api.TextOf(in.RemoteProvider), RemoteRef: api.TextOf(in.RemoteRef), SharedKey: api.TextOf(in.SharedKey),
 		Metadata: api.RawOf(in.Metadata), RuntimeConfig: api.RawOf(in.RuntimeConfig), Primary: in.Primary}

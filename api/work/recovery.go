@@ -4,6 +4,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -53,7 +54,7 @@ func resolveRecovery(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	var i company.Issue
+	var i entity.Issue
 	err = rc.View(func(tx *ledger.Tx) (err error) {
 		i, err = api.FindIssue(tx, rc)
 		return err
@@ -62,7 +63,7 @@ func resolveRecovery(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	res, err := api.Do[care.Recovered](rc, care.KindIssueResolveRecovery, i.Company, care.ResolveRecovery{Issue: i.ID, Action: in.Action.Or(""),
-		Outcome: in.Outcome, Status: company.IssueStatus(in.Status), Note: in.Note.Or("")})
+		Outcome: in.Outcome, Status: entity.IssueStatus(in.Status), Note: in.Note.Or("")})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -70,7 +71,7 @@ func resolveRecovery(rc *api.Request) (api.Response, error) {
 }
 
 // recovery writes what has to be decided about an issue, or null.
-func (b jsonRow) recovery(tx *ledger.Tx, i company.Issue) jsonRow {
+func (b jsonRow) recovery(tx *ledger.Tx, i entity.Issue) jsonRow {
 	if a, ok := care.ActiveRecovery(tx, i); ok {
 		return b.value("activeRecoveryAction", a)
 	}
@@ -79,12 +80,12 @@ func (b jsonRow) recovery(tx *ledger.Tx, i company.Issue) jsonRow {
 
 // handoff writes that a run said nothing of its issue and another one asks
 // again, or null.
-func (b jsonRow) handoff(tx *ledger.Tx, i company.Issue) jsonRow {
+func (b jsonRow) handoff(tx *ledger.Tx, i entity.Issue) jsonRow {
 	h := i.Handoff
 	if h == nil {
 		return b.raw("successfulRunHandoff", nil)
 	}
-	next, ok := company.RunOf(tx, i.Company, h.Corrective)
+	next, ok := entity.RunOf(tx, i.Company, h.Corrective)
 	state := "required"
 	if i.Recovery != "" {
 		state = "escalated"
@@ -96,7 +97,7 @@ func (b jsonRow) handoff(tx *ledger.Tx, i company.Issue) jsonRow {
 }
 
 // retry writes the run that waits to try again for an issue, or null.
-func (b jsonRow) retry(tx *ledger.Tx, i company.Issue) jsonRow {
+func (b jsonRow) retry(tx *ledger.Tx, i entity.Issue) jsonRow {
 	r, ok := company.RetryOf(tx, i)
 	if !ok {
 		return b.raw("scheduledRetry", nil)
@@ -104,7 +105,7 @@ func (b jsonRow) retry(tx *ledger.Tx, i company.Issue) jsonRow {
 	return b.raw("scheduledRetry", retryRow(r).done())
 }
 
-func retryRow(r company.Run) jsonRow {
+func retryRow(r entity.Run) jsonRow {
 	return append(jsonRow{}, '{').str("runId", r.ID).str("agentId", r.Agent).str("status", string(r.Status)).null("retryOfRunId", string(r.RetryOf)).
 		at("scheduledRetryAt", r.ScheduledRetryAt).num("scheduledRetryAttempt", int64(r.ScheduledRetryAttempt)).
 		null("scheduledRetryReason", string(r.ScheduledRetryReason))

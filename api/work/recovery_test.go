@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/api/apitest"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -17,7 +17,7 @@ func TestARunThatSaysNothingIsAskedAgainAndThenAPersonDecides(t *testing.T) {
 	issue := h.Assign(of, agent, "Say something")
 	h.Until("two runs", func(tx *ledger.Tx) bool {
 		n := 0
-		for r := range company.RunsOfIssue(tx, of, issue) {
+		for r := range entity.RunsOfIssue(tx, of, issue) {
 			if !r.Status.Live() {
 				n++
 			}
@@ -94,9 +94,9 @@ func TestACancelledRunHoldsItsIssueUntilItsChildrenAreGone(t *testing.T) {
 	of := h.Company("Stubborn")
 	agent := h.NewAgent(of, "Mule", `trap "" TERM; echo here; while :; do sleep 0.05; done`)
 	issue := h.Assign(of, agent, "Stand still")
-	var run company.Run
+	var run entity.Run
 	h.Until("output", func(tx *ledger.Tx) bool {
-		for r := range company.RunsOfIssue(tx, of, issue) {
+		for r := range entity.RunsOfIssue(tx, of, issue) {
 			run = r
 		}
 		return run.LastOutputSeq > 1
@@ -107,7 +107,7 @@ func TestACancelledRunHoldsItsIssueUntilItsChildrenAreGone(t *testing.T) {
 	other := h.NewAgent(of, "Other", "true")
 	h.Call("POST", "/api/issues/"+issue+"/checkout", `{"agentId":"`+other+`","expectedStatuses":["todo","in_progress"]}`).Want(t, 409, "Issue checkout conflict")
 	h.Until("the end of the children", func(tx *ledger.Tx) bool {
-		r, _ := company.RunOf(tx, of, run.ID)
+		r, _ := entity.RunOf(tx, of, run.ID)
 		return !r.Owed
 	})
 	h.Call("GET", "/api/issues/"+issue, "").Want(t, 200, `"checkoutRunId":null`)

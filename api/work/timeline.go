@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -51,19 +51,19 @@ type timelineActor struct {
 }
 
 type timelineSpan struct {
-	Actor        string             `json:"actorId"`
-	Lane         company.WakeSource `json:"laneHint"`
-	Run          string             `json:"runId"`
-	Issue        string             `json:"issueId"`
-	Identifier   string             `json:"issueIdentifier"`
-	Title        string             `json:"issueTitle"`
-	Start        core.Time          `json:"start"`
-	End          core.Time          `json:"end"`
-	Status       company.RunStatus  `json:"status"`
-	RetryOf      core.NullText      `json:"retryOfRunId"`
-	Continuation int                `json:"continuationAttempt"`
-	Source       company.WakeSource `json:"invocationSource"`
-	Usage        json.RawMessage    `json:"usage"`
+	Actor        string            `json:"actorId"`
+	Lane         entity.WakeSource `json:"laneHint"`
+	Run          string            `json:"runId"`
+	Issue        string            `json:"issueId"`
+	Identifier   string            `json:"issueIdentifier"`
+	Title        string            `json:"issueTitle"`
+	Start        core.Time         `json:"start"`
+	End          core.Time         `json:"end"`
+	Status       entity.RunStatus  `json:"status"`
+	RetryOf      core.NullText     `json:"retryOfRunId"`
+	Continuation int               `json:"continuationAttempt"`
+	Source       entity.WakeSource `json:"invocationSource"`
+	Usage        json.RawMessage   `json:"usage"`
 }
 
 type timelineEvent struct {
@@ -116,7 +116,7 @@ func readTimeline(rc *api.Request) (r api.Response, err error) {
 	if v.Page.Offset, err = rc.QueryInt("offset", 0, 0, 1<<31-1); err != nil {
 		return r, err
 	}
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		v.fill(tx, row.ID, from, to)
 		r = api.OK(v)
 		return nil
@@ -132,7 +132,7 @@ func (v *timeline) fill(tx *ledger.Tx, of string, from, to time.Time) {
 	v.Page.Total = inbox.CountMatching(tx, of, q)
 	page := inbox.ListIssues(tx, of, q)
 	v.Page.More = v.Page.Offset+len(page) < v.Page.Total
-	shown := map[string]company.Issue{}
+	shown := map[string]entity.Issue{}
 	seen := map[string]bool{}
 	actor := func(kind, id string) string {
 		key := kind + ":" + id
@@ -142,7 +142,7 @@ func (v *timeline) fill(tx *ledger.Tx, of string, from, to time.Time) {
 			switch kind {
 			case "agent":
 				a.Name = "Agent"
-				if row, ok := company.AgentByID(tx, id); ok {
+				if row, ok := entity.AgentByID(tx, id); ok {
 					a.Name, a.Avatar = row.Name, row.Icon
 				}
 			case "user":
@@ -155,7 +155,7 @@ func (v *timeline) fill(tx *ledger.Tx, of string, from, to time.Time) {
 	for _, i := range page {
 		shown[i.ID] = i
 		n := 0
-		for run := range company.RunsOfIssue(tx, of, i.ID) {
+		for run := range entity.RunsOfIssue(tx, of, i.ID) {
 			if n++; n > maxTimelineRuns || len(v.Spans) >= maxTimelineRuns || run.CreatedAt < begin {
 				break
 			}
@@ -192,7 +192,7 @@ func (v *timeline) fill(tx *ledger.Tx, of string, from, to time.Time) {
 			}
 		}
 		if _, ok := shown[issue]; kind != "" && ok {
-			by, _ := company.DoneBy(a.Actor, a.Run, a.Change)
+			by, _ := entity.DoneBy(a.Actor, a.Run, a.Change)
 			v.Events = append(v.Events, timelineEvent{Actor: actor(by.Type, by.ID), Kind: kind, Issue: issue, At: core.TimeOf(a.At)})
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -68,26 +68,26 @@ type treeTotals struct {
 }
 
 type treeIssue struct {
-	ID         string              `json:"id"`
-	Identifier string              `json:"identifier"`
-	Title      string              `json:"title"`
-	Status     company.IssueStatus `json:"status"`
-	To         core.NullText       `json:"nextStatus"`
-	Parent     core.NullText       `json:"parentId"`
-	Depth      int                 `json:"depth"`
-	Agent      core.NullText       `json:"assigneeAgentId"`
-	User       core.NullText       `json:"assigneeUserId"`
-	Skipped    bool                `json:"skipped"`
-	SkipReason core.NullText       `json:"skipReason"`
+	ID         string             `json:"id"`
+	Identifier string             `json:"identifier"`
+	Title      string             `json:"title"`
+	Status     entity.IssueStatus `json:"status"`
+	To         core.NullText      `json:"nextStatus"`
+	Parent     core.NullText      `json:"parentId"`
+	Depth      int                `json:"depth"`
+	Agent      core.NullText      `json:"assigneeAgentId"`
+	User       core.NullText      `json:"assigneeUserId"`
+	Skipped    bool               `json:"skipped"`
+	SkipReason core.NullText      `json:"skipReason"`
 }
 
 type treeRun struct {
-	ID        string            `json:"id"`
-	Issue     string            `json:"issueId"`
-	Agent     string            `json:"agentId"`
-	Status    company.RunStatus `json:"status"`
-	StartedAt core.Time         `json:"startedAt"`
-	CreatedAt core.Time         `json:"createdAt"`
+	ID        string           `json:"id"`
+	Issue     string           `json:"issueId"`
+	Agent     string           `json:"agentId"`
+	Status    entity.RunStatus `json:"status"`
+	StartedAt core.Time        `json:"startedAt"`
+	CreatedAt core.Time        `json:"createdAt"`
 }
 
 type treeAgent struct {
@@ -145,7 +145,7 @@ func givenObject(name string, b *json.RawMessage) (json.RawMessage, error) {
 	return *b, nil
 }
 
-func previewOf(p care.TreePlan, root company.Issue, mode string, release care.HoldRelease) treePreview {
+func previewOf(p care.TreePlan, root entity.Issue, mode string, release care.HoldRelease) treePreview {
 	out := treePreview{Company: root.Company, Root: root.ID, Mode: mode, Release: release, ByStatus: map[string]int{}, Issues: []treeIssue{}, Skipped: []treeIssue{},
 		Runs: []treeRun{}, Agents: []treeAgent{}, Warnings: []treeWarning{}, Truncated: p.Cut}
 	agents := map[string]*treeAgent{}
@@ -174,7 +174,7 @@ func previewOf(p care.TreePlan, root company.Issue, mode string, release care.Ho
 	}
 	for _, r := range p.Runs {
 		out.Runs = append(out.Runs, treeRun{r.ID, r.Context.IssueID, r.Agent, r.Status, r.StartedAt, r.CreatedAt})
-		if r.Status == company.RunRunning {
+		if r.Status == entity.RunRunning {
 			out.Totals.Active++
 		} else {
 			out.Totals.Queued++
@@ -280,7 +280,7 @@ func holdTree(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	var out heldTree
-	var root company.Issue
+	var root entity.Issue
 	release := in.Release.policy()
 	err = rc.View(func(tx *ledger.Tx) (err error) {
 		if root, err = api.FindIssue(tx, rc); err == nil {

@@ -2,7 +2,7 @@ package work
 
 import (
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -35,7 +35,7 @@ func castVote(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	var i company.Issue
+	var i entity.Issue
 	err = rc.View(func(tx *ledger.Tx) (err error) {
 		i, err = api.FindIssue(tx, rc)
 		return err

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -58,17 +58,17 @@ type configFingerprint struct {
 }
 
 type realizeRequest struct {
-	Source      api.FolderNote        `json:"source"`
-	Issue       core.NullText         `json:"issueId"`
-	Version     int                   `json:"version"`
-	Company     string                `json:"companyId"`
-	Adapter     string                `json:"adapterType"`
-	Environment string                `json:"environmentId"`
-	Mode        company.WorkspaceMode `json:"requestedMode"`
-	Run         string                `json:"heartbeatRunId"`
-	Overlay     api.RuntimeOverlay    `json:"runtimeOverlay"`
-	More        []struct{}            `json:"additionalSources"`
-	Workspace   string                `json:"executionWorkspaceId"`
+	Source      api.FolderNote       `json:"source"`
+	Issue       core.NullText        `json:"issueId"`
+	Version     int                  `json:"version"`
+	Company     string               `json:"companyId"`
+	Adapter     string               `json:"adapterType"`
+	Environment string               `json:"environmentId"`
+	Mode        entity.WorkspaceMode `json:"requestedMode"`
+	Run         string               `json:"heartbeatRunId"`
+	Overlay     api.RuntimeOverlay   `json:"runtimeOverlay"`
+	More        []struct{}           `json:"additionalSources"`
+	Workspace   string               `json:"executionWorkspaceId"`
 }
 
 func showLifecycle(l place.Lifecycle, environment string) workspaceConfig {
@@ -91,16 +91,16 @@ func pointerTo(s core.NullText) *string {
 }
 
 func showWorkspace(tx *ledger.Tx, w place.ExecutionWorkspace) executionWorkspaceRow {
-	env := company.LocalEnvironment
+	env := entity.LocalEnvironment
 	l := place.LifecycleOf(tx, w)
 	row := executionWorkspaceRow{ExecutionWorkspace: w, Delivery: "unknown", Provider: "local_fs", Config: showLifecycle(l, env.ID), Services: place.ServicesOf(tx, w.Company, w.ID)}
 	var worktree *string
-	isolated := w.Mode == company.IsolatedWorkspace
+	isolated := w.Mode == entity.IsolatedWorkspace
 	if isolated {
 		row.Provider, row.ProviderRef, worktree = "git_worktree", w.Cwd, pointerTo(w.Cwd)
 	}
 	lease := ""
-	if r, ok := company.RunOf(tx, w.Company, w.Run); ok {
+	if r, ok := entity.RunOf(tx, w.Company, w.Run); ok {
 		if l, ok := r.Lease(); ok {
 			lease = l.ID
 		}
@@ -119,7 +119,7 @@ func showWorkspace(tx *ledger.Tx, w place.ExecutionWorkspace) executionWorkspace
 }
 
 // currentWorkspace is where the runs of an issue work now, nil for nowhere.
-func currentWorkspace(tx *ledger.Tx, i company.Issue) *executionWorkspaceRow {
+func currentWorkspace(tx *ledger.Tx, i entity.Issue) *executionWorkspaceRow {
 	w, ok := place.WorkspaceOfIssue(tx, i)
 	if !ok {
 		return nil
@@ -132,7 +132,7 @@ func fingerprintOf(w place.ExecutionWorkspace, l place.Lifecycle) configFingerpr
 	f := configFingerprint{Version: 1, At: w.UpdatedAt, Prints: map[string]string{},
 		Categories: []string{"mode", "projectWorkspace", "strategy", "repo", "lifecycleCommands", "runtimeServices", "environment", "realization"}}
 	values := []string{string(w.Mode), string(w.ProjectWorkspace), w.Strategy, string(w.RepoURL) + "\x00" + string(w.BaseRef),
-		strings.Join([]string{l.Provision, l.RuntimeProvision, l.Cleanup, l.Teardown}, "\x00"), string(l.Runtime), company.LocalEnvironment.ID, string(w.Branch)}
+		strings.Join([]string{l.Provision, l.RuntimeProvision, l.Cleanup, l.Teardown}, "\x00"), string(l.Runtime), entity.LocalEnvironment.ID, string(w.Branch)}
 	hash := func(parts ...string) string {
 		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 		return "v1:sha256:" + hex.EncodeToString(sum[:])
@@ -234,7 +234,7 @@ func listExecutionWorkspaces(rc *api.Request) (r api.Response, err error) {
 		return r, err
 	}
 	q.Status = rc.QueryList("status")
-	err = api.InCompany(rc, func(tx *ledger.Tx, row company.Company) error {
+	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		rows := []executionWorkspaceRow{}
 		for _, w := range place.ExecutionWorkspacesOf(tx, row.ID, q) {
 			rows = append(rows, showWorkspace(tx, w))
@@ -283,7 +283,7 @@ func updateExecutionWorkspace(rc *api.Request) (api.Response, error) {
 
 // environmentThere refuses an environment that a company does not have; "" is none.
 func environmentThere(rc *api.Request, of, id string) error {
-	if id = strings.ToLower(id); id == "" || id == company.LocalEnvironment.ID {
+	if id = strings.ToLower(id); id == "" || id == entity.LocalEnvironment.ID {
 		return nil
 	}
 	return rc.View(func(tx *ledger.Tx) error {
@@ -308,7 +308,7 @@ func workspaceReadiness(rc *api.Request) (api.Response, error) {
 		if run, busy := row.Busy(tx); busy {
 			out.State, out.Blocking = "blocked", append(out.Blocking, "Run "+run+" works in it")
 		}
-		if row.Mode == company.IsolatedWorkspace {
+		if row.Mode == entity.IsolatedWorkspace {
 			out.Warnings = append(out.Warnings, "What was not committed in the worktree is removed with it; the branch stays")
 		}
 		return nil

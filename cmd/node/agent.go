@@ -9,10 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/selvage-mesh/selvage/company"
 )
 
 type agentRow struct {
@@ -172,7 +171,7 @@ func mayCommand(c *cli) *cobra.Command {
 }
 
 // agentRoles are what an agent can be.
-var agentRoles = strings.Join(company.Roles[:len(company.Roles)-1], ", ") + " or " + company.Roles[len(company.Roles)-1]
+var agentRoles = strings.Join(entity.Roles[:len(entity.Roles)-1], ", ") + " or " + entity.Roles[len(entity.Roles)-1]
 
 // A newAgent is what flags say of an agent that is made or hired.
 type newAgent struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -26,7 +27,7 @@ type DueMonitor struct {
 // The monitors that will fire, by time, over all companies:
 //
 //	issue-monitor/<time>/<issue>   company
-func MonitorKey(i company.Issue) []byte {
+func MonitorKey(i entity.Issue) []byte {
 	return ledger.Key("issue-monitor", ledger.Order(uint64(i.Monitor.NextAt)), i.ID)
 }
 
@@ -38,12 +39,12 @@ var monitorKinds = []company.Kind{
 
 // monitored takes over what the execution policy of next says about a monitor,
 // when it is another one than before.
-func monitored(c *ledger.Context, old, next company.Issue) (company.Issue, error) {
+func monitored(c *ledger.Context, old, next entity.Issue) (entity.Issue, error) {
 	if string(old.ExecutionPolicy) == string(next.ExecutionPolicy) {
 		return next, nil
 	}
 	p := next.Policy().Monitor
-	m := company.Monitor{}
+	m := entity.Monitor{}
 	if next.Monitor != nil {
 		m = *next.Monitor
 	}
@@ -73,7 +74,7 @@ func monitored(c *ledger.Context, old, next company.Issue) (company.Issue, error
 }
 
 // scheduleMonitor keeps the key of an issue's monitor as long as it can fire.
-func scheduleMonitor(tx *ledger.Tx, old, next company.Issue) {
+func scheduleMonitor(tx *ledger.Tx, old, next entity.Issue) {
 	var was, is []byte
 	if old.Monitors() {
 		was = MonitorKey(old)
@@ -99,7 +100,7 @@ func DueMonitors(tx *ledger.Tx, now core.Time, limit int) (out []DueMonitor) {
 		if len(out) == limit {
 			break
 		}
-		if i, ok := company.IssueTable.Get(tx, string(v), string(k[len(k)-36:])); ok && i.Monitors() {
+		if i, ok := entity.IssueTable.Get(tx, string(v), string(k[len(k)-36:])); ok && i.Monitors() {
 			out = append(out, DueMonitor{i.Company, CheckMonitor{i.ID, i.Monitor.NextAt}})
 		}
 	}
@@ -109,7 +110,7 @@ func DueMonitors(tx *ledger.Tx, now core.Time, limit int) (out []DueMonitor) {
 // checkMonitor wakes the agent that waits. What was scheduled is over then: the
 // agent schedules the next look itself, or says what becomes of the issue.
 func checkMonitor(c *ledger.Context, p CheckMonitor) (any, error) {
-	i, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, company.ErrNoIssue()
 	}
@@ -140,7 +141,7 @@ func checkMonitor(c *ledger.Context, p CheckMonitor) (any, error) {
 	next.Monitor, next.ExecutionPolicy, next.UpdatedAt = &m, withoutMonitor(i.ExecutionPolicy), now
 	late := policy != nil && (policy.TimeoutAt > 0 && now >= policy.TimeoutAt || policy.MaxAttempts > 0 && m.Attempts >= policy.MaxAttempts)
 	reason := "issue_monitor_due"
-	var recovery company.Issue
+	var recovery entity.Issue
 	if late {
 		var err error
 		reason = "issue_monitor_exhausted"
@@ -154,7 +155,7 @@ func checkMonitor(c *ledger.Context, p CheckMonitor) (any, error) {
 			}
 		}
 		if policy.Recovery == "escalate_to_board" {
-			if next, _, err = next.Move(company.Move{To: company.IssueBlocked, Routable: true, Now: now}); err != nil {
+			if next, _, err = next.Move(entity.Move{To: entity.IssueBlocked, Routable: true, Now: now}); err != nil {
 				return nil, err
 			}
 			next.UnblockDescriptor = core.Object{}.Str("owner", "board").Str("action", "decide").Str("reason", reason).Close()
@@ -163,10 +164,10 @@ func checkMonitor(c *ledger.Context, p CheckMonitor) (any, error) {
 	c.Record(ledger.Change{Action: "issue.monitor_triggered", EntityType: "issue", EntityID: i.ID, Details: core.Object{}.Str("identifier", i.Identifier).
 		Int("attemptCount", m.Attempts).Bool("exhausted", late).Str("status", string(next.Status)).Null("recoveryIssueId", recovery.ID).Null("recoveryIdentifier", recovery.Identifier).Close()})
 	company.StoreIssue(c.Tx, i, next)
-	if next.Status == company.IssueBlocked || recovery.ID != "" {
+	if next.Status == entity.IssueBlocked || recovery.ID != "" {
 		return next, nil
 	}
-	return next, company.WakeForIssue(c, next, company.WakeAutomation, "issue.monitor", reason, "")
+	return next, company.WakeForIssue(c, next, entity.WakeAutomation, "issue.monitor", reason, "")
 }
 
 // originStranded is the origin of an issue that is about another that does not go on.
@@ -175,15 +176,15 @@ const originStranded = "stranded_issue_recovery"
 // recoveryIssue returns the issue in which somebody finds out what became of that
 // for which i waited in vain: one that is open already, or a new part of i, for the
 // same agent. i waits for it. It is no issue where i can have no more parts.
-func recoveryIssue(c *ledger.Context, i company.Issue, p company.MonitorPolicy, attempts int64) (company.Issue, error) {
-	for id := range company.IssuesByParent.IDs(c.Tx, i.Company, i.ID, false) {
-		if o, ok := company.IssueTable.Get(c.Tx, i.Company, id); ok && o.OriginKind == originStranded && o.OriginID == i.ID && !o.Status.Terminal() {
+func recoveryIssue(c *ledger.Context, i entity.Issue, p entity.MonitorPolicy, attempts int64) (entity.Issue, error) {
+	for id := range entity.IssuesByParent.IDs(c.Tx, i.Company, i.ID, false) {
+		if o, ok := entity.IssueTable.Get(c.Tx, i.Company, id); ok && o.OriginKind == originStranded && o.OriginID == i.ID && !o.Status.Terminal() {
 			return o, nil
 		}
 	}
 	id := core.DerivedID("monitor-recovery", i.ID, ledger.Order(c.Height))
-	if i.Depth >= company.MaxRequestDepth || company.CheckParent(c.Tx, company.Issue{ID: id, Company: i.Company, Parent: i.ID}) != nil {
-		return company.Issue{}, nil
+	if i.Depth >= company.MaxRequestDepth || entity.CheckParent(c.Tx, entity.Issue{ID: id, Company: i.Company, Parent: i.ID}) != nil {
+		return entity.Issue{}, nil
 	}
 	why, mark := "it was looked at "+strconv.FormatInt(attempts, 10)+" times", "issue_monitor:max_attempts_exhausted"
 	if p.TimeoutAt > 0 && i.Monitor != nil && core.TimeOf(c.Now) >= p.TimeoutAt {
@@ -194,16 +195,16 @@ func recoveryIssue(c *ledger.Context, i company.Issue, p company.MonitorPolicy, 
 	if p.Notes != "" {
 		text += "\n\nIt waited for: " + p.Notes
 	}
-	in := company.CreateIssue{ID: id, Title: "Find out what " + i.Identifier + " waits for", Description: text, Status: company.IssueTodo, Priority: company.PriorityHigh, Assignee: i.Assignee, Project: i.Project,
+	in := company.CreateIssue{ID: id, Title: "Find out what " + i.Identifier + " waits for", Description: text, Status: entity.IssueTodo, Priority: entity.PriorityHigh, Assignee: i.Assignee, Project: i.Project,
 		Goal: i.Goal, Parent: i.ID, BillingCode: i.BillingCode, OriginKind: originStranded, OriginID: i.ID, OriginFingerprint: mark, AllowDuplicate: true, Many: true}
-	if company.Assignable(c.Tx, i.Company, in.Assignee) != nil {
+	if entity.Assignable(c.Tx, i.Company, in.Assignee) != nil {
 		in.Assignee = ""
 	}
 	made, err := company.MakeIssue(c, in)
 	if err != nil {
-		return company.Issue{}, err
+		return entity.Issue{}, err
 	}
-	return made.(company.IssueResult).Issue, nil
+	return made.(entity.IssueResult).Issue, nil
 }
 
 // withoutMonitor returns an execution policy as it is once its monitor has fired.

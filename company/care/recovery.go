@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -46,17 +47,17 @@ type RecoveryAction struct {
 
 // ResolveRecovery is the payload of issue.resolve_recovery.
 type ResolveRecovery struct {
-	Issue   string              `cbor:"1,keyasint"`
-	Action  string              `cbor:"2,keyasint,omitempty"` // "": the one that is active
-	Outcome string              `cbor:"3,keyasint"`
-	Status  company.IssueStatus `cbor:"4,keyasint"` // todo, done, in_review or blocked
-	Note    string              `cbor:"5,keyasint,omitempty"`
+	Issue   string             `cbor:"1,keyasint"`
+	Action  string             `cbor:"2,keyasint,omitempty"` // "": the one that is active
+	Outcome string             `cbor:"3,keyasint"`
+	Status  entity.IssueStatus `cbor:"4,keyasint"` // todo, done, in_review or blocked
+	Note    string             `cbor:"5,keyasint,omitempty"`
 }
 
 // Recovered is what issue.resolve_recovery returns.
 type Recovered struct {
 	Action RecoveryAction `cbor:"1,keyasint"`
-	Issue  company.Issue  `cbor:"2,keyasint"`
+	Issue  entity.Issue   `cbor:"2,keyasint"`
 }
 
 const (
@@ -77,7 +78,7 @@ var recoveryKinds = []company.Kind{
 }
 
 // RecoveriesOf returns the recovery actions of an issue, newest first.
-func RecoveriesOf(tx *ledger.Tx, i company.Issue) []RecoveryAction {
+func RecoveriesOf(tx *ledger.Tx, i entity.Issue) []RecoveryAction {
 	out := []RecoveryAction{}
 	from := recoveries.Key(i.Company, i.ID+".")
 	for _, v := range tx.Scan(from, ledger.PrefixEnd(from), true) {
@@ -91,7 +92,7 @@ func RecoveriesOf(tx *ledger.Tx, i company.Issue) []RecoveryAction {
 }
 
 // ActiveRecovery returns the recovery action of an issue that waits for somebody.
-func ActiveRecovery(tx *ledger.Tx, i company.Issue) (RecoveryAction, bool) {
+func ActiveRecovery(tx *ledger.Tx, i entity.Issue) (RecoveryAction, bool) {
 	if i.Recovery == "" {
 		return RecoveryAction{}, false
 	}
@@ -99,17 +100,17 @@ func ActiveRecovery(tx *ledger.Tx, i company.Issue) (RecoveryAction, bool) {
 }
 
 // openRecovery makes r's issue one that waits for the board, and returns it so.
-func openRecovery(c *ledger.Context, i company.Issue, r company.Run, kind, next string) company.Issue {
+func openRecovery(c *ledger.Context, i entity.Issue, r entity.Run, kind, next string) entity.Issue {
 	now := core.TimeOf(c.Now)
 	a := RecoveryAction{
 		ID: core.DerivedID("recovery", i.ID, r.ID, ledger.Order(c.Height)), Company: i.Company, Issue: i.ID, Kind: kind, Status: "active", OwnerType: "board",
 		OwnerUser: core.NullText(i.ResponsibleUser), PreviousOwner: core.NullText(i.Assignee), ReturnOwner: core.NullText(i.Assignee), Cause: string(r.LivenessState),
-		Fingerprint: kind + ":" + r.ID, NextAction: next, Attempts: r.Followups + r.ProcessLossRetryCount + r.Failures, MaxAttempts: company.MaxFollowups, LastAttemptAt: r.StartedAt,
+		Fingerprint: kind + ":" + r.ID, NextAction: next, Attempts: r.Followups + r.ProcessLossRetryCount + r.Failures, MaxAttempts: entity.MaxFollowups, LastAttemptAt: r.StartedAt,
 		Evidence:  core.Object{}.Str("latestRunId", r.ID).Str("latestRunStatus", string(r.Status)).Null("predecessorRunId", string(r.RetryOf)).Close(),
 		CreatedAt: now, UpdatedAt: now,
 	}
 	if kind != "missing_disposition" {
-		a.Cause, a.MaxAttempts = string(r.ErrorCode), company.MaxRunAttempts
+		a.Cause, a.MaxAttempts = string(r.ErrorCode), entity.MaxRunAttempts
 	}
 	if old := RecoveriesOf(c.Tx, i); len(old) >= keptRecoveries {
 		for k := range c.Prefix(recoveries.Key(i.Company, i.ID+".")) {
@@ -125,20 +126,20 @@ func openRecovery(c *ledger.Context, i company.Issue, r company.Run, kind, next 
 
 // settleRecovery ends what next no longer waits for. It is called for every
 // issue that is stored.
-func settleRecovery(tx *ledger.Tx, next company.Issue) company.Issue {
-	if next.Handoff != nil && next.Status != company.IssueInProgress && next.Status != company.IssueBlocked {
+func settleRecovery(tx *ledger.Tx, next entity.Issue) entity.Issue {
+	if next.Handoff != nil && next.Status != entity.IssueInProgress && next.Status != entity.IssueBlocked {
 		next.Handoff = nil
 	}
-	if next.Recovery == "" || next.Status == company.IssueBlocked {
+	if next.Recovery == "" || next.Status == entity.IssueBlocked {
 		return next
 	}
 	a, ok := recoveries.Get(tx, next.Company, next.Recovery)
-	if ok && a.Kind == reviewByBoard && next.Status == company.IssueInReview {
+	if ok && a.Kind == reviewByBoard && next.Status == entity.IssueInReview {
 		return next
 	}
 	if ok && a.Status == "active" {
 		a.Status, a.Outcome, a.ResolvedAt, a.UpdatedAt = "resolved", "restored", next.UpdatedAt, next.UpdatedAt
-		if next.Status == company.IssueCancelled {
+		if next.Status == entity.IssueCancelled {
 			a.Status, a.Outcome = "cancelled", "cancelled"
 		}
 		recoveries.Put(tx, next.Company, next.Recovery, a)
@@ -147,7 +148,7 @@ func settleRecovery(tx *ledger.Tx, next company.Issue) company.Issue {
 	return next
 }
 
-func dropRecoveries(tx *ledger.Tx, i company.Issue) {
+func dropRecoveries(tx *ledger.Tx, i entity.Issue) {
 	for k := range tx.Prefix(recoveries.Key(i.Company, i.ID+".")) {
 		tx.Delete([]byte(strings.Clone(string(k))))
 	}
@@ -157,7 +158,7 @@ func dropRecoveries(tx *ledger.Tx, i company.Issue) {
 // whoever decided wants it. The board may, and the issue's assignee within what
 // an agent may do.
 func resolveRecovery(c *ledger.Context, p ResolveRecovery) (any, error) {
-	i, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, company.ErrNoIssue()
 	}
@@ -177,14 +178,14 @@ func resolveRecovery(c *ledger.Context, p ResolveRecovery) (any, error) {
 	if !ok || p.Action != "" && p.Action != a.ID {
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Active recovery action not found")
 	}
-	if (p.Outcome == "blocked") != (p.Status == company.IssueBlocked) {
+	if (p.Outcome == "blocked") != (p.Status == entity.IssueBlocked) {
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "outcome blocked goes with sourceIssueStatus blocked, and no other")
 	}
 	now := core.TimeOf(c.Now)
 	next := i
 	if p.Status != i.Status {
 		var err error
-		if next, _, err = i.Move(company.Move{To: p.Status, Board: core.IsBoard(c), Now: now}); err != nil {
+		if next, _, err = i.Move(entity.Move{To: p.Status, Board: core.IsBoard(c), Now: now}); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -56,8 +57,8 @@ var strandedKinds = []company.Kind{
 // through the issues that agents have, from where an earlier look ended (nil: the
 // beginning), and reads up to reads of them; next is where another goes on, nil at
 // the end, and left is how many more it would have read.
-func Stranded(tx *ledger.Tx, of string, now core.Time, from []byte, n, reads int) (out []company.Issue, next []byte, left int) {
-	prefix := ledger.Key("c", of, company.IssuesByAssigneeName, "")
+func Stranded(tx *ledger.Tx, of string, now core.Time, from []byte, n, reads int) (out []entity.Issue, next []byte, left int) {
+	prefix := ledger.Key("c", of, entity.IssuesByAssigneeName, "")
 	next = from
 	if next == nil {
 		next = prefix
@@ -70,11 +71,11 @@ func Stranded(tx *ledger.Tx, of string, now core.Time, from []byte, n, reads int
 				return out, slices.Clone(k), max(reads, 0)
 			}
 			value, id, _ := strings.Cut(string(k[len(prefix):]), "/")
-			if _, status, _ := strings.Cut(value, "."); company.IssueStatus(status).Rests() {
-				next = ledger.PrefixEnd(ledger.Key("c", of, company.IssuesByAssigneeName, value, ""))
+			if _, status, _ := strings.Cut(value, "."); entity.IssueStatus(status).Rests() {
+				next = ledger.PrefixEnd(ledger.Key("c", of, entity.IssuesByAssigneeName, value, ""))
 				break
 			}
-			if i, ok := company.IssueTable.Get(tx, of, id); ok && stranded(i, tx, now) {
+			if i, ok := entity.IssueTable.Get(tx, of, id); ok && stranded(i, tx, now) {
 				out = append(out, i)
 			}
 		}
@@ -82,13 +83,13 @@ func Stranded(tx *ledger.Tx, of string, now core.Time, from []byte, n, reads int
 	return out, nil, reads
 }
 
-func stranded(i company.Issue, tx *ledger.Tx, now core.Time) bool {
+func stranded(i entity.Issue, tx *ledger.Tx, now core.Time) bool {
 	if i.Assignee == "" || i.UpdatedAt+strandedAfter > now {
 		return false
 	}
 	// A run that ended a moment ago has not changed its issue, and what follows it
 	// may be on its way.
-	for r := range company.RunsOfIssue(tx, i.Company, i.ID) {
+	for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
 		if r.FinishedAt+strandedAfter > now {
 			return false
 		}
@@ -100,30 +101,30 @@ func stranded(i company.Issue, tx *ledger.Tx, now core.Time) bool {
 // recoverIssue wakes the agent of an issue that nothing brings on, and puts the
 // issue before the board when it was woken for that before.
 func recoverIssue(c *ledger.Context, p RecoverIssue) (any, error) {
-	i, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, company.ErrNoIssue()
 	}
 	if !stranded(i, c.Tx, core.TimeOf(c.Now)) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "issue %s has a run, a person or a timer that moves it on", i.Identifier)
 	}
-	if i.Status == company.IssueInReview {
+	if i.Status == entity.IssueInReview {
 		return nil, openReview(c, i)
 	}
-	last, ran := company.Run{}, false
-	for r := range company.RunsOfIssue(c.Tx, i.Company, i.ID) {
+	last, ran := entity.Run{}, false
+	for r := range entity.RunsOfIssue(c.Tx, i.Company, i.ID) {
 		last, ran = r, true
 		break
 	}
-	a, ok := company.Wakeable(c.Tx, i.Company, i.Assignee)
-	if ok && !a.Gone() && i.Status != company.IssueBlocked && !(ran && last.Context.WakeReason == continuation) {
+	a, ok := entity.Wakeable(c.Tx, i.Company, i.Assignee)
+	if ok && !a.Gone() && i.Status != entity.IssueBlocked && !(ran && last.Context.WakeReason == continuation) {
 		at := ledger.Order(c.Height)
-		res, err := company.WakeAgent(c, a, company.Wake{Agent: a.ID, Source: company.WakeAutomation, TriggerDetail: "system", Reason: continuation, Issue: i.ID, From: "issue.recover",
+		res, err := company.WakeAgent(c, a, entity.Wake{Agent: a.ID, Source: entity.WakeAutomation, TriggerDetail: "system", Reason: continuation, Issue: i.ID, From: "issue.recover",
 			Responsible: i.ResponsibleUser, Wakeup: core.DerivedID("recover-wake", i.ID, at), Run: core.DerivedID("recover-run", i.ID, at)})
 		if err != nil {
 			return nil, err
 		}
-		if res.Status != company.WakeSkipped {
+		if res.Status != entity.WakeSkipped {
 			c.Record(ledger.Change{Action: "issue.continued", EntityType: "issue", EntityID: i.ID,
 				Details: core.Object{}.Str("identifier", i.Identifier).Str("agentId", a.ID).Str("reason", continuation).Close()})
 			return nil, nil
@@ -133,7 +134,7 @@ func recoverIssue(c *ledger.Context, p RecoverIssue) (any, error) {
 	switch {
 	case !ok || a.Gone():
 		kind, body = "assignee_gone", "The agent that has this issue is no longer there. "
-	case i.Status == company.IssueBlocked:
+	case i.Status == entity.IssueBlocked:
 		kind, body = "blocked_without_reason", "What blocked this issue is resolved, and its agent did not go on with it. "
 	}
 	blockFor(c, i, last, kind, kind, "Decide what becomes of the issue: reassign it, reopen it, or close it.",
@@ -147,9 +148,9 @@ const reviewByBoard = "review_without_participant"
 
 // openReview puts an issue that was handed in for review to nobody before the
 // board, and leaves it where it is.
-func openReview(c *ledger.Context, i company.Issue) error {
-	var last company.Run
-	for r := range company.RunsOfIssue(c.Tx, i.Company, i.ID) {
+func openReview(c *ledger.Context, i entity.Issue) error {
+	var last entity.Run
+	for r := range entity.RunsOfIssue(c.Tx, i.Company, i.ID) {
 		last = r
 		break
 	}
@@ -163,11 +164,11 @@ func openReview(c *ledger.Context, i company.Issue) error {
 
 // blockFor puts an issue before the board: blocked, with a recovery action of a
 // kind that says what is to be done, and a comment of the system that says why.
-func blockFor(c *ledger.Context, i company.Issue, r company.Run, kind, reason, todo, body string) {
+func blockFor(c *ledger.Context, i entity.Issue, r entity.Run, kind, reason, todo, body string) {
 	next := i
-	if i.Status != company.IssueBlocked {
+	if i.Status != entity.IssueBlocked {
 		var err error
-		if next, _, err = i.Move(company.Move{To: company.IssueBlocked, Routable: true, Now: core.TimeOf(c.Now)}); err != nil {
+		if next, _, err = i.Move(entity.Move{To: entity.IssueBlocked, Routable: true, Now: core.TimeOf(c.Now)}); err != nil {
 			return // somebody moved it in this very command
 		}
 	}
@@ -175,7 +176,7 @@ func blockFor(c *ledger.Context, i company.Issue, r company.Run, kind, reason, t
 	next.UnblockDescriptor = core.Object{}.Str("owner", "board").Str("action", "decide").Str("reason", reason).Null("runId", r.ID).Close()
 	next = openRecovery(c, next, r, kind, todo)
 	// The command is a node's, so the comment is the system's.
-	if commented, _, err := company.AddComment(c, next, company.CreateComment{ID: core.DerivedID("blocked-for", i.ID, ledger.Order(c.Height)), Issue: i.ID, Body: body}); err == nil {
+	if commented, _, err := company.AddComment(c, next, entity.CreateComment{ID: core.DerivedID("blocked-for", i.ID, ledger.Order(c.Height)), Issue: i.ID, Body: body}); err == nil {
 		next = commented
 	}
 	c.Record(ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID,
@@ -185,7 +186,7 @@ func blockFor(c *ledger.Context, i company.Issue, r company.Run, kind, reason, t
 
 // blockFailed hands an issue to the board on which a run failed that is not tried
 // again.
-func blockFailed(c *ledger.Context, i company.Issue, r company.Run) {
+func blockFailed(c *ledger.Context, i entity.Issue, r entity.Run) {
 	why := string(r.Error)
 	if why == "" {
 		why = string(r.ErrorCode)
@@ -197,7 +198,7 @@ func blockFailed(c *ledger.Context, i company.Issue, r company.Run) {
 
 // tryAgain says how a run that failed on its issue goes on: with a retry after
 // some time where that is safe and may help; ok is false when the board decides.
-func tryAgain(c *ledger.Context, i company.Issue, r, next company.Run, o company.Outcome) (_ company.Run, reason string, ok bool) {
+func tryAgain(c *ledger.Context, i entity.Issue, r, next entity.Run, o company.Outcome) (_ entity.Run, reason string, ok bool) {
 	code := string(r.ErrorCode)
 	switch {
 	case code == "max_turns" && r.Failures < MaxTurnContinuations:
@@ -207,7 +208,7 @@ func tryAgain(c *ledger.Context, i company.Issue, r, next company.Run, o company
 		i.OriginKind == "execute": // whoever asked waits for the answer
 		return next, "", false
 	}
-	next.Status = company.RunScheduledRetry
+	next.Status = entity.RunScheduledRetry
 	next.ScheduledRetryAt, next.ScheduledRetryReason = core.TimeOf(c.Now)+failureDelay<<r.Failures, "run_failed"
 	next.Failures++
 	return next, "run_failed", true
@@ -217,61 +218,61 @@ func tryAgain(c *ledger.Context, i company.Issue, r, next company.Run, o company
 // node was lost, the upstream failed for a moment or the run failed on its issue,
 // a follow-up where the issue was left undecided. Each is bounded; past the bound the issue is
 // blocked for a person to decide.
-func follow(c *ledger.Context, r company.Run, o company.Outcome) *company.Run {
-	a, ok := company.Wakeable(c.Tx, r.Company, r.Agent)
+func follow(c *ledger.Context, r entity.Run, o company.Outcome) *entity.Run {
+	a, ok := entity.Wakeable(c.Tx, r.Company, r.Agent)
 	if !ok || a.Stopped(c.Tx) != "" {
 		return nil
 	}
-	i, bound := company.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID)
+	i, bound := entity.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID)
 	if bound && (i.Status.Terminal() || i.Assignee != r.Agent) {
 		return nil // nothing is left to do for it
 	}
 	if bound && company.OnHold(c.Tx, r.Company, i.ID) {
 		return nil // its assignee is woken when the hold is released
 	}
-	next := company.Run{
-		ID: core.DerivedID("after", r.ID), Company: r.Company, Agent: r.Agent, Source: company.WakeAutomation, TriggerDetail: "system",
-		Status: company.RunQueued, ResponsibleUser: r.ResponsibleUser, RuntimeMode: "legacy", NextEventSeq: 1,
+	next := entity.Run{
+		ID: core.DerivedID("after", r.ID), Company: r.Company, Agent: r.Agent, Source: entity.WakeAutomation, TriggerDetail: "system",
+		Status: entity.RunQueued, ResponsibleUser: r.ResponsibleUser, RuntimeMode: "legacy", NextEventSeq: 1,
 		IssueCommentStatus: "not_applicable", RetryOf: core.NullText(r.ID), ProcessLossRetryCount: r.ProcessLossRetryCount,
 		ContinuationAttempt: r.ContinuationAttempt, Followups: r.Followups, Failures: r.Failures, Context: r.Context, AdapterType: r.AdapterType,
 		CreatedAt: core.TimeOf(c.Now), UpdatedAt: core.TimeOf(c.Now),
 	}
-	next.Context.CheckedOut, next.Context.WakeSource = false, string(company.WakeAutomation)
+	next.Context.CheckedOut, next.Context.WakeSource = false, string(entity.WakeAutomation)
 	reason := ""
 	switch {
-	case r.Status == company.RunInterrupted && r.ProcessLossRetryCount+1 < company.MaxRunAttempts:
+	case r.Status == entity.RunInterrupted && r.ProcessLossRetryCount+1 < entity.MaxRunAttempts:
 		next.ProcessLossRetryCount++
 		reason = "process_lost"
-	case r.Status == company.RunFailed && o.Transient && r.ScheduledRetryAttempt < company.MaxTransientRetries:
-		next.Status, next.ScheduledRetryAttempt = company.RunScheduledRetry, r.ScheduledRetryAttempt+1
-		next.ScheduledRetryAt, next.ScheduledRetryReason = max(core.TimeOf(c.Now)+company.TransientDelay<<r.ScheduledRetryAttempt, o.RetryNotEarly), "transient_failure"
+	case r.Status == entity.RunFailed && o.Transient && r.ScheduledRetryAttempt < entity.MaxTransientRetries:
+		next.Status, next.ScheduledRetryAttempt = entity.RunScheduledRetry, r.ScheduledRetryAttempt+1
+		next.ScheduledRetryAt, next.ScheduledRetryReason = max(core.TimeOf(c.Now)+entity.TransientDelay<<r.ScheduledRetryAttempt, o.RetryNotEarly), "transient_failure"
 		reason = "transient_failure"
-	case r.Status == company.RunSucceeded && bound && company.Undecided(i, r) && !othersAtWork(c.Tx, r) && !company.AwaitsBoard(c.Tx, i):
-		if r.Followups >= company.MaxFollowups {
+	case r.Status == entity.RunSucceeded && bound && entity.Undecided(i, r) && !othersAtWork(c.Tx, r) && !company.AwaitsBoard(c.Tx, i):
+		if r.Followups >= entity.MaxFollowups {
 			blockUndecided(c, i, r)
 			return nil
 		}
 		next.Followups, next.ContinuationAttempt = r.Followups+1, r.ContinuationAttempt+1
 		reason = "missing_disposition"
-	case (r.Status == company.RunFailed || r.Status == company.RunTimedOut) && bound && company.Undecided(i, r) && !othersAtWork(c.Tx, r) && !company.AwaitsBoard(c.Tx, i):
+	case (r.Status == entity.RunFailed || r.Status == entity.RunTimedOut) && bound && entity.Undecided(i, r) && !othersAtWork(c.Tx, r) && !company.AwaitsBoard(c.Tx, i):
 		var again bool
 		if next, reason, again = tryAgain(c, i, r, next, o); !again {
 			blockFailed(c, i, r)
 			return nil
 		}
 	default:
-		if r.ErrorCode == company.ErrNoNode && bound && (i.Status == company.IssueTodo || i.Status == company.IssueInProgress) && !othersAtWork(c.Tx, r) {
+		if r.ErrorCode == company.ErrNoNode && bound && (i.Status == entity.IssueTodo || i.Status == entity.IssueInProgress) && !othersAtWork(c.Tx, r) {
 			blockFailed(c, i, r)
 		}
-		if r.Status == company.RunInterrupted && bound && company.Undecided(i, r) {
+		if r.Status == entity.RunInterrupted && bound && entity.Undecided(i, r) {
 			blockUndecided(c, i, r)
 		}
 		return nil
 	}
 	next.Context.WakeReason = reason
-	u := company.Wakeup{ID: core.DerivedID("after-wakeup", r.ID), Company: r.Company, Agent: r.Agent, Source: company.WakeAutomation,
-		TriggerDetail: "system", Reason: core.NullText(reason), Status: company.WakeQueued, ActorType: "system", Run: core.NullText(next.ID), RequestedAt: next.CreatedAt}
-	clock, _ := company.AgentClocks.Get(c.Tx, r.Company, r.Agent)
+	u := entity.Wakeup{ID: core.DerivedID("after-wakeup", r.ID), Company: r.Company, Agent: r.Agent, Source: entity.WakeAutomation,
+		TriggerDetail: "system", Reason: core.NullText(reason), Status: entity.WakeQueued, ActorType: "system", Run: core.NullText(next.ID), RequestedAt: next.CreatedAt}
+	clock, _ := entity.AgentClocks.Get(c.Tx, r.Company, r.Agent)
 	company.KeepWakeup(c, u, clock)
 	next.WakeupRequest = core.NullText(u.ID)
 	next = company.Enqueue(c, next)
@@ -283,18 +284,18 @@ func follow(c *ledger.Context, r company.Run, o company.Outcome) *company.Run {
 
 // othersAtWork reports whether another live run of the agent is about the same
 // issue, so that the issue has somebody who will decide.
-func othersAtWork(tx *ledger.Tx, r company.Run) bool {
-	return slices.ContainsFunc(company.LiveRunsOfAgent(tx, r.Company, r.Agent), func(o company.Run) bool {
+func othersAtWork(tx *ledger.Tx, r entity.Run) bool {
+	return slices.ContainsFunc(entity.LiveRunsOfAgent(tx, r.Company, r.Agent), func(o entity.Run) bool {
 		return o.ID != r.ID && o.Context.IssueID == r.Context.IssueID
 	})
 }
 
 // blockUndecided hands an issue to the board that its agent left undecided more
 // often than we start it over: blocked, and a comment that says why.
-func blockUndecided(c *ledger.Context, i company.Issue, r company.Run) {
+func blockUndecided(c *ledger.Context, i entity.Issue, r entity.Run) {
 	kind, body := "missing_disposition", "The agent's runs on this issue ended without saying what becomes of it, and starting over did not help. "+
 		"The issue is blocked until a person decides: reassign it, reopen it, or close it."
-	if r.Status == company.RunInterrupted {
+	if r.Status == entity.RunInterrupted {
 		kind = "process_lost"
 		body = "The node that worked on this issue was lost, again after it was started over. " +
 			"The issue is blocked until a person decides whether to try once more."
@@ -303,9 +304,9 @@ func blockUndecided(c *ledger.Context, i company.Issue, r company.Run) {
 }
 
 // askAgain notes on an issue that next was queued because r left it undecided.
-func askAgain(c *ledger.Context, i company.Issue, r, next company.Run) {
+func askAgain(c *ledger.Context, i entity.Issue, r, next entity.Run) {
 	to := i
-	to.Handoff = &company.Handoff{Source: r.ID, Corrective: next.ID, Assignee: i.Assignee, Summary: string(r.LivenessReason), At: core.TimeOf(c.Now)}
+	to.Handoff = &entity.Handoff{Source: r.ID, Corrective: next.ID, Assignee: i.Assignee, Summary: string(r.LivenessReason), At: core.TimeOf(c.Now)}
 	company.StoreIssue(c.Tx, i, to)
 	company.RecordLive(c, ledger.Change{Action: "issue.successful_run_handoff_required", EntityType: "issue", EntityID: i.ID,
 		Details: core.Object{}.Str("identifier", i.Identifier).Str("sourceRunId", r.ID).Str("correctiveRunId", next.ID).
@@ -317,25 +318,25 @@ var Rules = company.Rules{
 	Kinds: slices.Concat(monitorKinds, watchdogKinds, strandedKinds, recoveryKinds, treeHoldKinds),
 	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
 		"issue": func(tx *ledger.Tx, _ string, row []byte) {
-			scheduleMonitor(tx, core.DecodeRow[company.Issue](row), company.Issue{})
+			scheduleMonitor(tx, core.DecodeRow[entity.Issue](row), entity.Issue{})
 		},
 	},
-	IssueStored: func(tx *ledger.Tx, was, next company.Issue) company.Issue {
+	IssueStored: func(tx *ledger.Tx, was, next entity.Issue) entity.Issue {
 		if next.ID != "" {
 			next = settleRecovery(tx, next)
 		}
 		scheduleMonitor(tx, was, next)
 		return next
 	},
-	IssueDeleted: func(c *ledger.Context, i company.Issue) {
+	IssueDeleted: func(c *ledger.Context, i entity.Issue) {
 		dropRecoveries(c.Tx, i)
 		dropWatchdog(c.Tx, i)
 		dropHolds(c.Tx, i)
 	},
-	AgentDeleted: func(c *ledger.Context, a company.Agent) { dropWatchdogsOf(c.Tx, a) },
+	AgentDeleted: func(c *ledger.Context, a entity.Agent) { dropWatchdogsOf(c.Tx, a) },
 	Held:         treeHeld,
 	Follow:       follow,
-	RunEnded: func(c *ledger.Context, r company.Run) {
+	RunEnded: func(c *ledger.Context, r entity.Run) {
 		settleHold(c, r)
 		breakCircuit(c, r)
 	},
@@ -345,11 +346,11 @@ var Rules = company.Rules{
 // monitors answers what the kernel asks of monitors.
 type monitors struct{}
 
-func (monitors) Plan(c *ledger.Context, was, next company.Issue) (company.Issue, error) {
+func (monitors) Plan(c *ledger.Context, was, next entity.Issue) (entity.Issue, error) {
 	return monitored(c, was, next)
 }
 
-func (monitors) Stops(tx *ledger.Tx, i company.Issue) bool {
+func (monitors) Stops(tx *ledger.Tx, i entity.Issue) bool {
 	h, held := HeldBy(tx, i)
 	return held && h.Release.Strategy != "after_active_runs_finish"
 }

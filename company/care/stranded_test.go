@@ -7,6 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/companytest"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // A look that may not read everything goes on where the one before ended, and no
@@ -18,13 +19,13 @@ func TestStrandedIssuesAreFoundLittleByLittle(t *testing.T) {
 	for n := range 3 {
 		agent := d.Agent("agent " + string(rune('a'+n)))
 		for range 3 {
-			i := d.Issue(t, company.CreateIssue{Status: company.IssueInReview, Assignee: agent})
+			i := d.Issue(t, company.CreateIssue{Status: entity.IssueInReview, Assignee: agent})
 			want = append(want, i.ID)
-			for _, r := range company.LiveRunsOfAgent(d.Tx, d.Company, agent) { // it was woken for it
+			for _, r := range entity.LiveRunsOfAgent(d.Tx, d.Company, agent) { // it was woken for it
 				d.Must(t, companytest.Board, "run.cancel", company.Cancel{Run: r.ID}, nil)
 			}
-			d.Issue(t, company.CreateIssue{Status: company.IssueDone, Assignee: agent})
-			d.Issue(t, company.CreateIssue{Status: company.IssueTodo})
+			d.Issue(t, company.CreateIssue{Status: entity.IssueDone, Assignee: agent})
+			d.Issue(t, company.CreateIssue{Status: entity.IssueTodo})
 		}
 	}
 	later := d.Load(want[0]).UpdatedAt + 2*care.StrandedAfter

@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -50,8 +51,8 @@ type HoldRelease struct {
 
 // A HoldMember is an issue that a hold moved, and from where.
 type HoldMember struct {
-	Issue string              `cbor:"1,keyasint" json:"issueId"`
-	Was   company.IssueStatus `cbor:"2,keyasint" json:"statusBefore"`
+	Issue string             `cbor:"1,keyasint" json:"issueId"`
+	Was   entity.IssueStatus `cbor:"2,keyasint" json:"statusBefore"`
 }
 
 // HoldModes and HoldStrategies are all there are, in the contract's order.
@@ -122,7 +123,7 @@ var treeHoldKinds = []company.Kind{
 }
 
 // TreeHoldsOf returns the holds on an issue, newest first.
-func TreeHoldsOf(tx *ledger.Tx, i company.Issue) []TreeHold {
+func TreeHoldsOf(tx *ledger.Tx, i entity.Issue) []TreeHold {
 	out := []TreeHold{}
 	from := TreeHolds.Key(i.Company, i.ID+".")
 	for _, v := range tx.Scan(from, ledger.PrefixEnd(from), true) {
@@ -142,17 +143,17 @@ func ActiveHold(tx *ledger.Tx, company, issue, mode string) (TreeHold, bool) {
 
 // HeldBy returns the pause that holds an issue: on itself or on the nearest
 // issue above it.
-func HeldBy(tx *ledger.Tx, i company.Issue) (TreeHold, bool) {
+func HeldBy(tx *ledger.Tx, i entity.Issue) (TreeHold, bool) {
 	if n, ok := treeHoldCounts.Get(tx, i.Company, i.Company); !ok || n.Pauses == 0 || i.ID == "" {
 		return TreeHold{}, false
 	}
 	at := i
-	for n := 0; n <= company.MaxIssueDepth; n++ {
+	for n := 0; n <= entity.MaxIssueDepth; n++ {
 		if h, ok := ActiveHold(tx, i.Company, at.ID, "pause"); ok {
 			return h, true
 		}
 		var ok bool
-		if at, ok = company.IssueTable.Get(tx, i.Company, at.Parent); !ok {
+		if at, ok = entity.IssueTable.Get(tx, i.Company, at.Parent); !ok {
 			break
 		}
 	}
@@ -160,7 +161,7 @@ func HeldBy(tx *ledger.Tx, i company.Issue) (TreeHold, bool) {
 }
 
 // treeHeld refuses work on an issue whose tree is paused.
-func treeHeld(tx *ledger.Tx, i company.Issue) error {
+func treeHeld(tx *ledger.Tx, i entity.Issue) error {
 	h, ok := HeldBy(tx, i)
 	if !ok {
 		return nil
@@ -172,23 +173,23 @@ func treeHeld(tx *ledger.Tx, i company.Issue) error {
 // A TreePlan is what a hold would do.
 type TreePlan struct {
 	Issues  []TreePlanIssue
-	Runs    []company.Run // live, at work first
-	Cut     bool          // the tree is larger than what is listed
-	Members int           // issues that would move
+	Runs    []entity.Run // live, at work first
+	Cut     bool         // the tree is larger than what is listed
+	Members int          // issues that would move
 }
 
 // A TreePlanIssue is one issue of a tree, and what a hold would do to it.
 type TreePlanIssue struct {
-	Issue company.Issue
+	Issue entity.Issue
 	Depth int    // below the root
 	To    string // status that it would get, "" when it stays
 	Why   string // why it stays: terminal, not_cancelled or not_held
 }
 
 // PlanTree says what a hold of a mode on root would do.
-func PlanTree(tx *ledger.Tx, root company.Issue, mode string) TreePlan {
+func PlanTree(tx *ledger.Tx, root entity.Issue, mode string) TreePlan {
 	var p TreePlan
-	was := map[string]company.IssueStatus{}
+	was := map[string]entity.IssueStatus{}
 	if mode == "restore" {
 		h, _ := ActiveHold(tx, root.Company, root.ID, "cancel")
 		for _, m := range h.Members {
@@ -202,11 +203,11 @@ func PlanTree(tx *ledger.Tx, root company.Issue, mode string) TreePlan {
 	inTree := map[string]bool{}
 	holding := map[string]bool{} // runs of which a cancelled tree takes its issues, whatever they are about
 	for queue := []at{{root.ID, 0}}; len(queue) > 0; queue = queue[1:] {
-		if len(p.Issues) == company.MaxSubtree {
+		if len(p.Issues) == entity.MaxSubtree {
 			p.Cut = true
 			break
 		}
-		i, ok := company.IssueTable.Get(tx, root.Company, queue[0].id)
+		i, ok := entity.IssueTable.Get(tx, root.Company, queue[0].id)
 		if !ok {
 			continue
 		}
@@ -215,8 +216,8 @@ func PlanTree(tx *ledger.Tx, root company.Issue, mode string) TreePlan {
 		case mode == "cancel" && i.Status.Terminal():
 			row.Why = "terminal"
 		case mode == "cancel":
-			row.To = string(company.IssueCancelled)
-		case mode == "restore" && (!moved || i.Status != company.IssueCancelled):
+			row.To = string(entity.IssueCancelled)
+		case mode == "restore" && (!moved || i.Status != entity.IssueCancelled):
 			row.Why = "not_cancelled"
 		case mode == "restore":
 			row.To = string(restored(before, i))
@@ -233,21 +234,21 @@ func PlanTree(tx *ledger.Tx, root company.Issue, mode string) TreePlan {
 		if mode == "cancel" && i.CheckoutRun != "" {
 			holding[i.CheckoutRun] = true
 		}
-		for id := range company.IssuesByParent.IDs(tx, i.Company, i.ID, false) {
+		for id := range entity.IssuesByParent.IDs(tx, i.Company, i.ID, false) {
 			queue = append(queue, at{id, queue[0].depth + 1})
 		}
 	}
-	for _, r := range company.LiveRunsOf(tx, root.Company) {
+	for _, r := range entity.LiveRunsOf(tx, root.Company) {
 		if inTree[r.Context.IssueID] || holding[r.ID] {
 			p.Runs = append(p.Runs, r)
 		}
 	}
-	slices.SortStableFunc(p.Runs, func(a, b company.Run) int { return runOrder(a) - runOrder(b) })
+	slices.SortStableFunc(p.Runs, func(a, b entity.Run) int { return runOrder(a) - runOrder(b) })
 	return p
 }
 
-func runOrder(r company.Run) int {
-	if r.Status == company.RunRunning {
+func runOrder(r entity.Run) int {
+	if r.Status == entity.RunRunning {
 		return 0
 	}
 	return 1
@@ -255,20 +256,20 @@ func runOrder(r company.Run) int {
 
 // restored is the status to which a cancelled issue comes back: what was at work
 // is to do again, as its lock is gone.
-func restored(was company.IssueStatus, i company.Issue) company.IssueStatus {
+func restored(was entity.IssueStatus, i entity.Issue) entity.IssueStatus {
 	switch was {
-	case company.IssueInProgress:
-		return company.IssueTodo
-	case company.IssueBlocked:
+	case entity.IssueInProgress:
+		return entity.IssueTodo
+	case entity.IssueBlocked:
 		if len(i.BlockedBy) == 0 {
-			return company.IssueTodo
+			return entity.IssueTodo
 		}
 	}
 	return was
 }
 
 func holdTree(c *ledger.Context, p HoldTree) (any, error) {
-	root, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	root, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, company.ErrNoIssue()
 	}
@@ -315,7 +316,7 @@ func holdTree(c *ledger.Context, p HoldTree) (any, error) {
 	return h, nil
 }
 
-func (p HoldTree) check(c *ledger.Context, root company.Issue) (json.RawMessage, error) {
+func (p HoldTree) check(c *ledger.Context, root entity.Issue) (json.RawMessage, error) {
 	switch {
 	case !core.IsID(p.ID):
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of a hold")
@@ -338,7 +339,7 @@ func (p HoldTree) check(c *ledger.Context, root company.Issue) (json.RawMessage,
 
 // put stores h; the oldest that are over go when there are too many.
 func (h TreeHold) put(c *ledger.Context) {
-	all := TreeHoldsOf(c.Tx, company.Issue{ID: h.Root, Company: h.Company})
+	all := TreeHoldsOf(c.Tx, entity.Issue{ID: h.Root, Company: h.Company})
 	for n := len(all) - 1; n >= 0 && len(all) >= MaxTreeHolds; n-- {
 		if all[n].Status != "active" {
 			TreeHolds.Delete(c.Tx, h.Company, all[n].rowKey())
@@ -372,7 +373,7 @@ func (h TreeHold) change(action string) ledger.Change {
 // at work yet.
 func (h TreeHold) pause(c *ledger.Context, plan TreePlan) error {
 	letFinish := h.Release.Strategy == "after_active_runs_finish"
-	if letFinish && (len(plan.Runs) == 0 || plan.Runs[0].Status != company.RunRunning) {
+	if letFinish && (len(plan.Runs) == 0 || plan.Runs[0].Status != entity.RunRunning) {
 		return ledger.Refuse(ledger.Unprocessable, nil, "No run is active in this tree; the hold would end at once")
 	}
 	h.put(c) // before runs end, so that nothing follows them
@@ -386,10 +387,10 @@ func endTreeRuns(c *ledger.Context, plan TreePlan, letFinish bool, why string) {
 		if n == MaxTreeRuns {
 			return
 		}
-		if letFinish && r.Status == company.RunRunning {
+		if letFinish && r.Status == entity.RunRunning {
 			continue
 		}
-		if now, ok := company.RunTable.Get(c.Tx, r.Company, r.ID); ok && now.Status.Live() {
+		if now, ok := entity.RunTable.Get(c.Tx, r.Company, r.ID); ok && now.Status.Live() {
 			company.DenyLive(c, now, company.DeniedTreeHold, why)
 			n++
 		}
@@ -400,11 +401,11 @@ func endTreeRuns(c *ledger.Context, plan TreePlan, letFinish bool, why string) {
 // far as there is room, and tells their assignees.
 func moveTree(c *ledger.Context, plan TreePlan) (moved []HoldMember, err error) {
 	for _, row := range plan.Issues {
-		i, ok := company.IssueTable.Get(c.Tx, row.Issue.Company, row.Issue.ID)
-		if !ok || row.To == "" || i.Status == company.IssueStatus(row.To) {
+		i, ok := entity.IssueTable.Get(c.Tx, row.Issue.Company, row.Issue.ID)
+		if !ok || row.To == "" || i.Status == entity.IssueStatus(row.To) {
 			continue
 		}
-		next, override, err := i.Move(company.Move{To: company.IssueStatus(row.To), Board: true, Routable: true, Now: core.TimeOf(c.Now)})
+		next, override, err := i.Move(entity.Move{To: entity.IssueStatus(row.To), Board: true, Routable: true, Now: core.TimeOf(c.Now)})
 		if err != nil {
 			return nil, err
 		}
@@ -432,15 +433,15 @@ func (h TreeHold) end(c *ledger.Context, reason string, metadata json.RawMessage
 		return h, nil
 	}
 	n := 0
-	for _, id := range company.Descendants(c.Tx, h.Company, h.Root) {
-		i, ok := company.IssueTable.Get(c.Tx, h.Company, id)
-		if !ok || i.Assignee == "" || i.Status != company.IssueTodo && i.Status != company.IssueInProgress || i.Held() || company.OnHold(c.Tx, h.Company, id) || len(company.Unresolved(c.Tx, i)) > 0 {
+	for _, id := range entity.Descendants(c.Tx, h.Company, h.Root) {
+		i, ok := entity.IssueTable.Get(c.Tx, h.Company, id)
+		if !ok || i.Assignee == "" || i.Status != entity.IssueTodo && i.Status != entity.IssueInProgress || i.Held() || company.OnHold(c.Tx, h.Company, id) || len(entity.Unresolved(c.Tx, i)) > 0 {
 			continue
 		}
 		if n++; n > MaxTreeRuns {
 			break // the timers of the agents find the rest
 		}
-		if err := company.WakeForIssue(c, i, company.WakeAutomation, "issue.tree_hold", "issue_tree_resumed", ""); err != nil {
+		if err := company.WakeForIssue(c, i, entity.WakeAutomation, "issue.tree_hold", "issue_tree_resumed", ""); err != nil {
 			return h, err
 		}
 	}
@@ -448,7 +449,7 @@ func (h TreeHold) end(c *ledger.Context, reason string, metadata json.RawMessage
 }
 
 func releaseTree(c *ledger.Context, p ReleaseTree) (any, error) {
-	root, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	root, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, company.ErrNoIssue()
 	}
@@ -479,8 +480,8 @@ func releaseTree(c *ledger.Context, p ReleaseTree) (any, error) {
 
 // settleHold releases the pause that waited for the runs of its tree, when r was
 // the last of them at work.
-func settleHold(c *ledger.Context, r company.Run) {
-	i, ok := company.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID)
+func settleHold(c *ledger.Context, r entity.Run) {
+	i, ok := entity.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID)
 	if !ok || r.Context.IssueID == "" {
 		return
 	}
@@ -488,11 +489,11 @@ func settleHold(c *ledger.Context, r company.Run) {
 	if !ok || h.Release.Strategy != "after_active_runs_finish" {
 		return
 	}
-	for _, other := range company.LiveRunsOf(c.Tx, r.Company) {
-		if other.ID == r.ID || other.Status != company.RunRunning {
+	for _, other := range entity.LiveRunsOf(c.Tx, r.Company) {
+		if other.ID == r.ID || other.Status != entity.RunRunning {
 			continue
 		}
-		of, ok := company.IssueTable.Get(c.Tx, r.Company, other.Context.IssueID)
+		of, ok := entity.IssueTable.Get(c.Tx, r.Company, other.Context.IssueID)
 		if g, yes := HeldBy(c.Tx, of); ok && yes && g.ID == h.ID {
 			return
 		}
@@ -503,7 +504,7 @@ func settleHold(c *ledger.Context, r company.Run) {
 }
 
 // dropHolds removes the holds of an issue that is deleted.
-func dropHolds(tx *ledger.Tx, i company.Issue) {
+func dropHolds(tx *ledger.Tx, i entity.Issue) {
 	for _, mode := range []string{"pause", "cancel"} {
 		if h, ok := ActiveHold(tx, i.Company, i.ID, mode); ok {
 			tx.Delete(ActiveHoldKey(i.Company, i.ID, mode))

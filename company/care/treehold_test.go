@@ -6,6 +6,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/companytest"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -15,25 +16,25 @@ func TestAPausedTreeRests(t *testing.T) {
 	ada, bob := d.Agent("Ada"), d.Agent("Bob")
 	root := d.Issue(t, company.CreateIssue{})
 	mid := d.Issue(t, company.CreateIssue{Parent: root.ID})
-	leaf := d.Issue(t, company.CreateIssue{Parent: mid.ID, Assignee: ada, Status: company.IssueTodo})
-	other := d.Issue(t, company.CreateIssue{Assignee: bob, Status: company.IssueTodo})
+	leaf := d.Issue(t, company.CreateIssue{Parent: mid.ID, Assignee: ada, Status: entity.IssueTodo})
+	other := d.Issue(t, company.CreateIssue{Assignee: bob, Status: entity.IssueTodo})
 	run := d.Working(t, ada, leaf)
-	d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: leaf.ID, Agent: ada, Expected: []company.IssueStatus{company.IssueTodo}}, nil)
+	d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: leaf.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 
 	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "resume"}, nil), ledger.Conflict, "")
 	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "freeze"}, nil), ledger.Invalid, "")
 	var h care.TreeHold
 	d.Must(t, companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "pause", Reason: "think again"}, &h)
-	if r, _ := company.RunTable.Get(d.Tx, d.Company, run); r.Status != company.RunCancelled {
+	if r, _ := entity.RunTable.Get(d.Tx, d.Company, run); r.Status != entity.RunCancelled {
 		t.Errorf("the run is %s", r.Status)
 	}
-	if live := company.LiveRunsOfAgent(d.Tx, d.Company, ada); len(live) != 0 {
+	if live := entity.LiveRunsOfAgent(d.Tx, d.Company, ada); len(live) != 0 {
 		t.Errorf("runs after the pause: %+v", live)
 	}
 	if r := companytest.Refused(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "pause"}, nil)); r.ErrCode != "issue_tree_held" {
 		t.Errorf("a second pause: %+v", r)
 	}
-	for _, i := range []company.Issue{root, mid, leaf, d.Issue(t, company.CreateIssue{Parent: leaf.ID})} {
+	for _, i := range []entity.Issue{root, mid, leaf, d.Issue(t, company.CreateIssue{Parent: leaf.ID})} {
 		if got, ok := care.HeldBy(d.Tx, d.Load(i.ID)); !ok || got.ID != h.ID {
 			t.Errorf("%s is not held", i.Identifier)
 		}
@@ -42,25 +43,25 @@ func TestAPausedTreeRests(t *testing.T) {
 		t.Error("another tree is held")
 	}
 	asAda := companytest.As{Agent: ada, Run: d.Run(ada)}
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: leaf.ID, Status: company.IssueTodo}, nil)
-	if r := companytest.Refused(t, d.Do(asAda, "issue.checkout", company.CheckOutIssue{Issue: leaf.ID, Agent: ada, Expected: []company.IssueStatus{company.IssueTodo}}, nil)); r.ErrCode != "issue_tree_held" || r.Code != ledger.Conflict {
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: leaf.ID, Status: entity.IssueTodo}, nil)
+	if r := companytest.Refused(t, d.Do(asAda, "issue.checkout", company.CheckOutIssue{Issue: leaf.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)); r.ErrCode != "issue_tree_held" || r.Code != ledger.Conflict {
 		t.Errorf("checkout: %+v", r)
 	}
-	if r := companytest.Refused(t, d.Do(asAda, "issue.update", company.UpdateIssue{Issue: leaf.ID, Status: company.IssueInProgress}, nil)); r.ErrCode != "issue_tree_held" {
+	if r := companytest.Refused(t, d.Do(asAda, "issue.update", company.UpdateIssue{Issue: leaf.ID, Status: entity.IssueInProgress}, nil)); r.ErrCode != "issue_tree_held" {
 		t.Errorf("by a change: %+v", r)
 	}
 	d.EndRun(asAda.Run)
-	before := len(company.LiveRunsOfAgent(d.Tx, d.Company, bob))
+	before := len(entity.LiveRunsOfAgent(d.Tx, d.Company, bob))
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: leaf.ID, Assignee: &bob}, nil)
-	if n := len(company.LiveRunsOfAgent(d.Tx, d.Company, bob)); n != before {
+	if n := len(entity.LiveRunsOfAgent(d.Tx, d.Company, bob)); n != before {
 		t.Error("somebody is woken for a held issue")
 	}
-	if w := company.WakeupsOf(d.Tx, d.Company, bob); len(w) == 0 || w[0].Error != "issue.tree_held" && w[len(w)-1].Error != "issue.tree_held" {
+	if w := entity.WakeupsOf(d.Tx, d.Company, bob); len(w) == 0 || w[0].Error != "issue.tree_held" && w[len(w)-1].Error != "issue.tree_held" {
 		t.Errorf("the wake was %+v", w)
 	}
 
 	d.Must(t, companytest.Board, "tree.release", care.ReleaseTree{Issue: root.ID, Hold: h.ID}, &h)
-	if live := company.LiveRunsOfAgent(d.Tx, d.Company, bob); h.Status != "released" || len(live) != before+1 || live[len(live)-1].Context.WakeReason != "issue_tree_resumed" {
+	if live := entity.LiveRunsOfAgent(d.Tx, d.Company, bob); h.Status != "released" || len(live) != before+1 || live[len(live)-1].Context.WakeReason != "issue_tree_resumed" {
 		t.Errorf("after the release: %+v", live)
 	}
 	if n, _ := care.TreeHoldCounts.Get(d.Tx, d.Company, d.Company); n.Pauses != 0 {
@@ -80,8 +81,8 @@ func TestAPauseCanWaitForTheRunsAtWork(t *testing.T) {
 	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", hold, nil), ledger.Unprocessable, "")
 	run := d.Working(t, ada, leaf)
 	d.Must(t, companytest.Board, "tree.hold", hold, nil)
-	r, _ := company.RunTable.Get(d.Tx, d.Company, run)
-	if _, ok := care.HeldBy(d.Tx, leaf); !ok || r.Status != company.RunRunning {
+	r, _ := entity.RunTable.Get(d.Tx, d.Company, run)
+	if _, ok := care.HeldBy(d.Tx, leaf); !ok || r.Status != entity.RunRunning {
 		t.Fatalf("held %v, the run is %s", ok, r.Status)
 	}
 	d.Must(t, companytest.Board, "run.cancel", company.Cancel{Run: run}, nil)
@@ -94,17 +95,17 @@ func TestACancelledTreeComesBack(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
-	root := d.Issue(t, company.CreateIssue{Status: company.IssueBacklog})
+	root := d.Issue(t, company.CreateIssue{Status: entity.IssueBacklog})
 	done := d.Issue(t, company.CreateIssue{Parent: root.ID})
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: done.ID, Status: company.IssueDone}, nil)
-	work := d.Issue(t, company.CreateIssue{Parent: root.ID, Assignee: ada, Status: company.IssueInProgress})
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: done.ID, Status: entity.IssueDone}, nil)
+	work := d.Issue(t, company.CreateIssue{Parent: root.ID, Assignee: ada, Status: entity.IssueInProgress})
 	var h care.TreeHold
 	d.Must(t, companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "cancel"}, &h)
-	if d.Load(root.ID).Status != company.IssueCancelled || d.Load(work.ID).Status != company.IssueCancelled || d.Load(done.ID).Status != company.IssueDone || len(h.Members) != 2 {
+	if d.Load(root.ID).Status != entity.IssueCancelled || d.Load(work.ID).Status != entity.IssueCancelled || d.Load(done.ID).Status != entity.IssueDone || len(h.Members) != 2 {
 		t.Fatalf("%+v", h)
 	}
 	d.Must(t, companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "restore"}, nil)
-	if a, b := d.Load(root.ID).Status, d.Load(work.ID).Status; a != company.IssueBacklog || b != company.IssueTodo {
+	if a, b := d.Load(root.ID).Status, d.Load(work.ID).Status; a != entity.IssueBacklog || b != entity.IssueTodo {
 		t.Errorf("restored to %s and %s", a, b)
 	}
 	if len(care.TreeHoldsOf(d.Tx, root)) != 2 {

@@ -11,6 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -18,7 +19,7 @@ func TestAMonitorWakesItsIssuesAgentOnce(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Hired("Ada")
-	i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Assignee: ada})
+	i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
 	who := d.OnIssue(t, ada, i)
 	at := core.TimeOf(d.Now.Add(time.Hour))
 	policy := func(more string) json.RawMessage {
@@ -30,7 +31,7 @@ func TestAMonitorWakesItsIssuesAgentOnce(t *testing.T) {
 	}
 	// It waits, so its run leaves nothing undecided.
 	d.EndRun(who.Run)
-	if i := d.Load(i.ID); i.Status != company.IssueInProgress || i.Handoff != nil {
+	if i := d.Load(i.ID); i.Status != entity.IssueInProgress || i.Handoff != nil {
 		t.Fatalf("after its run the issue is %s, handoff %v", i.Status, i.Handoff)
 	}
 	if due := care.DueMonitors(d.Tx, at-1, 10); len(due) != 0 {
@@ -69,10 +70,10 @@ func TestAMonitorFiresOnlyWhereItMay(t *testing.T) {
 	at := core.TimeOf(d.Now.Add(time.Hour))
 	monitor := json.RawMessage(`{"monitor":{"nextCheckAt":"` + at.String() + `","maxAttempts":1,"recoveryPolicy":"escalate_to_board"}}`)
 	for _, c := range []struct {
-		status company.IssueStatus
+		status entity.IssueStatus
 		agent  string
 		fires  bool
-	}{{company.IssueBacklog, ada, false}, {company.IssueTodo, ada, false}, {company.IssueInProgress, ada, true}, {company.IssueInReview, ada, true}, {company.IssueDone, ada, false}, {company.IssueInReview, "", false}} {
+	}{{entity.IssueBacklog, ada, false}, {entity.IssueTodo, ada, false}, {entity.IssueInProgress, ada, true}, {entity.IssueInReview, ada, true}, {entity.IssueDone, ada, false}, {entity.IssueInReview, "", false}} {
 		i := d.Issue(t, company.CreateIssue{Status: c.status, Assignee: c.agent, ExecutionPolicy: monitor})
 		if got := len(care.DueMonitors(d.Tx, at, 10)) == 1; got != c.fires {
 			t.Errorf("%s of %q: due %v, want %v", c.status, c.agent, got, c.fires)
@@ -86,13 +87,13 @@ func TestAMonitorFiresOnlyWhereItMay(t *testing.T) {
 		}
 	}
 	// The last attempt hands the issue to the board when its policy says so.
-	i := d.Issue(t, company.CreateIssue{Status: company.IssueInProgress, Assignee: ada, ExecutionPolicy: monitor})
+	i := d.Issue(t, company.CreateIssue{Status: entity.IssueInProgress, Assignee: ada, ExecutionPolicy: monitor})
 	d.Must(t, companytest.Board, "issue.monitor", care.CheckMonitor{Issue: i.ID}, nil)
-	if got := d.Load(i.ID); got.Status != company.IssueBlocked || !strings.Contains(string(got.UnblockDescriptor), "issue_monitor_exhausted") {
+	if got := d.Load(i.ID); got.Status != entity.IssueBlocked || !strings.Contains(string(got.UnblockDescriptor), "issue_monitor_exhausted") {
 		t.Errorf("%s, %s", got.Status, got.UnblockDescriptor)
 	}
 	// An agent does not wait for ever; a person may begin anew.
-	who := d.OnIssue(t, ada, d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Assignee: ada}))
+	who := d.OnIssue(t, ada, d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada}))
 	mine := string(d.Load(companytest.RunOfDesk(d, who).Context.IssueID).ID)
 	again := json.RawMessage(strings.Replace(string(monitor), `,"recoveryPolicy":"escalate_to_board"`, "", 1))
 	d.Must(t, who, "issue.update", company.UpdateIssue{Issue: mine, ExecutionPolicy: again}, nil)
@@ -113,7 +114,7 @@ func TestAMonitorInVainMakesARecoveryIssue(t *testing.T) {
 		return json.RawMessage(`{"monitor":{"nextCheckAt":"` + at.String() + `","notes":"the build",` + more + `"recoveryPolicy":"create_recovery_issue"}}`)
 	}
 	for name, more := range map[string]string{"attempts": `"maxAttempts":1,`, "time": `"timeoutAt":"` + at.String() + `",`} {
-		i := d.Issue(t, company.CreateIssue{Status: company.IssueInProgress, Assignee: ada, BillingCode: "BC-9", ExecutionPolicy: policy(more)})
+		i := d.Issue(t, company.CreateIssue{Status: entity.IssueInProgress, Assignee: ada, BillingCode: "BC-9", ExecutionPolicy: policy(more)})
 		now := d.Now
 		d.Now = at.Std()
 		if err := d.ByLeader("issue.monitor", care.CheckMonitor{Issue: i.ID, Due: at}); err != nil {
@@ -121,11 +122,11 @@ func TestAMonitorInVainMakesARecoveryIssue(t *testing.T) {
 		}
 		d.Now = now
 		got := d.Load(i.ID)
-		if got.Status != company.IssueInProgress || len(got.BlockedBy) != 1 || company.PathOf(d.Tx, got, at) != "blockers" {
+		if got.Status != entity.IssueInProgress || len(got.BlockedBy) != 1 || company.PathOf(d.Tx, got, at) != "blockers" {
 			t.Fatalf("%s: %s waits for %v by %q", name, got.Status, got.BlockedBy, company.PathOf(d.Tx, got, at))
 		}
 		made := d.Load(got.BlockedBy[0])
-		if made.Parent != i.ID || made.Assignee != ada || made.Status != company.IssueTodo || made.Priority != company.PriorityHigh || made.BillingCode != "BC-9" || made.Depth != i.Depth+1 ||
+		if made.Parent != i.ID || made.Assignee != ada || made.Status != entity.IssueTodo || made.Priority != entity.PriorityHigh || made.BillingCode != "BC-9" || made.Depth != i.Depth+1 ||
 			made.OriginKind != "stranded_issue_recovery" || made.OriginID != i.ID || !strings.Contains(made.Description, "the build") {
 			t.Errorf("%s: made %+v", name, made)
 		}
@@ -138,15 +139,15 @@ func TestAMonitorInVainMakesARecoveryIssue(t *testing.T) {
 		if again := d.Load(i.ID); len(again.BlockedBy) != 1 || name == "attempts" && again.BlockedBy[0] != made.ID {
 			t.Errorf("%s: waits for %v after a second time", name, again.BlockedBy)
 		}
-		d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: made.ID, Status: company.IssueDone}, nil)
+		d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: made.ID, Status: entity.IssueDone}, nil)
 		if w := d.WakesOf(ada); !slices.Contains(w[:2], "issue_blockers_resolved") {
 			t.Errorf("%s: wakes %v after it was done", name, w)
 		}
 	}
 	// Where there is no room for a part the board decides.
-	deep := d.Issue(t, company.CreateIssue{Status: company.IssueInProgress, Assignee: ada, Depth: company.MaxRequestDepth, ExecutionPolicy: policy(`"maxAttempts":1,`)})
+	deep := d.Issue(t, company.CreateIssue{Status: entity.IssueInProgress, Assignee: ada, Depth: company.MaxRequestDepth, ExecutionPolicy: policy(`"maxAttempts":1,`)})
 	d.Must(t, companytest.Board, "issue.monitor", care.CheckMonitor{Issue: deep.ID}, nil)
-	if got := d.Load(deep.ID); got.Status != company.IssueBlocked || len(got.BlockedBy) != 0 {
+	if got := d.Load(deep.ID); got.Status != entity.IssueBlocked || len(got.BlockedBy) != 0 {
 		t.Errorf("%s, waits for %v", got.Status, got.BlockedBy)
 	}
 }
@@ -155,22 +156,22 @@ func TestAWatchdogIsWokenWhenNobodyDecides(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada, wendy, other := d.Hired("Ada"), d.Hired("Wendy"), d.Hired("Otto")
-	top := d.Issue(t, company.CreateIssue{Status: company.IssueTodo})
-	i := d.Issue(t, company.CreateIssue{Status: company.IssueBacklog, Assignee: ada, Parent: top.ID})
+	top := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo})
+	i := d.Issue(t, company.CreateIssue{Status: entity.IssueBacklog, Assignee: ada, Parent: top.ID})
 	d.Must(t, companytest.Board, "watchdog.set", care.SetWatchdog{ID: d.ID(), Issue: top.ID, Agent: wendy, Instructions: new("Ask the board")}, nil)
 	d.Must(t, companytest.Board, "watchdog.set", care.SetWatchdog{ID: d.ID(), Issue: i.ID, Agent: ada}, nil)
 	at := d.OnIssue(t, ada, d.Load(i.ID))
 	r := companytest.RunOfDesk(d, at)
-	r.Followups = company.MaxFollowups // it is the one that asks again
-	company.RunTable.Put(d.Tx, d.Company, r.ID, r)
+	r.Followups = entity.MaxFollowups // it is the one that asks again
+	entity.RunTable.Put(d.Tx, d.Company, r.ID, r)
 	d.EndRun(at.Run)
-	if got := d.Load(i.ID); got.Status != company.IssueBlocked || got.Recovery == "" {
+	if got := d.Load(i.ID); got.Status != entity.IssueBlocked || got.Recovery == "" {
 		t.Fatalf("the issue is %s", got.Status)
 	}
 	if w := d.WakesOf(wendy); len(w) != 1 || w[0] != "issue_watchdog" {
 		t.Errorf("wakes of the watchdog: %v", w)
 	}
-	u := company.WakeupsOf(d.Tx, d.Company, wendy)[0]
+	u := entity.WakeupsOf(d.Tx, d.Company, wendy)[0]
 	for _, want := range []string{i.ID, top.ID, "missing_disposition", "Ask the board"} {
 		if !strings.Contains(string(u.Payload), want) {
 			t.Errorf("payload %s has no %s", u.Payload, want)
@@ -185,7 +186,7 @@ func TestAWatchdogIsWokenWhenNobodyDecides(t *testing.T) {
 		t.Errorf("watchdog %+v", w)
 	}
 	// Who may: an agent names itself or whom it manages, on what it may change.
-	own := d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Assignee: other})
+	own := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: other})
 	who := d.OnIssue(t, other, own)
 	companytest.WantRefusal(t, d.Do(who, "watchdog.set", care.SetWatchdog{ID: d.ID(), Issue: own.ID, Agent: wendy}, nil), ledger.Forbidden, "")
 	d.Must(t, who, "watchdog.set", care.SetWatchdog{ID: d.ID(), Issue: own.ID, Agent: other}, nil)
@@ -205,10 +206,10 @@ func TestWhatIsThoughtOfASilentRun(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada, boss, other := d.Hired("Ada"), d.Hired("Boss"), d.Hired("Otto")
-	a, _ := company.AgentTable.Get(d.Tx, d.Company, ada)
+	a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada)
 	next := a
 	next.ReportsTo = core.NullText(boss)
-	company.AgentTable.Put(d.Tx, next.Company, next.ID, next)
+	entity.AgentTable.Put(d.Tx, next.Company, next.ID, next)
 	run := d.Run(ada)
 	soon := core.TimeOf(d.Now.Add(time.Hour))
 	for _, c := range []struct {
@@ -226,7 +227,7 @@ func TestWhatIsThoughtOfASilentRun(t *testing.T) {
 	} {
 		companytest.WantRefusal(t, d.Do(c.who, "run.watch", c.p, nil), c.code, "")
 	}
-	var got company.WatchDecision
+	var got entity.WatchDecision
 	d.Must(t, companytest.Board, "run.watch", care.DecideWatch{ID: d.ID(), Run: run, Decision: "snooze", Until: soon, Reason: "a long build"}, &got)
 	if got.Until != soon || got.ByUser != "local-board" || companytest.RunOfDesk(d, companytest.As{Agent: ada, Run: run}).Watch.Until != soon {
 		t.Errorf("decision %+v", got)
@@ -243,11 +244,11 @@ func TestCommentsThatWaitCanBeTakenBack(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Hired("Ada")
-	i := d.Issue(t, company.CreateIssue{Status: company.IssueBacklog, Assignee: ada})
+	i := d.Issue(t, company.CreateIssue{Status: entity.IssueBacklog, Assignee: ada})
 	who := d.OnIssue(t, ada, i)
 	say := func(text string) string {
 		id := d.ID()
-		d.Must(t, companytest.Board, "comment.create", company.CreateComment{ID: id, Issue: i.ID, Body: text}, nil)
+		d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: id, Issue: i.ID, Body: text}, nil)
 		return id
 	}
 	if _, ok := company.QueueOf(d.Tx, d.Load(i.ID)); ok {
@@ -270,7 +271,7 @@ func TestCommentsThatWaitCanBeTakenBack(t *testing.T) {
 	edit := p
 	edit.Comment, edit.Body = one, "ONE"
 	d.Must(t, companytest.Board, "queue.edit", edit, nil)
-	if cm, _ := company.CommentOf(d.Tx, d.Company, i.ID, one); cm.Body != "ONE" {
+	if cm, _ := entity.CommentOf(d.Tx, d.Company, i.ID, one); cm.Body != "ONE" {
 		t.Errorf("comment %q", cm.Body)
 	}
 	order := p
@@ -294,7 +295,7 @@ func TestCommentsThatWaitCanBeTakenBack(t *testing.T) {
 	companytest.WantRefusal(t, d.Do(companytest.Board, "queue.interrupt", stop, nil), ledger.Conflict, "")
 	stop.Target = who.Run
 	d.Must(t, companytest.Board, "queue.interrupt", stop, nil)
-	if r := companytest.RunOfDesk(d, who); r.Status != company.RunCancelled {
+	if r := companytest.RunOfDesk(d, who); r.Status != entity.RunCancelled {
 		t.Errorf("the run at work is %s", r.Status)
 	}
 	q = queue()
@@ -303,7 +304,7 @@ func TestCommentsThatWaitCanBeTakenBack(t *testing.T) {
 	}
 	// Without anything left to tell the run does not begin.
 	d.Must(t, companytest.Board, "queue.drop", company.ChangeQueue{Issue: i.ID, Queue: q.Run.ID, Revision: q.Revision(), Comment: one}, nil)
-	if r, _ := company.RunTable.Get(d.Tx, d.Company, q.Run.ID); r.Status != company.RunCancelled {
+	if r, _ := entity.RunTable.Get(d.Tx, d.Company, q.Run.ID); r.Status != entity.RunCancelled {
 		t.Errorf("the run that waited is %s", r.Status)
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "queue.drop", drop, nil), ledger.Conflict, "")
@@ -313,18 +314,18 @@ func TestRetryNow(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Hired("Ada")
-	i := d.Issue(t, company.CreateIssue{Status: company.IssueBacklog, Assignee: ada})
+	i := d.Issue(t, company.CreateIssue{Status: entity.IssueBacklog, Assignee: ada})
 	who := d.OnIssue(t, ada, i)
 	companytest.WantRefusal(t, d.Do(companytest.Board, "run.retry_now", company.RetryNow{Issue: i.ID}, nil), ledger.Conflict, "")
 	c := d.Context(companytest.Board, "", nil)
-	company.EndRun(c, companytest.RunOfDesk(d, who), company.Outcome{Status: company.RunFailed, ErrorCode: "upstream", Transient: true})
+	company.EndRun(c, companytest.RunOfDesk(d, who), company.Outcome{Status: entity.RunFailed, ErrorCode: "upstream", Transient: true})
 	r, ok := company.RetryOf(d.Tx, d.Load(i.ID))
 	if !ok || r.ScheduledRetryAt <= core.TimeOf(d.Now) {
 		t.Fatalf("retry %v %+v", ok, r)
 	}
-	var got company.Run
+	var got entity.Run
 	d.Must(t, companytest.Board, "run.retry_now", company.RetryNow{Issue: i.ID}, &got)
-	if got.ID != r.ID || got.ScheduledRetryAt > core.TimeOf(d.Now) || len(company.QueuedRuns(d.Tx, core.TimeOf(d.Now), "", 10, 10)) != 1 {
+	if got.ID != r.ID || got.ScheduledRetryAt > core.TimeOf(d.Now) || len(entity.QueuedRuns(d.Tx, core.TimeOf(d.Now), "", 10, 10)) != 1 {
 		t.Errorf("retry at %s, now %s", got.ScheduledRetryAt, core.TimeOf(d.Now))
 	}
 }

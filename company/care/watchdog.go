@@ -3,6 +3,7 @@ package care
 import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -82,17 +83,17 @@ func WatchdogOf(tx *ledger.Tx, company, issue string) (Watchdog, bool) {
 // setWatchdog has an agent look after an issue. The board may name any agent, an
 // agent itself or one that it manages, on an issue that it may change.
 func setWatchdog(c *ledger.Context, p SetWatchdog) (any, error) {
-	i, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, company.ErrNoIssue()
 	}
 	if err := company.MayUpdate(c, i); err != nil {
 		return nil, err
 	}
-	if err := company.Assignable(c.Tx, i.Company, p.Agent); err != nil {
+	if err := entity.Assignable(c.Tx, i.Company, p.Agent); err != nil {
 		return nil, err
 	}
-	if by := c.Cmd.Actor.ID; core.IsAgent(c) && by != p.Agent && !company.Manages(c.Tx, i.Company, by, p.Agent) {
+	if by := c.Cmd.Actor.ID; core.IsAgent(c) && by != p.Agent && !entity.Manages(c.Tx, i.Company, by, p.Agent) {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "An agent may name itself, or an agent that it manages")
 	}
 	if p.Instructions != nil && len(*p.Instructions) > MaxWatchdogText {
@@ -127,7 +128,7 @@ func setWatchdog(c *ledger.Context, p SetWatchdog) (any, error) {
 }
 
 func removeWatchdog(c *ledger.Context, p RemoveWatchdog) (any, error) {
-	i, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, company.ErrNoIssue()
 	}
@@ -145,12 +146,12 @@ func removeWatchdog(c *ledger.Context, p RemoveWatchdog) (any, error) {
 }
 
 // dropWatchdog removes what looks after an issue.
-func dropWatchdog(tx *ledger.Tx, i company.Issue) {
+func dropWatchdog(tx *ledger.Tx, i entity.Issue) {
 	Watchdogs.Delete(tx, i.Company, i.ID)
 }
 
 // dropWatchdogsOf removes what an agent looked after.
-func dropWatchdogsOf(tx *ledger.Tx, a company.Agent) {
+func dropWatchdogsOf(tx *ledger.Tx, a entity.Agent) {
 	for id := range watchdogsByAgent.IDs(tx, a.Company, a.ID, false) {
 		Watchdogs.Delete(tx, a.Company, id)
 	}
@@ -158,17 +159,17 @@ func dropWatchdogsOf(tx *ledger.Tx, a company.Agent) {
 
 // alarm wakes who looks after an issue that came to a stop, or after one above
 // it. An agent is not woken because of its own runs.
-func alarm(c *ledger.Context, i company.Issue, r company.Run, kind string) {
+func alarm(c *ledger.Context, i entity.Issue, r entity.Run, kind string) {
 	at, ok := i, true
-	for n := 0; ok && n <= company.MaxIssueDepth; n++ {
+	for n := 0; ok && n <= entity.MaxIssueDepth; n++ {
 		if w, found := Watchdogs.Get(c.Tx, i.Company, at.ID); found && w.Agent != r.Agent {
-			if a, there := company.Wakeable(c.Tx, i.Company, w.Agent); there {
+			if a, there := entity.Wakeable(c.Tx, i.Company, w.Agent); there {
 				order := ledger.Order(c.Height)
-				res, err := company.WakeAgent(c, a, company.Wake{Agent: a.ID, Source: company.WakeAutomation, TriggerDetail: "system", Reason: "issue_watchdog", Issue: at.ID, From: "issue.watchdog",
+				res, err := company.WakeAgent(c, a, entity.Wake{Agent: a.ID, Source: entity.WakeAutomation, TriggerDetail: "system", Reason: "issue_watchdog", Issue: at.ID, From: "issue.watchdog",
 					Responsible: at.ResponsibleUser, Payload: core.Object{}.Str("issueId", at.ID).Str("stalledIssueId", i.ID).Str("stalledIssueIdentifier", i.Identifier).
 							Str("kind", kind).Str("runId", r.ID).Null("instructions", string(w.Instructions)).Close(),
 					Wakeup: core.DerivedID("watchdog-wake", at.ID, i.ID, order), Run: core.DerivedID("watchdog-run", at.ID, i.ID, order)})
-				if err == nil && res.Status != company.WakeSkipped {
+				if err == nil && res.Status != entity.WakeSkipped {
 					w.Wakes++
 					w.LastWakeAt = core.TimeOf(c.Now)
 					Watchdogs.Put(c.Tx, i.Company, at.ID, w)
@@ -178,7 +179,7 @@ func alarm(c *ledger.Context, i company.Issue, r company.Run, kind string) {
 		if at.Parent == "" {
 			return
 		}
-		at, ok = company.IssueTable.Get(c.Tx, i.Company, at.Parent)
+		at, ok = entity.IssueTable.Get(c.Tx, i.Company, at.Parent)
 	}
 }
 
@@ -190,15 +191,15 @@ func decideWatch(c *ledger.Context, p DecideWatch) (any, error) {
 	}
 	now := core.TimeOf(c.Now)
 	switch {
-	case core.IsAgent(c) && !company.RunAlive(c.Tx, r.Company, c.Cmd.Run, c.Cmd.Actor.ID):
-		return nil, company.RefuseRunContext()
+	case core.IsAgent(c) && !entity.RunAlive(c.Tx, r.Company, c.Cmd.Run, c.Cmd.Actor.ID):
+		return nil, entity.RefuseRunContext()
 	case core.IsAgent(c) && (r.Agent == c.Cmd.Actor.ID || !watches(c.Tx, r, c.Cmd.Actor.ID)):
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "Only the board, the manager of the run's agent, or the watchdog of its issue decides about a run")
-	case r.Status != company.RunRunning:
+	case r.Status != entity.RunRunning:
 		return nil, ledger.Refuse(ledger.Conflict, core.Object{}.Str("runId", r.ID).Str("status", string(r.Status)).Close(), "Only a running run is watched")
 	case len(p.Reason) > MaxWatchdogText:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "reason is longer than %d bytes", MaxWatchdogText)
-	case p.Issue != "" && !c.Has(company.IssueTable.Key(r.Company, p.Issue)):
+	case p.Issue != "" && !c.Has(entity.IssueTable.Key(r.Company, p.Issue)):
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Evaluation issue not found")
 	}
 	switch p.Decision {
@@ -211,19 +212,19 @@ func decideWatch(c *ledger.Context, p DecideWatch) (any, error) {
 	default:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "unknown decision %q", p.Decision)
 	}
-	d := company.WatchDecision{ID: p.ID, Company: r.Company, Run: r.ID, Decision: p.Decision, Until: p.Until, Reason: core.NullText(p.Reason), Issue: core.NullText(p.Issue),
+	d := entity.WatchDecision{ID: p.ID, Company: r.Company, Run: r.ID, Decision: p.Decision, Until: p.Until, Reason: core.NullText(p.Reason), Issue: core.NullText(p.Issue),
 		ByRun: core.NullText(c.Cmd.Run), CreatedAt: now}
 	d.ByAgent, d.ByUser = core.ActedBy(c)
 	r.Watch = &d
-	company.RunTable.Put(c.Tx, r.Company, r.ID, r)
+	entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
 	c.Record(ledger.Change{Action: "heartbeat.watchdog_decision_recorded", EntityType: "heartbeat_run", EntityID: r.ID,
 		Details: core.Object{}.Str("agentId", r.Agent).Str("decision", p.Decision).Time("snoozedUntil", p.Until).Null("reason", core.Snippet(p.Reason, 200)).Close()})
 	return d, nil
 }
 
 // watches reports whether an agent may judge the runs of another.
-func watches(tx *ledger.Tx, r company.Run, agent string) bool {
-	if company.Manages(tx, r.Company, agent, r.Agent) {
+func watches(tx *ledger.Tx, r entity.Run, agent string) bool {
+	if entity.Manages(tx, r.Company, agent, r.Agent) {
 		return true
 	}
 	_, ok := WatchedBy(tx, r, agent)
@@ -232,13 +233,13 @@ func watches(tx *ledger.Tx, r company.Run, agent string) bool {
 
 // WatchedBy returns the issue that an agent looks after: that of a run, or the nearest
 // above it.
-func WatchedBy(tx *ledger.Tx, r company.Run, agent string) (company.Issue, bool) {
-	at, ok := company.IssueTable.Get(tx, r.Company, r.Context.IssueID)
-	for n := 0; ok && n <= company.MaxIssueDepth; n++ {
+func WatchedBy(tx *ledger.Tx, r entity.Run, agent string) (entity.Issue, bool) {
+	at, ok := entity.IssueTable.Get(tx, r.Company, r.Context.IssueID)
+	for n := 0; ok && n <= entity.MaxIssueDepth; n++ {
 		if w, found := Watchdogs.Get(tx, r.Company, at.ID); found && w.Agent == agent {
 			return at, true
 		}
-		at, ok = company.IssueTable.Get(tx, r.Company, at.Parent)
+		at, ok = entity.IssueTable.Get(tx, r.Company, at.Parent)
 	}
-	return company.Issue{}, false
+	return entity.Issue{}, false
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -14,7 +14,7 @@ func (d *Desk) Boss(t testing.TB) (ceo As) {
 	t.Helper()
 	name, role := "Cleo", "ceo"
 	id := d.ID()
-	d.Must(t, Board, "agent.create", company.SaveAgent{ID: id, Name: &name, Role: &role}, nil)
+	d.Must(t, Board, "agent.create", entity.SaveAgent{ID: id, Name: &name, Role: &role}, nil)
 	return As{id, d.Run(id)}
 }
 

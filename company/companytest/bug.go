@@ -2,6 +2,7 @@ package companytest
 
 import (
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -20,8 +21,8 @@ func (b Bug) In(h ledger.Handler) ledger.Handler {
 // KeptLocks leaves an issue locked when its run has ended.
 func KeptLocks(h ledger.Handler) ledger.Handler {
 	return func(c *ledger.Context) ([]byte, error) {
-		var held []company.Issue
-		for _, i := range company.IssueTable.All(c.Tx, c.Cmd.Company) {
+		var held []entity.Issue
+		for _, i := range entity.IssueTable.All(c.Tx, c.Cmd.Company) {
 			if i.Held() {
 				held = append(held, i)
 			}
@@ -31,8 +32,8 @@ func KeptLocks(h ledger.Handler) ledger.Handler {
 			return v, err
 		}
 		for _, was := range held {
-			now, ok := company.IssueTable.Get(c.Tx, was.Company, was.ID)
-			if r, known := company.RunByID(c.Tx, was.CheckoutRun); !ok || now.Held() || !known || r.Status.Live() {
+			now, ok := entity.IssueTable.Get(c.Tx, was.Company, was.ID)
+			if r, known := entity.RunByID(c.Tx, was.CheckoutRun); !ok || now.Held() || !known || r.Status.Live() {
 				continue
 			}
 			next := now

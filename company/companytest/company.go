@@ -3,14 +3,14 @@ package companytest
 import (
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // Found creates a company by command and sits down at it.
-func (d *Desk) Found(t testing.TB, name string) company.Company {
+func (d *Desk) Found(t testing.TB, name string) entity.Company {
 	t.Helper()
-	var row company.Company
+	var row entity.Company
 	d.Company = d.ID()
-	d.Must(t, Board, "company.create", company.SaveCompany{ID: d.Company, Name: &name}, &row)
+	d.Must(t, Board, "company.create", entity.SaveCompany{ID: d.Company, Name: &name}, &row)
 	return row
 }

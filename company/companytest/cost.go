@@ -1,14 +1,14 @@
 package companytest
 
 import (
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 )
 
 func (d *Desk) Project(name string) string {
 	id := d.ID()
-	company.ProjectTable.Put(d.Tx, d.Company, id, company.Project{ID: id, Company: d.Company, Name: name, Status: "backlog"})
+	entity.ProjectTable.Put(d.Tx, d.Company, id, entity.Project{ID: id, Company: d.Company, Name: name, Status: "backlog"})
 	return id
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/paper"
 )
 
@@ -12,7 +13,7 @@ import (
 func (d *Desk) Agreed(t testing.TB) (issue, revision string) {
 	t.Helper()
 	issue, revision = d.ID(), d.ID()
-	d.Must(t, Board, "issue.create", company.CreateIssue{ID: issue, Title: "Plan it", Status: company.IssueTodo}, nil)
+	d.Must(t, Board, "issue.create", company.CreateIssue{ID: issue, Title: "Plan it", Status: entity.IssueTodo}, nil)
 	d.Must(t, Board, "document.save", paper.SaveDocument{Issue: issue, Key: "plan", ID: d.ID(), Revision: revision, Title: new("Plan"), Format: "markdown", Body: "1. draw 2. cut"}, nil)
 	return issue, revision
 }

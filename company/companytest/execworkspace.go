@@ -1,8 +1,8 @@
 package companytest
 
 import (
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -27,8 +27,8 @@ func (d *Desk) ByNode(node, kind string, payload any) error {
 }
 
 // Start gives a run a node and an issue, and opens its workspace.
-func (d *Desk) Start(run, node, issue string) company.Run {
-	r, _ := company.RunTable.Get(d.Tx, d.Company, run)
+func (d *Desk) Start(run, node, issue string) entity.Run {
+	r, _ := entity.RunTable.Get(d.Tx, d.Company, run)
 	r.Node, r.Session, r.Context.IssueID = node, 1, issue
 	r = place.OpenWorkspace(d.Context(As{}, "", nil), r)
 	d.StoreRun(r)

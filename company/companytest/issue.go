@@ -13,6 +13,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -42,7 +43,7 @@ type Desk struct {
 func NewDesk(t testing.TB) *Desk {
 	t.Helper()
 	d := &Desk{Tx: ledger.NewTx(void{}), Mux: rules.Handlers(), Company: UID(1), Now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)}
-	company.CompanyTable.Put(d.Tx, d.Company, d.Company, company.Company{ID: d.Company, Name: "Acme", Status: "active", IssuePrefix: "ACM", DefaultResponsibleUser: "local-board"})
+	entity.CompanyTable.Put(d.Tx, d.Company, d.Company, entity.Company{ID: d.Company, Name: "Acme", Status: "active", IssuePrefix: "ACM", DefaultResponsibleUser: "local-board"})
 	return d
 }
 
@@ -54,32 +55,32 @@ func (d *Desk) ID() string { d.Serial++; return UID(1_000 + d.Serial) }
 // Agent adds an agent; run gives it a run that is running.
 func (d *Desk) Agent(name string) string {
 	id := d.ID()
-	company.AgentTable.Put(d.Tx, d.Company, id, company.Agent{ID: id, Company: d.Company, Name: name, Status: company.AgentIdle})
+	entity.AgentTable.Put(d.Tx, d.Company, id, entity.Agent{ID: id, Company: d.Company, Name: name, Status: entity.AgentIdle})
 	return id
 }
 
 func (d *Desk) Run(agent string) string {
 	id := d.ID()
 	d.Height++
-	r := company.Run{ID: id, Company: d.Company, Agent: agent, Status: company.RunRunning, Source: company.WakeOnDemand, Queue: d.Height, CreatedAt: core.TimeOf(d.Now), StartedAt: core.TimeOf(d.Now)}
-	d.Tx.Set(company.RunCompanyKey(id), []byte(d.Company))
+	r := entity.Run{ID: id, Company: d.Company, Agent: agent, Status: entity.RunRunning, Source: entity.WakeOnDemand, Queue: d.Height, CreatedAt: core.TimeOf(d.Now), StartedAt: core.TimeOf(d.Now)}
+	d.Tx.Set(entity.RunCompanyKey(id), []byte(d.Company))
 	d.StoreRun(r)
 	return id
 }
 
 // StoreRun writes a live run with the keys by which it is found.
-func (d *Desk) StoreRun(r company.Run) {
-	company.RunsLive.Add(d.Tx, r.Company, r.Agent, r.ID)
+func (d *Desk) StoreRun(r entity.Run) {
+	entity.RunsLive.Add(d.Tx, r.Company, r.Agent, r.ID)
 	if r.Session != 0 {
-		d.Tx.Set(company.SessionKey(r.Session, r.ID), []byte(r.Company))
+		d.Tx.Set(entity.SessionKey(r.Session, r.ID), []byte(r.Company))
 	}
-	company.RunTable.Put(d.Tx, r.Company, r.ID, r)
+	entity.RunTable.Put(d.Tx, r.Company, r.ID, r)
 }
 
 func (d *Desk) EndRun(run string) {
 	c := d.Context(As{}, "", nil)
-	r, _ := company.RunTable.Get(d.Tx, d.Company, run)
-	company.EndRun(c, r, company.Outcome{Status: company.RunSucceeded})
+	r, _ := entity.RunTable.Get(d.Tx, d.Company, run)
+	company.EndRun(c, r, company.Outcome{Status: entity.RunSucceeded})
 }
 
 // As is who speaks: the board, or an agent under a run.
@@ -125,19 +126,19 @@ func (d *Desk) Must(t testing.TB, who As, kind string, payload, out any) {
 }
 
 // Issue creates an issue by the board and returns it.
-func (d *Desk) Issue(t testing.TB, p company.CreateIssue) company.Issue {
+func (d *Desk) Issue(t testing.TB, p company.CreateIssue) entity.Issue {
 	t.Helper()
 	p.ID = d.ID()
 	if p.Title == "" {
 		p.Title = "Task " + p.ID
 	}
-	var r company.IssueResult
+	var r entity.IssueResult
 	d.Must(t, Board, "issue.create", p, &r)
 	return r.Issue
 }
 
-func (d *Desk) Load(id string) company.Issue {
-	i, _ := company.IssueTable.Get(d.Tx, d.Company, id)
+func (d *Desk) Load(id string) entity.Issue {
+	i, _ := entity.IssueTable.Get(d.Tx, d.Company, id)
 	return i
 }
 

@@ -1,8 +1,8 @@
 package companytest
 
 import (
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -43,6 +43,6 @@ func (d *Desk) Call(cost core.Money) money.Metered {
 	return money.Metered{Event: money.CostEvent{ID: d.ID(), Provider: "p", Model: "m", Cost: cost, OccurredAt: core.TimeOf(d.Now)}}
 }
 
-func (d *Desk) HeldBy(t company.ScopeType, id string) core.Money {
+func (d *Desk) HeldBy(t entity.ScopeType, id string) core.Money {
 	return money.BudgetOf(d.Tx, d.Company, t, id, core.TimeOf(d.Now)).Held
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/routine"
 )
 
@@ -38,7 +39,7 @@ func (d *Desk) RoutineRun(t testing.TB, id string) routine.RoutineRun {
 	return run
 }
 
-func (d *Desk) CloseIssue(t testing.TB, id string, status company.IssueStatus) {
+func (d *Desk) CloseIssue(t testing.TB, id string, status entity.IssueStatus) {
 	t.Helper()
 	d.Must(t, Board, "issue.update", company.UpdateIssue{Issue: id, Status: status}, nil)
 }

@@ -5,24 +5,25 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // Hired is an agent that can be woken.
 func (d *Desk) Hired(name string) string {
 	id := d.ID()
-	company.AgentTable.Put(d.Tx, d.Company, id, company.Agent{ID: id, Company: d.Company, Name: name, Status: company.AgentIdle, AdapterType: "process", RuntimeConfig: json.RawMessage(`{"heartbeat":{"wakeOnDemand":true,"maxConcurrentRuns":20}}`)})
+	entity.AgentTable.Put(d.Tx, d.Company, id, entity.Agent{ID: id, Company: d.Company, Name: name, Status: entity.AgentIdle, AdapterType: "process", RuntimeConfig: json.RawMessage(`{"heartbeat":{"wakeOnDemand":true,"maxConcurrentRuns":20}}`)})
 	return id
 }
 
 // OnIssue is a run of an agent that is at work on an issue it has checked out.
-func (d *Desk) OnIssue(t testing.TB, agent string, i company.Issue) As {
+func (d *Desk) OnIssue(t testing.TB, agent string, i entity.Issue) As {
 	t.Helper()
 	who := As{agent, d.Run(agent)}
-	r, _ := company.RunTable.Get(d.Tx, d.Company, who.Run)
+	r, _ := entity.RunTable.Get(d.Tx, d.Company, who.Run)
 	r.Context.IssueID, r.Context.TaskID, r.Context.CheckedOut = i.ID, i.ID, true
 	d.StoreRun(r)
-	d.Must(t, who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: agent, Expected: company.IssueStatuses}, nil)
+	d.Must(t, who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: agent, Expected: entity.IssueStatuses}, nil)
 	return who
 }
 
@@ -39,13 +40,13 @@ func (d *Desk) ByLeader(kind string, payload any) error {
 }
 
 func (d *Desk) WakesOf(agent string) (reasons []string) {
-	for _, u := range company.WakeupsOf(d.Tx, d.Company, agent) {
+	for _, u := range entity.WakeupsOf(d.Tx, d.Company, agent) {
 		reasons = append(reasons, string(u.Reason))
 	}
 	return reasons
 }
 
-func RunOfDesk(d *Desk, who As) company.Run {
-	r, _ := company.RunTable.Get(d.Tx, d.Company, who.Run)
+func RunOfDesk(d *Desk, who As) entity.Run {
+	r, _ := entity.RunTable.Get(d.Tx, d.Company, who.Run)
 	return r
 }

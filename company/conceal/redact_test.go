@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 )
 
@@ -60,8 +60,8 @@ func FuzzRedactConfig(f *testing.F) {
 func TestJSONOfRowsHoldsNoConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, row := range []any{
-		company.Agent{AdapterConfig: []byte(`{"a":"canary"}`), RuntimeConfig: []byte(`{"a":"canary"}`), Metadata: []byte(`{"a":"canary"}`)},
-		company.Project{Env: []byte(`{"a":"canary"}`)}, people.AgentKey{Hash: "canary"},
+		entity.Agent{AdapterConfig: []byte(`{"a":"canary"}`), RuntimeConfig: []byte(`{"a":"canary"}`), Metadata: []byte(`{"a":"canary"}`)},
+		entity.Project{Env: []byte(`{"a":"canary"}`)}, people.AgentKey{Hash: "canary"},
 	} {
 		b, err := json.Marshal(row)
 		if err != nil || strings.Contains(string(b), "canary") {

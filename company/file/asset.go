@@ -12,6 +12,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -164,7 +165,7 @@ func AttachmentByID(tx *ledger.Tx, id string) (Attached, bool) {
 }
 
 // AttachmentsOf returns the attachments of an issue, the newest first.
-func AttachmentsOf(tx *ledger.Tx, i company.Issue) []Attached {
+func AttachmentsOf(tx *ledger.Tx, i entity.Issue) []Attached {
 	out := []Attached{}
 	for id := range attachmentsIssue.IDs(tx, i.Company, i.ID, false) {
 		at, ok := Attachments.Get(tx, i.Company, id)
@@ -235,8 +236,8 @@ func dropAsset(tx *ledger.Tx, a Asset) {
 
 // mayUpload lets an agent add files only under a run of its own that goes on.
 func mayUpload(c *ledger.Context) error {
-	if core.IsAgent(c) && (c.Cmd.Run == "" || !company.RunAlive(c.Tx, c.Cmd.Company, c.Cmd.Run, c.Cmd.Actor.ID)) {
-		return company.RefuseRunContext()
+	if core.IsAgent(c) && (c.Cmd.Run == "" || !entity.RunAlive(c.Tx, c.Cmd.Company, c.Cmd.Run, c.Cmd.Actor.ID)) {
+		return entity.RefuseRunContext()
 	}
 	return nil
 }
@@ -285,7 +286,7 @@ func isNamespace(s string) bool {
 const LogoNamespace = "companies"
 
 // checkLogo refuses a logo that is no asset of the company.
-func checkLogo(row company.Company, tx *ledger.Tx) error {
+func checkLogo(row entity.Company, tx *ledger.Tx) error {
 	if _, ok := Assets.Get(tx, row.ID, string(row.LogoAsset)); !ok && row.LogoAsset != "" {
 		return ledger.Refuse(ledger.NotFound, nil, "Asset not found")
 	}
@@ -293,7 +294,7 @@ func checkLogo(row company.Company, tx *ledger.Tx) error {
 }
 
 // dropLogo removes the logo that a company had, unless it is more than that.
-func dropLogo(tx *ledger.Tx, was, now company.Company) {
+func dropLogo(tx *ledger.Tx, was, now entity.Company) {
 	old, ok := Assets.Get(tx, was.ID, string(was.LogoAsset))
 	if ok && now.LogoAsset != was.LogoAsset && strings.HasPrefix(old.ObjectKey, was.ID+"/assets/"+LogoNamespace+"/") {
 		dropAsset(tx, old)
@@ -301,7 +302,7 @@ func dropLogo(tx *ledger.Tx, was, now company.Company) {
 }
 
 func createAttachment(c *ledger.Context, p CreateAttachment) (any, error) {
-	i, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, company.ErrNoIssue()
 	}
@@ -319,7 +320,7 @@ func createAttachment(c *ledger.Context, p CreateAttachment) (any, error) {
 		return nil, err
 	}
 	if p.Comment != "" {
-		if _, ok := company.CommentOf(c.Tx, i.Company, i.ID, p.Comment); !ok {
+		if _, ok := entity.CommentOf(c.Tx, i.Company, i.ID, p.Comment); !ok {
 			return nil, ledger.Refuse(ledger.NotFound, nil, "Issue comment not found")
 		}
 	}
@@ -344,7 +345,7 @@ func createAttachment(c *ledger.Context, p CreateAttachment) (any, error) {
 }
 
 // attachTo gives a comment attachments of its issue that belong to no other.
-func attachTo(tx *ledger.Tx, cm company.Comment, ids []string) error {
+func attachTo(tx *ledger.Tx, cm entity.Comment, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -366,7 +367,7 @@ func attachTo(tx *ledger.Tx, cm company.Comment, ids []string) error {
 }
 
 // AttachmentLimit is what an attachment of the company may have, in bytes.
-func AttachmentLimit(row company.Company) int64 {
+func AttachmentLimit(row entity.Company) int64 {
 	if row.AttachmentMaxBytes <= 0 {
 		return company.DefaultAttachmentBytes
 	}
@@ -380,7 +381,7 @@ func deleteAttachment(c *ledger.Context, p DeleteAttachment) (any, error) {
 	if !ok {
 		return nil, errNoAttachment()
 	}
-	i, ok := company.IssueTable.Get(c.Tx, at.Company, at.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, at.Company, at.Issue)
 	if !ok {
 		return nil, errNoAttachment()
 	}
@@ -408,7 +409,7 @@ func dropAttachment(tx *ledger.Tx, at Attachment) {
 
 // dropAttachments hides the attachments of an issue that is being deleted; they
 // may be many, so a node removes them afterwards.
-func dropAttachments(tx *ledger.Tx, i company.Issue) {
+func dropAttachments(tx *ledger.Tx, i entity.Issue) {
 	for range attachmentsIssue.IDs(tx, i.Company, i.ID, false) {
 		tx.Set(sweepKey(i.Company, i.ID), nil)
 		return
@@ -451,7 +452,7 @@ var Rules = company.Rules{
 	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
 		"asset": func(tx *ledger.Tx, _ string, row []byte) {
 			a := core.DecodeRow[Asset](row)
-			tx.Delete(company.BlobKey(a.SHA256, a.Company))
+			tx.Delete(entity.BlobKey(a.SHA256, a.Company))
 		},
 	},
 	Left: func(tx *ledger.Tx, company, issue string) iter.Seq2[[]byte, func(core.Time)] {
@@ -464,19 +465,19 @@ var Rules = company.Rules{
 			}
 		}
 	},
-	CheckCompany: func(tx *ledger.Tx, row company.Company, p company.SaveCompany) error {
+	CheckCompany: func(tx *ledger.Tx, row entity.Company, p entity.SaveCompany) error {
 		if p.LogoAsset == nil {
 			return nil
 		}
 		return checkLogo(row, tx)
 	},
-	CompanyStored: func(c *ledger.Context, was, row company.Company, _ company.SaveCompany) error {
+	CompanyStored: func(c *ledger.Context, was, row entity.Company, _ entity.SaveCompany) error {
 		dropLogo(c.Tx, was, row)
 		return nil
 	},
-	IssueDeleted: func(c *ledger.Context, i company.Issue) { dropAttachments(c.Tx, i) },
+	IssueDeleted: func(c *ledger.Context, i entity.Issue) { dropAttachments(c.Tx, i) },
 	Files:        storage{},
-	CommentAdded: func(c *ledger.Context, _ company.Issue, cm company.Comment, attachments []string) error {
+	CommentAdded: func(c *ledger.Context, _ entity.Issue, cm entity.Comment, attachments []string) error {
 		return attachTo(c.Tx, cm, attachments)
 	},
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/ledger"
 	"pgregory.net/rapid"
@@ -19,14 +20,14 @@ func TestACommentTakesAttachmentsOfItsIssue(t *testing.T) {
 	i, other := d.Issue(t, company.CreateIssue{}), d.Issue(t, company.CreateIssue{})
 	loose, foreign := d.Attach(t, companytest.Board, i.ID, "one").Attachment.ID, d.Attach(t, companytest.Board, other.ID, "two").Attachment.ID
 	say := func(ids ...string) error {
-		return d.Do(companytest.Board, "comment.create", company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "see", Attachments: ids}, nil)
+		return d.Do(companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "see", Attachments: ids}, nil)
 	}
 	companytest.WantRefusal(t, say(loose, foreign), ledger.NotFound, "Attachment not found")
 	companytest.WantRefusal(t, say(d.ID()), ledger.NotFound, "Attachment not found")
 	if at, _ := file.Attachments.Get(d.Tx, d.Company, loose); at.Comment != "" || d.Load(i.ID).Comments != 0 {
 		t.Errorf("a comment that was refused has %q", at.Comment)
 	}
-	with := company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "see", Attachments: []string{loose, loose}}
+	with := entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "see", Attachments: []string{loose, loose}}
 	d.Must(t, companytest.Board, "comment.create", with, nil)
 	if at, _ := file.Attachments.Get(d.Tx, d.Company, loose); string(at.Comment) != with.ID {
 		t.Errorf("the attachment is of comment %q, want %s", at.Comment, with.ID)

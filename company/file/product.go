@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -104,12 +105,12 @@ func ProductByID(tx *ledger.Tx, id string) (WorkProduct, bool) {
 		return WorkProduct{}, false
 	}
 	w, ok := Products.Get(tx, of, id)
-	return w, ok && tx.Has(company.IssueTable.Key(of, w.Issue))
+	return w, ok && tx.Has(entity.IssueTable.Key(of, w.Issue))
 }
 
 // ProductsOf returns the work products of an issue, the primary ones first,
 // then the newest.
-func ProductsOf(tx *ledger.Tx, i company.Issue) []WorkProduct {
+func ProductsOf(tx *ledger.Tx, i entity.Issue) []WorkProduct {
 	out := []WorkProduct{}
 	for id := range productsIssue.IDs(tx, i.Company, i.ID, false) {
 		if w, ok := Products.Get(tx, i.Company, id); ok {
@@ -165,9 +166,9 @@ func (w WorkProduct) check(tx *ledger.Tx, before WorkProduct) error {
 	switch {
 	case w.Title == "" || w.Provider == "":
 		return ledger.Refuse(ledger.Invalid, nil, "A work product needs a title and a provider")
-	case len(w.Title)+len(w.Provider)+len(w.URL)+len(w.External)+len(w.ExecutionWorkspace)+len(w.RuntimeService)+len(w.Summary)+len(w.Metadata) > 4*company.MaxDescriptor:
+	case len(w.Title)+len(w.Provider)+len(w.URL)+len(w.External)+len(w.ExecutionWorkspace)+len(w.RuntimeService)+len(w.Summary)+len(w.Metadata) > 4*entity.MaxDescriptor:
 		return ledger.Refuse(ledger.TooLarge, nil, "The work product is too long")
-	case w.Project != "" && !company.ProjectExists(tx, w.Company, string(w.Project)):
+	case w.Project != "" && !entity.ProjectExists(tx, w.Company, string(w.Project)):
 		return ledger.Refuse(ledger.NotFound, nil, "Project not found")
 	case w.ExecutionWorkspace != before.ExecutionWorkspace && w.ExecutionWorkspace != "" && !company.Ask.HasWorkspace(tx, w.Company, string(w.ExecutionWorkspace)):
 		return ledger.Refuse(ledger.NotFound, nil, "Execution workspace not found")
@@ -205,7 +206,7 @@ func createProduct(c *ledger.Context, p SaveProduct) (any, error) {
 }
 
 // keep stores w; of each type an issue has one primary product.
-func (w WorkProduct) keep(c *ledger.Context, i company.Issue) {
+func (w WorkProduct) keep(c *ledger.Context, i entity.Issue) {
 	if w.Primary {
 		for _, o := range ProductsOf(c.Tx, i) {
 			if o.Primary && o.Type == w.Type && o.ID != w.ID {
@@ -222,9 +223,9 @@ func (w WorkProduct) details() json.RawMessage {
 	return core.Object{}.Str("workProductId", w.ID).Str("type", w.Type).Str("provider", w.Provider).Close()
 }
 
-func productFor(c *ledger.Context, id string) (w WorkProduct, i company.Issue, err error) {
+func productFor(c *ledger.Context, id string) (w WorkProduct, i entity.Issue, err error) {
 	w, ok := Products.Get(c.Tx, c.Cmd.Company, id)
-	if !ok || !c.Has(company.IssueTable.Key(c.Cmd.Company, w.Issue)) {
+	if !ok || !c.Has(entity.IssueTable.Key(c.Cmd.Company, w.Issue)) {
 		return w, i, ledger.Refuse(ledger.NotFound, nil, "Work product not found")
 	}
 	i, err = company.DocumentIssue(c, w.Issue)

@@ -7,8 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -32,7 +32,7 @@ type Extraction struct {
 	Contains string
 	URLs     bool
 	Scope    string // all, issues, comments or documents
-	Statuses []company.IssueStatus
+	Statuses []entity.IssueStatus
 	Since    core.Time // only issues that were changed at or after it
 	Limit    int
 	Offset   int
@@ -41,7 +41,7 @@ type Extraction struct {
 
 // An Extract is what an issue's texts hold: each different match once.
 type Extract struct {
-	Issue   company.Issue
+	Issue   entity.Issue
 	Matches []Match
 	Cut     bool // there were more matches than were asked for
 	seen    map[string]bool
@@ -62,7 +62,7 @@ type Match struct {
 // text than one search reads.
 func Extracts(tx *ledger.Tx, companyID string, x Extraction) (out []Extract, more, partial bool) {
 	of, held := map[string]*Extract{}, 0
-	take := func(i company.Issue, m Match, text string) {
+	take := func(i entity.Issue, m Match, text string) {
 		for _, at := range x.places(text) {
 			e := of[i.ID]
 			if e == nil {
@@ -87,11 +87,11 @@ func Extracts(tx *ledger.Tx, companyID string, x Extraction) (out []Extract, mor
 			e.Matches = append(e.Matches, m)
 		}
 	}
-	wanted := func(i company.Issue) bool {
+	wanted := func(i entity.Issue) bool {
 		return i.HiddenAt == 0 && i.UpdatedAt >= x.Since && (len(x.Statuses) == 0 || slices.Contains(x.Statuses, i.Status))
 	}
 	if x.Scope == "all" || x.Scope == "issues" {
-		for _, i := range company.IssueTable.All(tx, companyID) {
+		for _, i := range entity.IssueTable.All(tx, companyID) {
 			if wanted(i) {
 				take(i, Match{Field: "title"}, i.Title)
 				take(i, Match{Field: "description"}, i.Description)
@@ -103,7 +103,7 @@ func Extracts(tx *ledger.Tx, companyID string, x Extraction) (out []Extract, mor
 			if x.Scope != "all" && x.Scope != t.field+"s" || len(x.places(t.text)) == 0 {
 				return
 			}
-			if i, ok := company.IssueTable.Get(tx, companyID, t.issue); ok && wanted(i) {
+			if i, ok := entity.IssueTable.Get(tx, companyID, t.issue); ok && wanted(i) {
 				take(i, Match{Field: t.field, Comment: t.comment, Key: t.key}, t.text)
 			}
 		})

@@ -3,6 +3,7 @@ package inbox
 import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -22,9 +23,9 @@ const MaxTraces = 1_000
 func TraceID(v Vote) string { return core.DerivedID("feedback-trace", v.ID) }
 
 // TracesOfIssue returns the traces of an issue.
-func TracesOfIssue(tx *ledger.Tx, i company.Issue) []FeedbackTrace {
+func TracesOfIssue(tx *ledger.Tx, i entity.Issue) []FeedbackTrace {
 	out := []FeedbackTrace{}
-	if row, ok := company.CompanyOf(tx, i.Company); !ok || !row.Feedback.Sharing {
+	if row, ok := entity.CompanyOf(tx, i.Company); !ok || !row.Feedback.Sharing {
 		return out
 	}
 	for _, v := range VotesOf(tx, i) {
@@ -38,7 +39,7 @@ func TracesOfIssue(tx *ledger.Tx, i company.Issue) []FeedbackTrace {
 // TracesOf returns the traces of a company, at most MaxTraces.
 func TracesOf(tx *ledger.Tx, of string) []FeedbackTrace {
 	out := []FeedbackTrace{}
-	if row, ok := company.CompanyOf(tx, of); !ok || !row.Feedback.Sharing {
+	if row, ok := entity.CompanyOf(tx, of); !ok || !row.Feedback.Sharing {
 		return out
 	}
 	for _, b := range tx.Prefix(votes.Key(of, "")) {
@@ -46,7 +47,7 @@ func TracesOf(tx *ledger.Tx, of string) []FeedbackTrace {
 		if !v.AllowSharing {
 			continue
 		}
-		i, ok := company.IssueTable.Get(tx, of, v.Issue)
+		i, ok := entity.IssueTable.Get(tx, of, v.Issue)
 		if !ok {
 			continue
 		}
@@ -59,9 +60,9 @@ func TracesOf(tx *ledger.Tx, of string) []FeedbackTrace {
 
 // TargetText returns what a vote is about: a comment's text, or a document's
 // revision's, "" when it is gone.
-func (v Vote) TargetText(tx *ledger.Tx, i company.Issue) string {
+func (v Vote) TargetText(tx *ledger.Tx, i entity.Issue) string {
 	if v.TargetType == "issue_comment" {
-		cm, _ := company.CommentOf(tx, i.Company, i.ID, v.Target)
+		cm, _ := entity.CommentOf(tx, i.Company, i.ID, v.Target)
 		return cm.Body
 	}
 	text, _ := company.Ask.Revision(tx, i, v.Target)

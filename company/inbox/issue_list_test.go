@@ -9,6 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 )
 
@@ -19,16 +20,16 @@ func TestPagesAndCountsAreThoseOfAllIssues(t *testing.T) {
 	d, r := companytest.NewDesk(t), rand.New(rand.NewPCG(3, 5))
 	var ids []string
 	for n := range 120 {
-		i := d.Issue(t, company.CreateIssue{Title: fmt.Sprint("Issue ", n), Priority: company.Priorities[r.IntN(len(company.Priorities))], Status: company.IssueTodo, AllowDuplicate: true})
+		i := d.Issue(t, company.CreateIssue{Title: fmt.Sprint("Issue ", n), Priority: entity.Priorities[r.IntN(len(entity.Priorities))], Status: entity.IssueTodo, AllowDuplicate: true})
 		ids = append(ids, i.ID)
 	}
 	for range 300 {
 		id, hidden := ids[r.IntN(len(ids))], core.TimeOf(d.Now)*core.Time(r.IntN(2))
 		switch r.IntN(4) {
 		case 0:
-			_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: id, Priority: company.Priorities[r.IntN(len(company.Priorities))]}, nil)
+			_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: id, Priority: entity.Priorities[r.IntN(len(entity.Priorities))]}, nil)
 		case 1:
-			_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: id, Status: company.IssueStatuses[r.IntN(len(company.IssueStatuses))], UnblockDescriptor: []byte(`{"owner":"board"}`)}, nil)
+			_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: id, Status: entity.IssueStatuses[r.IntN(len(entity.IssueStatuses))], UnblockDescriptor: []byte(`{"owner":"board"}`)}, nil)
 		case 2:
 			_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: id, HiddenAt: &hidden}, nil)
 		case 3:
@@ -37,14 +38,14 @@ func TestPagesAndCountsAreThoseOfAllIssues(t *testing.T) {
 			}
 		}
 	}
-	counts := map[company.IssueStatus]int{}
-	for _, i := range company.IssueTable.All(d.Tx, d.Company) {
+	counts := map[entity.IssueStatus]int{}
+	for _, i := range entity.IssueTable.All(d.Tx, d.Company) {
 		if i.HiddenAt == 0 {
 			counts[i.Status]++
 		}
 	}
-	got := company.CountIssues(d.Tx, d.Company)
-	for _, s := range company.IssueStatuses {
+	got := entity.CountIssues(d.Tx, d.Company)
+	for _, s := range entity.IssueStatuses {
 		if got[s] != counts[s] {
 			t.Errorf("%d issues are counted in %s, want %d", got[s], s, counts[s])
 		}
@@ -53,7 +54,7 @@ func TestPagesAndCountsAreThoseOfAllIssues(t *testing.T) {
 	for range 300 {
 		q := inbox.IssueQuery{Sort: []inbox.IssueSortField{inbox.SortDefault, inbox.SortPriority, inbox.SortUpdated, inbox.SortCreated, inbox.SortStatus}[r.IntN(5)], Descending: r.IntN(2) == 0,
 			Limit: 1 + r.IntN(60), Offset: r.IntN(3) * 20, Hidden: r.IntN(3) == 0}
-		for _, s := range company.IssueStatuses {
+		for _, s := range entity.IssueStatuses {
 			if r.IntN(2) == 0 {
 				q.Statuses = append(q.Statuses, s)
 			}
@@ -62,7 +63,7 @@ func TestPagesAndCountsAreThoseOfAllIssues(t *testing.T) {
 			q.UpdatedSince = core.TimeOf(d.Now) - core.Time(r.IntN(100_000))
 		}
 		var all []inbox.Candidate
-		for _, i := range company.IssueTable.All(d.Tx, d.Company) {
+		for _, i := range entity.IssueTable.All(d.Tx, d.Company) {
 			if q.Matches(i) {
 				all = append(all, inbox.Candidate{ID: i.ID, Status: i.Status, Sort: i.Sort(), Issue: &i})
 			}
@@ -74,7 +75,7 @@ func TestPagesAndCountsAreThoseOfAllIssues(t *testing.T) {
 			pages++
 		}
 		list := inbox.ListIssues(d.Tx, d.Company, q)
-		if !slices.EqualFunc(list, all, func(i company.Issue, c inbox.Candidate) bool { return i.ID == c.ID }) {
+		if !slices.EqualFunc(list, all, func(i entity.Issue, c inbox.Candidate) bool { return i.ID == c.ID }) {
 			t.Fatalf("%+v: %d issues are listed, want %d, in this order", q, len(list), len(all))
 		}
 	}

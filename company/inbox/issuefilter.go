@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -45,7 +45,7 @@ type standing struct {
 func (f *IssueFilters) look(tx *ledger.Tx, of string) {
 	if f.Below != "" {
 		f.under = map[string]bool{}
-		for _, id := range company.Descendants(tx, of, f.Below) {
+		for _, id := range entity.Descendants(tx, of, f.Below) {
 			f.under[id] = id != f.Below
 		}
 	}
@@ -61,11 +61,11 @@ type Standing struct {
 func (s Standing) Unread() bool { return s.Touched != 0 && s.External > s.Touched }
 
 // StandingOf returns how user stands to an issue.
-func StandingOf(tx *ledger.Tx, i company.Issue, user string) Standing {
+func StandingOf(tx *ledger.Tx, i entity.Issue, user string) Standing {
 	return heard(tx, i, userVoice(user)).of(tx, i, user)
 }
 
-func (s standing) of(tx *ledger.Tx, i company.Issue, user string) Standing {
+func (s standing) of(tx *ledger.Tx, i entity.Issue, user string) Standing {
 	at := s.Mine
 	if r, ok := reads.Get(tx, i.Company, readerKey(i.ID, user)); ok {
 		at = max(at, r.ReadAt)
@@ -77,12 +77,12 @@ func (s standing) of(tx *ledger.Tx, i company.Issue, user string) Standing {
 }
 
 // take reports whether the filters let an issue through.
-func (f *IssueFilters) take(tx *ledger.Tx, i company.Issue) bool {
+func (f *IssueFilters) take(tx *ledger.Tx, i entity.Issue) bool {
 	switch {
 	case f.Space != "" && i.ExecutionWorkspace != f.Space, f.Workspace != "" && i.Workspace != f.Workspace,
 		f.Origin != "" && i.Origin() != f.Origin, f.OriginText != "" && !strings.HasPrefix(i.Origin(), f.OriginText),
 		f.OriginID != "" && i.OriginID != f.OriginID, f.WorkMode != "" && cmp.Or(i.WorkMode, "standard") != f.WorkMode,
-		f.NoRoutines && i.OriginKind == company.OriginRoutine,
+		f.NoRoutines && i.OriginKind == entity.OriginRoutine,
 		f.Agent != "" && i.CreatedAgent != f.Agent && i.Assignee != f.Agent && !spoke(tx, i, agentVoice(f.Agent)),
 		f.Toucher() != "" && !f.touched(tx, i),
 		f.UnreadBy != "" && !StandingOf(tx, i, f.UnreadBy).Unread(),
@@ -95,7 +95,7 @@ func (f *IssueFilters) take(tx *ledger.Tx, i company.Issue) bool {
 // Toucher is the user whose issues are asked for, "" for nobody.
 func (f *IssueFilters) Toucher() string { return cmp.Or(f.UnreadBy, f.Touched) }
 
-func (f *IssueFilters) touched(tx *ledger.Tx, i company.Issue) bool {
+func (f *IssueFilters) touched(tx *ledger.Tx, i entity.Issue) bool {
 	user := f.Toucher()
 	return i.CreatedUser == user || i.AssigneeUser == user || spoke(tx, i, userVoice(user))
 }

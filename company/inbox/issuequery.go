@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -25,7 +25,7 @@ const (
 
 // An IssueQuery selects issues of a company. Zero fields select everything.
 type IssueQuery struct {
-	Statuses     []company.IssueStatus
+	Statuses     []entity.IssueStatus
 	Assignee     string // agent
 	AssigneeUser string
 	Unassigned   bool
@@ -48,8 +48,8 @@ type IssueQuery struct {
 
 // ListIssues returns the issues that q selects, sorted and cut. Without a
 // filter that needs rows, only the rows that are returned are read.
-func ListIssues(tx *ledger.Tx, of string, q IssueQuery) []company.Issue {
-	limit := min(cmp.Or(q.Limit, company.DefaultIssueLimit), company.MaxIssueLimit)
+func ListIssues(tx *ledger.Tx, of string, q IssueQuery) []entity.Issue {
+	limit := min(cmp.Or(q.Limit, entity.DefaultIssueLimit), entity.MaxIssueLimit)
 	found, ordered := q.First(tx, of, limit)
 	if !ordered {
 		found = q.candidates(tx, of)
@@ -57,11 +57,11 @@ func ListIssues(tx *ledger.Tx, of string, q IssueQuery) []company.Issue {
 		found = found[min(q.Offset, len(found)):]
 		found = found[:min(limit, len(found))]
 	}
-	out := make([]company.Issue, 0, len(found))
+	out := make([]entity.Issue, 0, len(found))
 	for _, f := range found {
 		if f.Issue != nil {
 			out = append(out, *f.Issue)
-		} else if i, ok := company.IssueTable.Get(tx, of, f.ID); ok {
+		} else if i, ok := entity.IssueTable.Get(tx, of, f.ID); ok {
 			out = append(out, i)
 		}
 	}
@@ -77,9 +77,9 @@ func CountMatching(tx *ledger.Tx, company string, q IssueQuery) int {
 // filter needed it.
 type candidate struct {
 	ID     string
-	Status company.IssueStatus
-	Sort   company.IssueSort
-	Issue  *company.Issue
+	Status entity.IssueStatus
+	Sort   entity.IssueSort
+	Issue  *entity.Issue
 }
 
 func (q IssueQuery) candidates(tx *ledger.Tx, of string) []candidate {
@@ -90,22 +90,22 @@ func (q IssueQuery) candidates(tx *ledger.Tx, of string) []candidate {
 	var ids iter.Seq[string]
 	switch {
 	case q.Parent != "":
-		ids = company.IssuesByParent.IDs(tx, of, q.Parent, false)
+		ids = entity.IssuesByParent.IDs(tx, of, q.Parent, false)
 	case q.Assignee != "":
-		ids = company.IssuesOf(tx, of, q.Assignee, q.Statuses...)
+		ids = entity.IssuesOf(tx, of, q.Assignee, q.Statuses...)
 	case q.Label != "":
-		ids = company.IssuesByLabel.IDs(tx, of, q.Label, false)
+		ids = entity.IssuesByLabel.IDs(tx, of, q.Label, false)
 	case q.Toucher() != "":
 		ids = issuesOfUser(tx, of, q.Toucher())
 	case q.Agent != "":
 		ids = issuesOfAgent(tx, of, q.Agent)
 	case q.Project != "":
-		ids = company.IssuesByProject.IDs(tx, of, q.Project, false)
+		ids = entity.IssuesByProject.IDs(tx, of, q.Project, false)
 	default:
 		return q.scan(tx, of)
 	}
 	var out []candidate
-	for i := range company.IssuesIn(tx, of, ids) {
+	for i := range entity.IssuesIn(tx, of, ids) {
 		if q.Matches(i) && q.take(tx, i) {
 			out = append(out, candidate{i.ID, i.Status, i.Sort(), &i})
 		}
@@ -124,7 +124,7 @@ func (q IssueQuery) scan(tx *ledger.Tx, of string) []candidate {
 	}
 	kept := out[:0]
 	for _, c := range out {
-		if i, ok := company.IssueTable.Get(tx, of, c.ID); ok && q.Matches(i) && q.take(tx, i) {
+		if i, ok := entity.IssueTable.Get(tx, of, c.ID); ok && q.Matches(i) && q.take(tx, i) {
 			c.Issue = &i
 			kept = append(kept, c)
 		}
@@ -137,17 +137,17 @@ func (q IssueQuery) needsRows() bool {
 	return q.Text != "" || q.Goal != "" || q.AssigneeUser != "" || q.Unassigned || q.CreatedAgent != "" || q.Sort == SortTitle || q.IssueFilters.any()
 }
 
-func (q IssueQuery) statuses() []company.IssueStatus {
-	return slices.DeleteFunc(slices.Clone(company.IssueStatuses), func(s company.IssueStatus) bool { return len(q.Statuses) > 0 && !slices.Contains(q.Statuses, s) })
+func (q IssueQuery) statuses() []entity.IssueStatus {
+	return slices.DeleteFunc(slices.Clone(entity.IssueStatuses), func(s entity.IssueStatus) bool { return len(q.Statuses) > 0 && !slices.Contains(q.Statuses, s) })
 }
 
 // stream yields what the status index has under a status and the beginning of a
 // sort key, in its order, without what q can tell by it not to select.
-func (q IssueQuery) stream(tx *ledger.Tx, of string, s company.IssueStatus, sort string) iter.Seq[candidate] {
+func (q IssueQuery) stream(tx *ledger.Tx, of string, s entity.IssueStatus, sort string) iter.Seq[candidate] {
 	return func(yield func(candidate) bool) {
 		table := ledger.Key("c", of, "issue-status", string(s), "")
 		for k, v := range tx.Prefix(append(table[:len(table):len(table)], sort...)) {
-			at, id, ok := company.ParseIssueSort(k[len(table):], v)
+			at, id, ok := entity.ParseIssueSort(k[len(table):], v)
 			if !ok || at.Hidden && !q.Hidden || at.Updated < q.UpdatedSince {
 				continue
 			}
@@ -170,8 +170,8 @@ func (q IssueQuery) First(tx *ledger.Tx, of string, limit int) (page []candidate
 	case q.Sort == SortUpdated && q.Descending:
 		// Within a rank the index is in this order.
 		starts = starts[:0]
-		for rank := range len(company.Priorities) + 1 {
-			starts = append(starts, company.IssueSort{Rank: byte(rank)}.Key()[:1])
+		for rank := range len(entity.Priorities) + 1 {
+			starts = append(starts, entity.IssueSort{Rank: byte(rank)}.Key()[:1])
 		}
 	default:
 		return nil, false
@@ -205,7 +205,7 @@ func (q IssueQuery) First(tx *ledger.Tx, of string, limit int) (page []candidate
 	return page, true
 }
 
-func (q IssueQuery) Matches(i company.Issue) bool {
+func (q IssueQuery) Matches(i entity.Issue) bool {
 	switch {
 	case len(q.Statuses) > 0 && !slices.Contains(q.Statuses, i.Status),
 		q.Assignee != "" && i.Assignee != q.Assignee,
@@ -220,7 +220,7 @@ func (q IssueQuery) Matches(i company.Issue) bool {
 		i.HiddenAt != 0 && !q.Hidden:
 		return false
 	}
-	return q.Text == "" || company.ContainsFold(i.Identifier, q.Text) || company.ContainsFold(i.Title, q.Text) || company.ContainsFold(i.Description, q.Text) || q.mentioned[i.ID]
+	return q.Text == "" || entity.ContainsFold(i.Identifier, q.Text) || entity.ContainsFold(i.Title, q.Text) || entity.ContainsFold(i.Description, q.Text) || q.mentioned[i.ID]
 }
 
 func (q IssueQuery) Compare(a, b candidate) int {
@@ -233,7 +233,7 @@ func (q IssueQuery) Compare(a, b candidate) int {
 	case SortCreated:
 		n = cmp.Compare(a.Sort.Number, b.Sort.Number)
 	case SortStatus:
-		n = cmp.Compare(slices.Index(company.IssueStatuses, a.Status), slices.Index(company.IssueStatuses, b.Status))
+		n = cmp.Compare(slices.Index(entity.IssueStatuses, a.Status), slices.Index(entity.IssueStatuses, b.Status))
 	case SortTitle:
 		n = strings.Compare(strings.ToLower(a.Issue.Title), strings.ToLower(b.Issue.Title))
 	default:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -65,8 +66,8 @@ var readStateKinds = []company.Kind{
 
 // marked returns the issue and the user whose view changes. An agent marks for
 // the user who is responsible for the issue, as it has no inbox of its own.
-func marked(c *ledger.Context, p MarkIssue) (company.Issue, string, error) {
-	i, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+func marked(c *ledger.Context, p MarkIssue) (entity.Issue, string, error) {
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return i, "", company.ErrNoIssue()
 	}
@@ -159,24 +160,24 @@ func unarchiveIssue(c *ledger.Context, p MarkIssue) (any, error) {
 }
 
 // Archived reports whether user has put the issue away since it last changed.
-func Archived(tx *ledger.Tx, i company.Issue, user string) bool {
+func Archived(tx *ledger.Tx, i entity.Issue, user string) bool {
 	a, ok := archives.Get(tx, i.Company, readerKey(i.ID, user))
 	return ok && a.ArchivedAt >= i.UpdatedAt
 }
 
-func roomForReader(tx *ledger.Tx, table string, i company.Issue) error {
+func roomForReader(tx *ledger.Tx, table string, i entity.Issue) error {
 	n := 0
 	for range tx.Prefix(ledger.Key("c", i.Company, table, i.ID+".")) {
 		n++
 	}
-	if n >= company.MaxReads {
-		return ledger.Refuse(ledger.Unprocessable, nil, "An issue keeps at most %d readers", company.MaxReads)
+	if n >= entity.MaxReads {
+		return ledger.Refuse(ledger.Unprocessable, nil, "An issue keeps at most %d readers", entity.MaxReads)
 	}
 	return nil
 }
 
 // dropReads removes every reader's view of i.
-func dropReads(tx *ledger.Tx, i company.Issue) {
+func dropReads(tx *ledger.Tx, i entity.Issue) {
 	for _, table := range []string{"issue-read", "issue-archive"} {
 		for k := range tx.Prefix(ledger.Key("c", i.Company, table, i.ID+".")) {
 			tx.Delete(k)

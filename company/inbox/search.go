@@ -8,6 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -30,7 +31,7 @@ const (
 
 // A Hit is an issue that a search found.
 type Hit struct {
-	Issue     company.Issue
+	Issue     entity.Issue
 	Score     int      // what a better match has more of
 	Fields    []string // where the words stand: identifier, title, description, comment, document
 	Snippets  []Snippet
@@ -56,8 +57,8 @@ type Found struct {
 	Total    int
 	Comments int // comments of all hits in which words stand
 	Docs     int // documents likewise
-	Agents   []company.Agent
-	Projects []company.Project
+	Agents   []entity.Agent
+	Projects []entity.Project
 	Partial  bool // more text was there than one search reads
 }
 
@@ -70,7 +71,7 @@ func Search(tx *ledger.Tx, of, query string, limit, offset int) (f Found) {
 	}
 	all := uint64(1)<<len(words) - 1
 	hits := map[string]*Hit{}
-	for id, i := range company.IssueTable.All(tx, of) {
+	for id, i := range entity.IssueTable.All(tx, of) {
 		if i.HiddenAt != 0 {
 			continue
 		}
@@ -94,7 +95,7 @@ func Search(tx *ledger.Tx, of, query string, limit, offset int) (f Found) {
 		}
 		h := hits[issue]
 		if h == nil {
-			i, ok := company.IssueTable.Get(tx, of, issue)
+			i, ok := entity.IssueTable.Get(tx, of, issue)
 			if !ok || i.HiddenAt != 0 {
 				return
 			}
@@ -128,12 +129,12 @@ func Search(tx *ledger.Tx, of, query string, limit, offset int) (f Found) {
 	f.Total = len(f.Hits)
 	f.Hits = f.Hits[min(max(offset, 0), f.Total):]
 	f.Hits = f.Hits[:min(cmp.Or(limit, DefaultSearchLimit), MaxSearchLimit, len(f.Hits))]
-	for _, a := range company.AgentTable.All(tx, of) {
-		if a.Status != company.AgentTerminated && containsWords(words, a.Name, string(a.Title), string(a.Capabilities)) && len(f.Agents) < MaxSearchLimit {
+	for _, a := range entity.AgentTable.All(tx, of) {
+		if a.Status != entity.AgentTerminated && containsWords(words, a.Name, string(a.Title), string(a.Capabilities)) && len(f.Agents) < MaxSearchLimit {
 			f.Agents = append(f.Agents, a)
 		}
 	}
-	for _, p := range company.ProjectTable.All(tx, of) {
+	for _, p := range entity.ProjectTable.All(tx, of) {
 		if p.ArchivedAt == 0 && containsWords(words, p.Name, string(p.Description)) && len(f.Projects) < MaxSearchLimit {
 			f.Projects = append(f.Projects, p)
 		}
@@ -177,11 +178,11 @@ func eachTextOf(tx *ledger.Tx, of string, found func(foundText)) (partial bool) 
 		return true
 	})
 	size = 0
-	for _, v := range tx.Prefix(company.Comments.Key(of, "")) {
+	for _, v := range tx.Prefix(entity.Comments.Key(of, "")) {
 		if size += len(v); size > maxSearched {
 			return true
 		}
-		if cm := core.DecodeRow[company.Comment](v); cm.DeletedAt == 0 {
+		if cm := core.DecodeRow[entity.Comment](v); cm.DeletedAt == 0 {
 			found(foundText{field: "comment", issue: cm.Issue, text: cm.Body, comment: cm.ID})
 		}
 	}
@@ -204,7 +205,7 @@ func mentions(tx *ledger.Tx, company, text string) map[string]bool {
 var fieldScores = map[string]int{"identifier": 10_000, "title": 5_000, "description": 20, "comment": 10, "document": 5}
 
 // search matches i against words in lower case.
-func search(i company.Issue, words []string) Hit {
+func search(i entity.Issue, words []string) Hit {
 	h := Hit{Issue: i}
 	for _, f := range []struct{ name, text string }{{"identifier", i.Identifier}, {"title", i.Title}, {"description", i.Description}} {
 		lower, first := strings.ToLower(f.text), true

@@ -10,6 +10,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -41,7 +42,7 @@ func userVoice(id string) string  { return "user:" + id }
 func agentVoice(id string) string { return "agent:" + id }
 
 // Voice names the author of a comment.
-func Voice(cm company.Comment) string {
+func Voice(cm entity.Comment) string {
 	switch {
 	case cm.AuthorUser != "":
 		return userVoice(string(cm.AuthorUser))
@@ -60,7 +61,7 @@ func Hands(how, who, id string) string {
 
 // keepHands keeps who made and who has an issue; old is zero for a new one, next
 // for one that goes.
-func keepHands(tx *ledger.Tx, old, next company.Issue) {
+func keepHands(tx *ledger.Tx, old, next entity.Issue) {
 	of, id := cmp.Or(next.Company, old.Company), cmp.Or(next.ID, old.ID)
 	core.Reindex(tx, issuesTouched, of, Hands("made", "user", old.CreatedUser), Hands("made", "user", next.CreatedUser), id)
 	core.Reindex(tx, issuesTouched, of, Hands("made", "agent", old.CreatedAgent), Hands("made", "agent", next.CreatedAgent), id)
@@ -68,7 +69,7 @@ func keepHands(tx *ledger.Tx, old, next company.Issue) {
 }
 
 // hear notes a comment.
-func hear(tx *ledger.Tx, cm company.Comment) {
+func hear(tx *ledger.Tx, cm entity.Comment) {
 	who := Voice(cm)
 	row, ok := SaidOn.Get(tx, cm.Company, cm.Issue+"."+who)
 	if !ok && voices(tx, cm.Company, cm.Issue) >= MaxVoices {
@@ -92,7 +93,7 @@ func voices(tx *ledger.Tx, company, issue string) (n int) {
 
 // unhear notes that a comment was deleted: what its author said last is what is
 // left of them. The comment is marked already.
-func unhear(tx *ledger.Tx, cm company.Comment) {
+func unhear(tx *ledger.Tx, cm entity.Comment) {
 	who := Voice(cm)
 	row, ok := SaidOn.Get(tx, cm.Company, cm.Issue+"."+who)
 	if !ok {
@@ -107,9 +108,9 @@ func unhear(tx *ledger.Tx, cm company.Comment) {
 		return
 	}
 	if row.Last == cm.CreatedAt && who != OtherVoices {
-		prefix := company.Comments.Key(cm.Company, cm.Issue+".")
+		prefix := entity.Comments.Key(cm.Company, cm.Issue+".")
 		for _, v := range tx.Scan(prefix, ledger.PrefixEnd(prefix), true) {
-			if c := core.DecodeRow[company.Comment](v); c.DeletedAt == 0 && Voice(c) == who {
+			if c := core.DecodeRow[entity.Comment](v); c.DeletedAt == 0 && Voice(c) == who {
 				row.Last = c.CreatedAt
 				break
 			}
@@ -119,7 +120,7 @@ func unhear(tx *ledger.Tx, cm company.Comment) {
 }
 
 // dropVoices removes what was kept of the comments of a deleted issue.
-func dropVoices(tx *ledger.Tx, i company.Issue) {
+func dropVoices(tx *ledger.Tx, i entity.Issue) {
 	prefix := SaidOn.Key(i.Company, i.ID+".")
 	for k := range tx.Prefix(prefix) {
 		issuesTouched.Remove(tx, i.Company, "said."+string(k[len(prefix):]), i.ID)
@@ -128,12 +129,12 @@ func dropVoices(tx *ledger.Tx, i company.Issue) {
 }
 
 // spoke reports whether somebody has commented on an issue.
-func spoke(tx *ledger.Tx, i company.Issue, who string) bool {
+func spoke(tx *ledger.Tx, i entity.Issue, who string) bool {
 	return tx.Has(SaidOn.Key(i.Company, i.ID+"."+who))
 }
 
 // heard returns when somebody commented on an issue last, and when others did.
-func heard(tx *ledger.Tx, i company.Issue, who string) (s standing) {
+func heard(tx *ledger.Tx, i entity.Issue, who string) (s standing) {
 	prefix := SaidOn.Key(i.Company, i.ID+".")
 	for k, v := range tx.Prefix(prefix) {
 		if last := core.DecodeRow[said](v).Last; string(k[len(prefix):]) == who {
@@ -152,7 +153,7 @@ func issuesOfUser(tx *ledger.Tx, company, user string) iter.Seq[string] {
 
 // issuesOfAgent yields the IDs of the issues that an agent made, has or spoke on.
 func issuesOfAgent(tx *ledger.Tx, of, agent string) iter.Seq[string] {
-	return handled(tx, of, company.IssuesOf(tx, of, agent), Hands("made", "agent", agent), Hands("said", "agent", agent))
+	return handled(tx, of, entity.IssuesOf(tx, of, agent), Hands("made", "agent", agent), Hands("said", "agent", agent))
 }
 
 // handled yields each ID once that first or the index has under the values.
@@ -174,21 +175,21 @@ func handled(tx *ledger.Tx, company string, first iter.Seq[string], values ...st
 // Rules are what the inbox adds to the kernel.
 var Rules = company.Rules{
 	Kinds: slices.Concat(readStateKinds, indexingKinds, dismissalKinds, voteKinds),
-	CompanyStored: func(c *ledger.Context, was, row company.Company, _ company.SaveCompany) error {
+	CompanyStored: func(c *ledger.Context, was, row entity.Company, _ entity.SaveCompany) error {
 		if was.ID == "" {
 			indexed(c.Tx, row.ID)
 		}
 		return nil
 	},
-	IssueStored: func(tx *ledger.Tx, was, next company.Issue) company.Issue {
+	IssueStored: func(tx *ledger.Tx, was, next entity.Issue) entity.Issue {
 		keepHands(tx, was, next)
 		return next
 	},
-	IssueDeleted: func(c *ledger.Context, i company.Issue) {
+	IssueDeleted: func(c *ledger.Context, i entity.Issue) {
 		dropVotes(c.Tx, i)
 		dropReads(c.Tx, i)
 	},
-	CommentAdded: func(c *ledger.Context, _ company.Issue, cm company.Comment, _ []string) error {
+	CommentAdded: func(c *ledger.Context, _ entity.Issue, cm entity.Comment, _ []string) error {
 		hear(c.Tx, cm)
 		return nil
 	},

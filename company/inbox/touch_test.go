@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -21,17 +22,17 @@ func TestTheIndexOfInboxesIsMadeForOldCompanies(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
 	who := []companytest.As{companytest.Board, {Agent: ada, Run: d.Run(ada)}}
-	var all []company.Issue
+	var all []entity.Issue
 	for n := range 2*inbox.IndexedIssues + 7 {
-		i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo, AssigneeUser: []string{"", "local-board"}[n%2]})
+		i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, AssigneeUser: []string{"", "local-board"}[n%2]})
 		all = append(all, i)
 		for range n % 4 {
-			d.Must(t, who[n%2], "comment.create", company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "x"}, nil)
+			d.Must(t, who[n%2], "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "x"}, nil)
 			d.Now = d.Now.Add(time.Second)
 		}
 	}
 	gone := d.ID()
-	d.Must(t, companytest.Board, "comment.create", company.CreateComment{ID: gone, Issue: all[0].ID, Body: "x"}, nil)
+	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: gone, Issue: all[0].ID, Body: "x"}, nil)
 	d.Must(t, companytest.Board, "comment.delete", company.DeleteComment{Issue: all[0].ID, ID: gone}, nil)
 	families := func() map[string]string {
 		out := map[string]string{}
@@ -55,8 +56,8 @@ func TestTheIndexOfInboxesIsMadeForOldCompanies(t *testing.T) {
 		if err := d.ByLeader("issue.index", inbox.IndexIssues{}); err != nil {
 			t.Fatal(err)
 		}
-		for _, i := range []company.Issue{all[0], all[len(all)-1]} { // one that was done, one that was not
-			d.Must(t, companytest.Board, "comment.create", company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "meanwhile"}, nil)
+		for _, i := range []entity.Issue{all[0], all[len(all)-1]} { // one that was done, one that was not
+			d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "meanwhile"}, nil)
 		}
 	}
 	companytest.WantRefusal(t, d.ByLeader("issue.index", inbox.IndexIssues{}), ledger.Conflict, "")
@@ -110,7 +111,7 @@ func TestTheIndexOfInboxesIsTrue(t *testing.T) {
 			case 3:
 				_ = d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: pick(all), AssigneeUser: new("local-board"), Assignee: new("")}, nil)
 			case 4, 5:
-				if d.Do(by, "comment.create", company.CreateComment{ID: id, Issue: pick(all), Body: "x"}, nil) == nil {
+				if d.Do(by, "comment.create", entity.CreateComment{ID: id, Issue: pick(all), Body: "x"}, nil) == nil {
 					comments = append(comments, id)
 				}
 			case 6:
@@ -126,7 +127,7 @@ func TestTheIndexOfInboxesIsTrue(t *testing.T) {
 		}
 		for _, q := range []inbox.IssueFilters{{Touched: "local-board"}, {UnreadBy: "local-board"}, {Agent: ada}, {Agent: bob}, {Touched: "nobody"}} {
 			var got, want []string
-			for _, i := range inbox.ListIssues(d.Tx, d.Company, inbox.IssueQuery{IssueFilters: q, Limit: company.MaxIssueLimit}) {
+			for _, i := range inbox.ListIssues(d.Tx, d.Company, inbox.IssueQuery{IssueFilters: q, Limit: entity.MaxIssueLimit}) {
 				got = append(got, i.ID)
 			}
 			for _, id := range all {
@@ -150,8 +151,8 @@ func TestTheIndexOfInboxesIsTrue(t *testing.T) {
 }
 
 // byRows is what the filters mean, by a look at an issue and all its comments.
-func byRows(tx *ledger.Tx, i company.Issue, f inbox.IssueFilters) bool {
-	all, _ := company.CommentsOf(tx, i, company.CommentQuery{Limit: company.MaxCommentLimit})
+func byRows(tx *ledger.Tx, i entity.Issue, f inbox.IssueFilters) bool {
+	all, _ := entity.CommentsOf(tx, i, entity.CommentQuery{Limit: entity.MaxCommentLimit})
 	mine, others := false, core.Time(0)
 	last := core.Time(0)
 	for _, cm := range all {
@@ -180,7 +181,7 @@ func TestVoicesAreBounded(t *testing.T) {
 	d := companytest.NewDesk(t)
 	i := d.Issue(t, company.CreateIssue{})
 	for n := range inbox.MaxVoices + 5 {
-		inbox.Hear(d.Tx, company.Comment{Company: d.Company, Issue: i.ID, AuthorUser: core.NullText(companytest.UID(n)), CreatedAt: core.Time(n + 1)})
+		inbox.Hear(d.Tx, entity.Comment{Company: d.Company, Issue: i.ID, AuthorUser: core.NullText(companytest.UID(n)), CreatedAt: core.Time(n + 1)})
 	}
 	if n := inbox.Voices(d.Tx, d.Company, i.ID); n != inbox.MaxVoices+1 {
 		t.Errorf("%d rows", n)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -60,16 +61,16 @@ func indexIssues(c *ledger.Context, _ IndexIssues) (any, error) {
 	if row.Done {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "the issues are indexed")
 	}
-	var list []company.Issue
+	var list []entity.Issue
 	prefix := ledger.Key("c", of, "issue", "")
 	next := ""
-	for k := range c.Tx.Scan(company.IssueTable.Key(of, row.Next), ledger.PrefixEnd(prefix), false) {
+	for k := range c.Tx.Scan(entity.IssueTable.Key(of, row.Next), ledger.PrefixEnd(prefix), false) {
 		id := string(k[len(prefix):])
 		if len(list) == indexedIssues {
 			next = id
 			break
 		}
-		if i, ok := company.IssueTable.Get(c.Tx, of, id); ok {
+		if i, ok := entity.IssueTable.Get(c.Tx, of, id); ok {
 			list = append(list, i)
 		}
 	}
@@ -81,15 +82,15 @@ func indexIssues(c *ledger.Context, _ IndexIssues) (any, error) {
 			break
 		}
 		dropVoices(c.Tx, i)
-		keepHands(c.Tx, company.Issue{}, i)
-		var said []company.Comment
-		for _, v := range c.Tx.Prefix(company.Comments.Key(of, i.ID+".")) {
-			if cm := core.DecodeRow[company.Comment](v); cm.DeletedAt == 0 {
+		keepHands(c.Tx, entity.Issue{}, i)
+		var said []entity.Comment
+		for _, v := range c.Tx.Prefix(entity.Comments.Key(of, i.ID+".")) {
+			if cm := core.DecodeRow[entity.Comment](v); cm.DeletedAt == 0 {
 				said = append(said, cm)
 			}
 			read++
 		}
-		slices.SortStableFunc(said, func(a, b company.Comment) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+		slices.SortStableFunc(said, func(a, b entity.Comment) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
 		for _, cm := range said {
 			hear(c.Tx, cm)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -50,7 +51,7 @@ var voteKinds = []company.Kind{
 }
 
 // VotesOf returns the votes on an issue.
-func VotesOf(tx *ledger.Tx, i company.Issue) []Vote {
+func VotesOf(tx *ledger.Tx, i entity.Issue) []Vote {
 	out := []Vote{}
 	for _, v := range tx.Prefix(votes.Key(i.Company, i.ID+".")) {
 		var vote Vote
@@ -62,7 +63,7 @@ func VotesOf(tx *ledger.Tx, i company.Issue) []Vote {
 	return out
 }
 
-func dropVotes(tx *ledger.Tx, i company.Issue) {
+func dropVotes(tx *ledger.Tx, i entity.Issue) {
 	for k := range tx.Prefix(votes.Key(i.Company, i.ID+".")) {
 		tx.Delete(slices.Clone(k))
 	}
@@ -72,7 +73,7 @@ func dropVotes(tx *ledger.Tx, i company.Issue) {
 // the same takes the place of the first. Whether a revision is there is not
 // looked at: it may be gone by the time somebody votes.
 func castVote(c *ledger.Context, p CastVote) (any, error) {
-	i, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, company.ErrNoIssue()
 	}
@@ -81,7 +82,7 @@ func castVote(c *ledger.Context, p CastVote) (any, error) {
 	}
 	switch p.TargetType {
 	case "issue_comment":
-		if _, ok := company.CommentOf(c.Tx, i.Company, i.ID, p.Target); !ok {
+		if _, ok := entity.CommentOf(c.Tx, i.Company, i.ID, p.Target); !ok {
 			return nil, ledger.Refuse(ledger.NotFound, nil, "Comment not found")
 		}
 	case "issue_document_revision":

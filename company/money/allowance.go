@@ -3,8 +3,8 @@ package money
 import (
 	"cmp"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -28,7 +28,7 @@ var Allowances = ledger.NewTable[Allowance]("allowance")
 const MaxAllowance = MaxReservation
 
 // AllowanceOf returns the allowance that the work on an issue is paid from.
-func AllowanceOf(tx *ledger.Tx, i company.Issue) (Allowance, bool) {
+func AllowanceOf(tx *ledger.Tx, i entity.Issue) (Allowance, bool) {
 	if i.Allowance == "" {
 		return Allowance{}, false
 	}
@@ -41,7 +41,7 @@ func AllowanceOfRun(tx *ledger.Tx, of, run string) string {
 	if run == "" {
 		return ""
 	}
-	if r := company.RunTable.Look(tx, of, run); r != nil {
+	if r := entity.RunTable.Look(tx, of, run); r != nil {
 		return allowanceOfIssue(tx, of, r.Context.IssueID)
 	}
 	return ""
@@ -52,7 +52,7 @@ func allowanceOfIssue(tx *ledger.Tx, of, issue string) string {
 	if issue == "" {
 		return ""
 	}
-	if i := company.IssueTable.Look(tx, of, issue); i != nil {
+	if i := entity.IssueTable.Look(tx, of, issue); i != nil {
 		return i.Allowance
 	}
 	return ""
@@ -64,7 +64,7 @@ func (a Allowance) Left() core.Money { return a.Limit - a.Spent - a.Held }
 // allow gives a new issue the allowance of the run that makes it, if nothing else
 // does, or one of its own. What is paid from one has none of its own, or whoever
 // works under it could give themselves more.
-func allow(c *ledger.Context, i company.Issue, limit *core.Money) (company.Issue, error) {
+func allow(c *ledger.Context, i entity.Issue, limit *core.Money) (entity.Issue, error) {
 	if i.Allowance == "" {
 		i.Allowance = AllowanceOfRun(c.Tx, i.Company, c.Cmd.Run)
 	}
@@ -108,7 +108,7 @@ func (a Allowance) refuse(least core.Money) error {
 
 // exhausted reports whether a run's allowance has nothing left that a call of it
 // could be given: all was spent, and nothing of it is held.
-func exhausted(r company.Run, tx *ledger.Tx) bool {
+func exhausted(r entity.Run, tx *ledger.Tx) bool {
 	a, ok := Allowances.Get(tx, r.Company, allowanceOfIssue(tx, r.Company, r.Context.IssueID))
 	return ok && a.Spent >= a.Limit
 }

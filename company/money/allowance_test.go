@@ -6,6 +6,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -23,9 +24,9 @@ func TestAnAllowanceIsNotExceeded(t *testing.T) {
 	i := d.Issue(t, company.CreateIssue{Title: "One", Assignee: ada, Allowance: new(core.Cents(100))})
 	running := func(agent, issue string) string {
 		id := d.Run(agent)
-		r, _ := company.RunTable.Get(d.Tx, d.Company, id)
-		r.Status, r.Node, r.Session, r.Context.IssueID = company.RunRunning, "n1", session, issue
-		company.RunTable.Put(d.Tx, d.Company, id, r)
+		r, _ := entity.RunTable.Get(d.Tx, d.Company, id)
+		r.Status, r.Node, r.Session, r.Context.IssueID = entity.RunRunning, "n1", session, issue
+		entity.RunTable.Put(d.Tx, d.Company, id, r)
 		return id
 	}
 	run := running(ada, i.ID)
@@ -47,11 +48,11 @@ func TestAnAllowanceIsNotExceeded(t *testing.T) {
 	left(core.Cents(40), 0)
 
 	// What is made below it, and what a run under it makes anywhere, is paid from it.
-	var below, beside company.IssueResult
+	var below, beside entity.IssueResult
 	who := companytest.As{Agent: ada, Run: run}
 	d.Must(t, who, "issue.create", company.CreateIssue{ID: d.ID(), Title: "Below", Parent: i.ID, Assignee: bob}, &below)
 	d.Must(t, who, "issue.create", company.CreateIssue{ID: d.ID(), Title: "Beside", Assignee: bob}, &beside)
-	for _, made := range []company.Issue{below.Issue, beside.Issue} {
+	for _, made := range []entity.Issue{below.Issue, beside.Issue} {
 		if made.Allowance != i.ID {
 			t.Errorf("%s is paid from %q", made.Title, made.Allowance)
 		}
@@ -96,13 +97,13 @@ func TestAnAllowanceIsNotExceeded(t *testing.T) {
 
 	// Nothing is begun any more.
 	next := d.Run(bob)
-	r, _ := company.RunTable.Get(d.Tx, d.Company, next)
-	r.Status, r.Node, r.Session, r.Context.IssueID = company.RunQueued, "n1", session, below.Issue.ID
-	company.RunTable.Put(d.Tx, d.Company, next, r)
+	r, _ := entity.RunTable.Get(d.Tx, d.Company, next)
+	r.Status, r.Node, r.Session, r.Context.IssueID = entity.RunQueued, "n1", session, below.Issue.ID
+	entity.RunTable.Put(d.Tx, d.Company, next, r)
 	if err := d.ByNode("n1", "run.start", company.Start{Run: next}); err != nil {
 		t.Fatal(err)
 	}
-	if r, _ = company.RunTable.Get(d.Tx, d.Company, next); r.Status != company.RunCancelled || r.ErrorCode != "budget_refused" {
+	if r, _ = entity.RunTable.Get(d.Tx, d.Company, next); r.Status != entity.RunCancelled || r.ErrorCode != "budget_refused" {
 		t.Errorf("a run is %s %s %s", r.Status, r.ErrorCode, r.Error)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -143,7 +144,7 @@ const (
 	MaxApprovalBytes = 16 << 20
 	// MaxApprovalPayload bounds a payload that somebody sends, in bytes: apply
 	// looks through it for secrets, as through an agent's configuration.
-	MaxApprovalPayload = company.MaxConfig
+	MaxApprovalPayload = entity.MaxConfig
 	// MaxApprovalLinks bounds the issues of an approval and the approvals of an
 	// issue; deleting either removes its links in one command.
 	MaxApprovalLinks = 100
@@ -259,8 +260,8 @@ func ApprovalsOfIssue(tx *ledger.Tx, company, issue string) []Approval {
 }
 
 // IssuesOfApproval yields the issues that are linked to an approval, by ID.
-func IssuesOfApproval(tx *ledger.Tx, of, approval string) iter.Seq[company.Issue] {
-	return company.IssuesIn(tx, of, IssuesByApproval.IDs(tx, of, approval, false))
+func IssuesOfApproval(tx *ledger.Tx, of, approval string) iter.Seq[entity.Issue] {
+	return entity.IssuesIn(tx, of, IssuesByApproval.IDs(tx, of, approval, false))
 }
 
 // CommentsOfApproval returns the comments on an approval, oldest first.
@@ -274,7 +275,7 @@ func CommentsOfApproval(tx *ledger.Tx, company, approval string) []ApprovalComme
 
 // linkApproval ties an approval to an issue; a tie that is there stays.
 func linkApproval(c *ledger.Context, a Approval, issue string) error {
-	if !c.Has(company.IssueTable.Key(a.Company, issue)) {
+	if !c.Has(entity.IssueTable.Key(a.Company, issue)) {
 		return company.ErrNoIssue()
 	}
 	ofIssue, ofApproval := 0, 0
@@ -301,7 +302,7 @@ func unlinkApproval(tx *ledger.Tx, a Approval, issue string) {
 }
 
 // dropApprovalLinks unties an issue that is being deleted.
-func dropApprovalLinks(tx *ledger.Tx, i company.Issue) {
+func dropApprovalLinks(tx *ledger.Tx, i entity.Issue) {
 	for _, a := range ApprovalsOfIssue(tx, i.Company, i.ID) {
 		unlinkApproval(tx, a, i.ID)
 	}

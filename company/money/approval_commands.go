@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -104,7 +105,7 @@ func createApproval(c *ledger.Context, p CreateApproval) (any, error) {
 		if err := mayRequest(c, &a); err != nil {
 			return nil, err
 		}
-	} else if p.Agent != "" && !company.AgentExists(c.Tx, row.ID, p.Agent) {
+	} else if p.Agent != "" && !entity.AgentExists(c.Tx, row.ID, p.Agent) {
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "Agent does not belong to company")
 	}
 	if err := checkPayload(c, a, payload); err != nil {
@@ -118,7 +119,7 @@ func createApproval(c *ledger.Context, p CreateApproval) (any, error) {
 
 // mayRequest fills in which agent asks, and refuses what it may not ask for.
 func mayRequest(c *ledger.Context, a *Approval) error {
-	who, _ := company.AgentTable.Get(c.Tx, a.Company, c.Cmd.Actor.ID)
+	who, _ := entity.AgentTable.Get(c.Tx, a.Company, c.Cmd.Actor.ID)
 	switch {
 	case a.RequestedByAgent != "" && string(a.RequestedByAgent) != who.ID:
 		return ledger.Refuse(ledger.Forbidden, nil, "Agent can only request approvals as itself")
@@ -323,7 +324,7 @@ func dropApproval(c *ledger.Context, p DecideApproval, to ApprovalStatus) (any, 
 	c.Record(ledger.Change{Action: "approval." + string(to), EntityType: "approval", EntityID: a.ID, Details: core.Object{}.Str("type", string(a.Type)).Close()})
 	switch {
 	case a.Type == ApprovalHire && a.Agent != "":
-		if agent, ok := company.AgentTable.Get(c.Tx, a.Company, string(a.Agent)); ok && agent.Status == company.AgentPendingApproval {
+		if agent, ok := entity.AgentTable.Get(c.Tx, a.Company, string(a.Agent)); ok && agent.Status == entity.AgentPendingApproval {
 			company.EndAgent(c, agent, "Cancelled: the hire was "+string(to))
 		}
 	case a.Incident != "":
@@ -392,8 +393,8 @@ func commentApproval(c *ledger.Context, p CommentApproval) (any, error) {
 	switch {
 	case strings.TrimSpace(p.Body) == "":
 		return nil, ledger.Refuse(ledger.Invalid, nil, "A comment needs a body")
-	case len(p.Body) > company.MaxText:
-		return nil, ledger.Refuse(ledger.TooLarge, nil, "The comment is longer than %d bytes", company.MaxText)
+	case len(p.Body) > entity.MaxText:
+		return nil, ledger.Refuse(ledger.TooLarge, nil, "The comment is longer than %d bytes", entity.MaxText)
 	case a.Comments >= MaxApprovalComments:
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "An approval can have at most %d comments", MaxApprovalComments)
 	}
@@ -427,7 +428,7 @@ func unlinkApprovalCommand(c *ledger.Context, p LinkApproval) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !c.Has(company.IssueTable.Key(a.Company, p.Issue)) {
+	if !c.Has(entity.IssueTable.Key(a.Company, p.Issue)) {
 		return nil, company.ErrNoIssue()
 	}
 	unlinkApproval(c.Tx, a, p.Issue)
@@ -442,7 +443,7 @@ func wakeRequester(c *ledger.Context, a Approval, links []string) error {
 	if a.RequestedByAgent == "" || c.Quiet {
 		return nil
 	}
-	agent, ok := company.Wakeable(c.Tx, a.Company, string(a.RequestedByAgent))
+	agent, ok := entity.Wakeable(c.Tx, a.Company, string(a.RequestedByAgent))
 	if !ok || agent.Gone() {
 		return nil
 	}
@@ -452,7 +453,7 @@ func wakeRequester(c *ledger.Context, a Approval, links []string) error {
 	}
 	reason, at := "approval_"+string(a.Status), ledger.Order(c.Height)
 	fresh := true
-	res, err := company.WakeAgent(c, agent, company.Wake{Agent: agent.ID, Source: company.WakeAutomation, TriggerDetail: "system", Reason: reason, Issue: first, LinkedIssues: links, Fresh: &fresh,
+	res, err := company.WakeAgent(c, agent, entity.Wake{Agent: agent.ID, Source: entity.WakeAutomation, TriggerDetail: "system", Reason: reason, Issue: first, LinkedIssues: links, Fresh: &fresh,
 		Approval: a.ID, ApprovalStatus: string(a.Status), Wakeup: core.DerivedID("approval-wake", a.ID, at), Run: core.DerivedID("approval-run", a.ID, at),
 		Payload: core.Object{}.Str("approvalId", a.ID).Str("approvalStatus", string(a.Status)).Null("issueId", first).List("issueIds", links).Close()})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -77,8 +78,8 @@ func TestSpec_17_2_ApprovingAHireMakesTheAgentInTheSameEntry(t *testing.T) {
 	if got := companytest.Actions(d.Last); !slices.Contains(got, "agent.created") || !slices.Contains(got, "approval.approved") {
 		t.Errorf("the entry says %v", got)
 	}
-	carl, ok := company.AgentOf(d.Tx, d.Company, string(v.Approval.Agent))
-	if !ok || carl.Name != "Carl" || carl.Title != "Senior" || carl.Status != company.AgentIdle || string(carl.ReportsTo) != ceo.Agent || !strings.Contains(string(carl.AdapterConfig), "canary-1") {
+	carl, ok := entity.AgentOf(d.Tx, d.Company, string(v.Approval.Agent))
+	if !ok || carl.Name != "Carl" || carl.Title != "Senior" || carl.Status != entity.AgentIdle || string(carl.ReportsTo) != ceo.Agent || !strings.Contains(string(carl.AdapterConfig), "canary-1") {
 		t.Fatalf("hired %+v %s", carl, carl.AdapterConfig)
 	}
 	if limit, _ := money.AgentBudget(d.Tx, d.Company, carl.ID, core.TimeOf(d.Now)); limit != core.Cents(500) {
@@ -88,15 +89,15 @@ func TestSpec_17_2_ApprovingAHireMakesTheAgentInTheSameEntry(t *testing.T) {
 		t.Error("the draft with its secrets outlives the decision")
 	}
 	// Whoever asked is woken, and told of the decision and the issue.
-	woken := slices.IndexFunc(company.LiveRunsOfAgent(d.Tx, d.Company, ceo.Agent), func(r company.Run) bool {
+	woken := slices.IndexFunc(entity.LiveRunsOfAgent(d.Tx, d.Company, ceo.Agent), func(r entity.Run) bool {
 		return r.Context.ApprovalID == a.ID && r.Context.ApprovalStatus == "approved" && slices.Equal(r.Context.LinkedIssueIDs, []string{task.ID})
 	})
 	if woken < 0 {
-		t.Errorf("no run tells the CEO: %+v", company.LiveRunsOfAgent(d.Tx, d.Company, ceo.Agent))
+		t.Errorf("no run tells the CEO: %+v", entity.LiveRunsOfAgent(d.Tx, d.Company, ceo.Agent))
 	}
-	before := len(company.AgentsOf(d.Tx, d.Company, true))
+	before := len(entity.AgentsOf(d.Tx, d.Company, true))
 	d.Decide(t, "approve", a.ID)
-	if len(d.Last) != 0 || len(company.AgentsOf(d.Tx, d.Company, true)) != before {
+	if len(d.Last) != 0 || len(entity.AgentsOf(d.Tx, d.Company, true)) != before {
 		t.Errorf("approving again did %v", companytest.Actions(d.Last))
 	}
 }
@@ -107,12 +108,12 @@ func TestAHireThatIsRefusedStaysOpenAndSaysWhy(t *testing.T) {
 	boss := d.Hire(t, "Ada", "")
 	a := d.Ask(t, companytest.Board, money.ApprovalHire, `{"name":"Carl","reportsTo":"`+boss+`"}`)
 	d.Must(t, companytest.Board, "agent.terminate", company.ChangeAgent{Agent: boss}, nil)
-	before := len(company.AgentsOf(d.Tx, d.Company, true))
+	before := len(entity.AgentsOf(d.Tx, d.Company, true))
 	v := d.Decide(t, "approve", a.ID)
 	if v.Refused == nil || v.Refused.Message != "Cannot report to terminated agents" || v.Approval.Status != money.ApprovalPending || v.Approval.Refused == nil || v.Approval.Refused.Error != v.Refused.Message {
 		t.Fatalf("decision %+v", v)
 	}
-	if got := companytest.Actions(d.Last); !slices.Equal(got, []string{"approval.refused"}) || len(company.AgentsOf(d.Tx, d.Company, true)) != before {
+	if got := companytest.Actions(d.Last); !slices.Equal(got, []string{"approval.refused"}) || len(entity.AgentsOf(d.Tx, d.Company, true)) != before {
 		t.Errorf("the entry says %v", got)
 	}
 	d.Decide(t, "revise", a.ID)
@@ -172,9 +173,9 @@ func TestApprovalsAndIssuesKnowOfEachOther(t *testing.T) {
 		t.Errorf("linked to %v", got)
 	}
 	// An open approval is reason enough to be blocked.
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: one.ID, Status: company.IssueBlocked}, nil)
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: one.ID, Status: entity.IssueBlocked}, nil)
 	d.Must(t, companytest.Board, "approval.unlink", link, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: two.ID, Status: company.IssueBlocked}, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: two.ID, Status: entity.IssueBlocked}, nil), ledger.Unprocessable, "")
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: one.ID}, nil)
 	if got := money.LinkedIssues(d.Tx, a); len(got) != 0 || len(money.ApprovalsOfIssue(d.Tx, d.Company, one.ID)) != 0 {
 		t.Errorf("after the deletion linked to %v", got)
@@ -191,17 +192,17 @@ func TestAPendingAgentNeitherRunsNorStaysAfterARejection(t *testing.T) {
 	for _, end := range []string{"reject", "cancel", "agent.terminate", "agent.delete", "approve"} {
 		d := companytest.NewDesk(t)
 		yes, name := true, "Dora"
-		d.Must(t, companytest.Board, "company.update", company.SaveCompany{RequireHireApproval: &yes}, nil)
-		refusal := companytest.Refused(t, d.Do(companytest.Board, "agent.create", company.SaveAgent{ID: d.ID(), Name: &name}, nil))
+		d.Must(t, companytest.Board, "company.update", entity.SaveCompany{RequireHireApproval: &yes}, nil)
+		refusal := companytest.Refused(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: d.ID(), Name: &name}, nil))
 		if refusal.Code != ledger.Conflict {
 			t.Errorf("direct creation: %v", refusal)
 		}
 		var h money.Hire
-		d.Must(t, companytest.Board, "agent.hire", money.HireAgent{Agent: company.SaveAgent{ID: d.ID(), Name: &name}, Approval: d.ID()}, &h)
-		if a, _ := company.AgentOf(d.Tx, d.Company, h.Agent); a.Status != company.AgentPendingApproval {
+		d.Must(t, companytest.Board, "agent.hire", money.HireAgent{Agent: entity.SaveAgent{ID: d.ID(), Name: &name}, Approval: d.ID()}, &h)
+		if a, _ := entity.AgentOf(d.Tx, d.Company, h.Agent); a.Status != entity.AgentPendingApproval {
 			t.Fatalf("a hire is %s", a.Status)
 		}
-		companytest.WantRefusal(t, d.Do(companytest.Board, "agent.wake", company.Wake{Agent: h.Agent, Source: company.WakeOnDemand, TriggerDetail: "manual", Wakeup: d.ID(), Run: d.ID()}, nil), ledger.Conflict, "Agent is not invokable in its current state")
+		companytest.WantRefusal(t, d.Do(companytest.Board, "agent.wake", entity.Wake{Agent: h.Agent, Source: entity.WakeOnDemand, TriggerDetail: "manual", Wakeup: d.ID(), Run: d.ID()}, nil), ledger.Conflict, "Agent is not invokable in its current state")
 		companytest.WantRefusal(t, d.Do(companytest.Board, "agent_key.create", people.CreateKey{ID: d.ID(), Agent: h.Agent, Name: "k", Hash: strings.Repeat("a", 64)}, nil), ledger.Conflict, "Cannot create keys for pending approval agents")
 		companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "x", Assignee: h.Agent}, nil), ledger.Conflict, "Cannot assign work to pending approval agents")
 		companytest.WantRefusal(t, d.Do(companytest.Board, "agent.resume", company.ChangeAgent{Agent: h.Agent}, nil), ledger.Conflict, "Pending approval agents cannot be activated directly")
@@ -210,15 +211,15 @@ func TestAPendingAgentNeitherRunsNorStaysAfterARejection(t *testing.T) {
 		} else {
 			d.Decide(t, end, h.Approval)
 		}
-		want := map[string]company.AgentStatus{"reject": company.AgentTerminated, "cancel": company.AgentTerminated, "agent.terminate": company.AgentTerminated, "approve": company.AgentIdle}[end]
-		if a, _ := company.AgentOf(d.Tx, d.Company, h.Agent); a.Status != want {
+		want := map[string]entity.AgentStatus{"reject": entity.AgentTerminated, "cancel": entity.AgentTerminated, "agent.terminate": entity.AgentTerminated, "approve": entity.AgentIdle}[end]
+		if a, _ := entity.AgentOf(d.Tx, d.Company, h.Agent); a.Status != want {
 			t.Errorf("after %s the agent is %q, want %q", end, a.Status, want)
 		}
 		if a, _ := money.ApprovalByID(d.Tx, h.Approval); a.Status.Open() {
 			t.Errorf("after %s the approval is %s", end, a.Status)
 		}
 		if end == "approve" {
-			d.Must(t, companytest.Board, "agent.wake", company.Wake{Agent: h.Agent, Source: company.WakeOnDemand, TriggerDetail: "manual", Wakeup: d.ID(), Run: d.ID()}, nil)
+			d.Must(t, companytest.Board, "agent.wake", entity.Wake{Agent: h.Agent, Source: entity.WakeOnDemand, TriggerDetail: "manual", Wakeup: d.ID(), Run: d.ID()}, nil)
 		}
 	}
 }
@@ -229,19 +230,19 @@ func TestOnlyTheBoardOfAnEasyCompanyHiresAtOnce(t *testing.T) {
 	ceo := d.Boss(t)
 	name := "Dora"
 	var h money.Hire
-	d.Must(t, companytest.Board, "agent.hire", money.HireAgent{Agent: company.SaveAgent{ID: d.ID(), Name: &name}, Approval: d.ID()}, &h)
-	if a, _ := company.AgentOf(d.Tx, d.Company, h.Agent); a.Status != company.AgentIdle || h.Approval != "" {
+	d.Must(t, companytest.Board, "agent.hire", money.HireAgent{Agent: entity.SaveAgent{ID: d.ID(), Name: &name}, Approval: d.ID()}, &h)
+	if a, _ := entity.AgentOf(d.Tx, d.Company, h.Agent); a.Status != entity.AgentIdle || h.Approval != "" {
 		t.Errorf("the board's hire: %+v, %s", h, a.Status)
 	}
 	yes := true
-	d.Must(t, ceo, "agent.hire", money.HireAgent{Agent: company.SaveAgent{ID: d.ID(), Name: &name, Permissions: &company.Grant{AssignTasks: &yes}}, Approval: d.ID()}, &h)
-	if a, _ := company.AgentOf(d.Tx, d.Company, h.Agent); a.Status != company.AgentPendingApproval || a.Permissions.AssignTasks || a.Name != "Dora 2" {
+	d.Must(t, ceo, "agent.hire", money.HireAgent{Agent: entity.SaveAgent{ID: d.ID(), Name: &name, Permissions: &entity.Grant{AssignTasks: &yes}}, Approval: d.ID()}, &h)
+	if a, _ := entity.AgentOf(d.Tx, d.Company, h.Agent); a.Status != entity.AgentPendingApproval || a.Permissions.AssignTasks || a.Name != "Dora 2" {
 		t.Errorf("the CEO's hire: %+v", a)
 	}
 	no := false
 	wes := companytest.As{Agent: d.Hire(t, "Wes", ""), Run: ""}
-	d.Must(t, companytest.Board, "agent.permissions", company.GrantAgent{Agent: wes.Agent, Grant: company.Grant{CreateAgents: &no}}, nil)
-	companytest.WantRefusal(t, d.Do(wes, "agent.hire", money.HireAgent{Agent: company.SaveAgent{ID: d.ID(), Name: &name}, Approval: d.ID()}, nil), ledger.Forbidden, "Missing permission: agents:create")
+	d.Must(t, companytest.Board, "agent.permissions", company.GrantAgent{Agent: wes.Agent, Grant: entity.Grant{CreateAgents: &no}}, nil)
+	companytest.WantRefusal(t, d.Do(wes, "agent.hire", money.HireAgent{Agent: entity.SaveAgent{ID: d.ID(), Name: &name}, Approval: d.ID()}, nil), ledger.Forbidden, "Missing permission: agents:create")
 }
 
 func TestAHardStopAndItsApprovalEndTogether(t *testing.T) {
@@ -266,7 +267,7 @@ func TestAHardStopAndItsApprovalEndTogether(t *testing.T) {
 			return d.Do(companytest.Board, "budget.resolve", money.ResolveIncident{Incident: in.ID, Action: "keep_paused"}, nil)
 		}, "dismissed", money.ApprovalRejected, true},
 		{"set", func(d *companytest.Desk, in money.BudgetIncident) error {
-			return d.Do(companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: in.Scope, Amount: core.Cents(5000)}, nil)
+			return d.Do(companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: in.Scope, Amount: core.Cents(5000)}, nil)
 		}, "resolved", money.ApprovalApproved, false},
 		{"delete", func(d *companytest.Desk, in money.BudgetIncident) error {
 			return d.Do(companytest.Board, "agent.delete", company.ChangeAgent{Agent: in.Scope}, nil)
@@ -281,7 +282,7 @@ func TestAHardStopAndItsApprovalEndTogether(t *testing.T) {
 	} {
 		d := companytest.NewDesk(t)
 		bob := d.Hire(t, "Bob", "")
-		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: bob, Amount: core.Cents(1000)}, nil)
+		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: bob, Amount: core.Cents(1000)}, nil)
 		if err := d.Cost(companytest.Board, bob, 1120); err != nil {
 			t.Fatal(err)
 		}
@@ -301,8 +302,8 @@ func TestAHardStopAndItsApprovalEndTogether(t *testing.T) {
 		}
 		after, _ := money.Incident(d.Tx, d.Company, in.ID)
 		a, _ := money.ApprovalByID(d.Tx, in.Approval)
-		if after.Status != c.incident || a.Status != c.approval || company.ScopePaused(d.Tx, d.Company, company.ScopeAgent, bob) != c.paused {
-			t.Errorf("after %s: incident %s, approval %s, paused %v", c.name, after.Status, a.Status, company.ScopePaused(d.Tx, d.Company, company.ScopeAgent, bob))
+		if after.Status != c.incident || a.Status != c.approval || entity.ScopePaused(d.Tx, d.Company, entity.ScopeAgent, bob) != c.paused {
+			t.Errorf("after %s: incident %s, approval %s, paused %v", c.name, after.Status, a.Status, entity.ScopePaused(d.Tx, d.Company, entity.ScopeAgent, bob))
 		}
 	}
 }
@@ -311,7 +312,7 @@ func TestAnOverrideBelowWhatWasSpentIsRefusedAndStaysOpen(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	bob := d.Hire(t, "Bob", "")
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: bob, Amount: core.Cents(1000)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: bob, Amount: core.Cents(1000)}, nil)
 	if err := d.Cost(companytest.Board, bob, 1120); err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +323,7 @@ func TestAnOverrideBelowWhatWasSpentIsRefusedAndStaysOpen(t *testing.T) {
 		t.Errorf("decision %+v", v)
 	}
 	d.Must(t, companytest.Board, "approval.approve", money.DecideApproval{Approval: in.Approval, Amount: new(core.Cents(1121))}, &v)
-	if limit, _ := money.AgentBudget(d.Tx, d.Company, bob, core.TimeOf(d.Now)); v.Refused != nil || limit != core.Cents(1121) || company.ScopePaused(d.Tx, d.Company, company.ScopeAgent, bob) {
+	if limit, _ := money.AgentBudget(d.Tx, d.Company, bob, core.TimeOf(d.Now)); v.Refused != nil || limit != core.Cents(1121) || entity.ScopePaused(d.Tx, d.Company, entity.ScopeAgent, bob) {
 		t.Errorf("decision %+v, limit %d", v, limit.Cents())
 	}
 }
@@ -355,7 +356,7 @@ func TestApprovalsHoldTogetherWhateverHappens(t *testing.T) {
 		d := companytest.NewDesk(t)
 		ceo := d.Boss(t)
 		yes, name := true, "Dora"
-		d.Must(t, companytest.Board, "company.update", company.SaveCompany{RequireHireApproval: &yes}, nil)
+		d.Must(t, companytest.Board, "company.update", entity.SaveCompany{RequireHireApproval: &yes}, nil)
 		var ids, hires []string
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			switch step := rapid.SampledFrom([]string{"ask", "hire", "approve", "reject", "revise", "cancel", "resubmit"}).Draw(rt, "step"); {
@@ -363,7 +364,7 @@ func TestApprovalsHoldTogetherWhateverHappens(t *testing.T) {
 				ids = append(ids, d.Ask(t, ceo, money.ApprovalHire, `{"name":"Carl"}`).ID)
 			case step == "hire":
 				var h money.Hire
-				d.Must(t, ceo, "agent.hire", money.HireAgent{Agent: company.SaveAgent{ID: d.ID(), Name: &name}, Approval: d.ID()}, &h)
+				d.Must(t, ceo, "agent.hire", money.HireAgent{Agent: entity.SaveAgent{ID: d.ID(), Name: &name}, Approval: d.ID()}, &h)
 				ids, hires = append(ids, h.Approval), append(hires, h.Agent)
 			case len(ids) == 0:
 			default:
@@ -408,14 +409,14 @@ func TestApprovalsHoldTogetherWhateverHappens(t *testing.T) {
 				if !slices.Contains(hires, string(a.Agent)) && a.Status == money.ApprovalApproved {
 					made++
 				}
-				if agent, ok := company.AgentOf(d.Tx, d.Company, string(a.Agent)); ok && slices.Contains(hires, agent.ID) {
-					want := map[money.ApprovalStatus]company.AgentStatus{money.ApprovalPending: company.AgentPendingApproval, money.ApprovalRevision: company.AgentPendingApproval, money.ApprovalApproved: company.AgentIdle, money.ApprovalRejected: company.AgentTerminated, money.ApprovalCancelled: company.AgentTerminated}[a.Status]
+				if agent, ok := entity.AgentOf(d.Tx, d.Company, string(a.Agent)); ok && slices.Contains(hires, agent.ID) {
+					want := map[money.ApprovalStatus]entity.AgentStatus{money.ApprovalPending: entity.AgentPendingApproval, money.ApprovalRevision: entity.AgentPendingApproval, money.ApprovalApproved: entity.AgentIdle, money.ApprovalRejected: entity.AgentTerminated, money.ApprovalCancelled: entity.AgentTerminated}[a.Status]
 					if agent.Status != want {
 						rt.Fatalf("an agent whose hire is %s is %s", a.Status, agent.Status)
 					}
 				}
 			}
-			if n := len(company.AgentsOf(d.Tx, d.Company, true)); n != made {
+			if n := len(entity.AgentsOf(d.Tx, d.Company, true)); n != made {
 				rt.Fatalf("%d agents, want %d", n, made)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -111,14 +112,14 @@ func (p BudgetPolicy) Status(spent core.Money) string {
 // A ScopeBudget is what one scope has spent in the present window of each kind,
 // and what limits it: all that one cost event needs to know, in one row.
 type ScopeBudget struct {
-	Type     company.ScopeType `cbor:"1,keyasint"`
-	ID       string            `cbor:"2,keyasint"`
-	At       core.Time         `cbor:"3,keyasint,omitempty"` // the last event; says which windows the sums are of
-	Month    core.Money        `cbor:"4,keyasint,omitempty"`
-	Week     core.Money        `cbor:"5,keyasint,omitempty"`
-	Day      core.Money        `cbor:"6,keyasint,omitempty"`
-	Lifetime core.Money        `cbor:"7,keyasint,omitempty"`
-	Policies []BudgetPolicy    `cbor:"8,keyasint,omitempty"` // at most one for a window, by window
+	Type     entity.ScopeType `cbor:"1,keyasint"`
+	ID       string           `cbor:"2,keyasint"`
+	At       core.Time        `cbor:"3,keyasint,omitempty"` // the last event; says which windows the sums are of
+	Month    core.Money       `cbor:"4,keyasint,omitempty"`
+	Week     core.Money       `cbor:"5,keyasint,omitempty"`
+	Day      core.Money       `cbor:"6,keyasint,omitempty"`
+	Lifetime core.Money       `cbor:"7,keyasint,omitempty"`
+	Policies []BudgetPolicy   `cbor:"8,keyasint,omitempty"` // at most one for a window, by window
 	// Hours and Days are the sums of rolling windows, the oldest first, kept
 	// while the scope has a policy of such a kind.
 	Hours []Slot    `cbor:"9,keyasint,omitempty"`
@@ -203,10 +204,10 @@ func (b ScopeBudget) seed(w WindowKind, now core.Time) ScopeBudget {
 
 var BudgetTable = ledger.NewTable[ScopeBudget]("budget").Hot()
 
-func scopeKey(t company.ScopeType, id string) string { return string(t) + "." + id }
+func scopeKey(t entity.ScopeType, id string) string { return string(t) + "." + id }
 
 // BudgetOf returns the budget of a scope as it is at now.
-func BudgetOf(tx *ledger.Tx, company string, t company.ScopeType, id string, now core.Time) ScopeBudget {
+func BudgetOf(tx *ledger.Tx, company string, t entity.ScopeType, id string, now core.Time) ScopeBudget {
 	b, ok := BudgetTable.Get(tx, company, scopeKey(t, id))
 	if !ok {
 		return ScopeBudget{Type: t, ID: id}
@@ -327,26 +328,26 @@ func (b ScopeBudget) MonthlyLimit() core.Money {
 
 // SpentMonthlyCents returns what a scope spent in the calendar month of now, by
 // the time of the entries, in whole cents.
-func SpentMonthlyCents(tx *ledger.Tx, company string, t company.ScopeType, id string, now core.Time) int64 {
+func SpentMonthlyCents(tx *ledger.Tx, company string, t entity.ScopeType, id string, now core.Time) int64 {
 	return BudgetOf(tx, company, t, id, now).Month.Cents()
 }
 
 // A BudgetIncident is a threshold that was crossed in one window.
 type BudgetIncident struct {
-	ID         string            `cbor:"1,keyasint"`
-	Policy     string            `cbor:"2,keyasint"`
-	Type       company.ScopeType `cbor:"3,keyasint"`
-	Scope      string            `cbor:"4,keyasint"`
-	Window     WindowKind        `cbor:"5,keyasint"`
-	Start      core.Time         `cbor:"6,keyasint,omitempty"`
-	End        core.Time         `cbor:"7,keyasint"`
-	Threshold  string            `cbor:"8,keyasint"` // soft or hard
-	Limit      core.Money        `cbor:"9,keyasint"`
-	Observed   core.Money        `cbor:"10,keyasint"`
-	Status     string            `cbor:"11,keyasint"` // open, resolved or dismissed
-	ResolvedAt core.Time         `cbor:"12,keyasint,omitempty"`
-	CreatedAt  core.Time         `cbor:"13,keyasint"`
-	UpdatedAt  core.Time         `cbor:"14,keyasint"`
+	ID         string           `cbor:"1,keyasint"`
+	Policy     string           `cbor:"2,keyasint"`
+	Type       entity.ScopeType `cbor:"3,keyasint"`
+	Scope      string           `cbor:"4,keyasint"`
+	Window     WindowKind       `cbor:"5,keyasint"`
+	Start      core.Time        `cbor:"6,keyasint,omitempty"`
+	End        core.Time        `cbor:"7,keyasint"`
+	Threshold  string           `cbor:"8,keyasint"` // soft or hard
+	Limit      core.Money       `cbor:"9,keyasint"`
+	Observed   core.Money       `cbor:"10,keyasint"`
+	Status     string           `cbor:"11,keyasint"` // open, resolved or dismissed
+	ResolvedAt core.Time        `cbor:"12,keyasint,omitempty"`
+	CreatedAt  core.Time        `cbor:"13,keyasint"`
+	UpdatedAt  core.Time        `cbor:"14,keyasint"`
 	// Approval asks the board what to do about a hard stop; "" for a warning.
 	Approval string `cbor:"15,keyasint,omitempty"`
 }
@@ -412,16 +413,16 @@ func Budgets(tx *ledger.Tx, company string, now core.Time) []ScopeBudget {
 // ScopesOf lists what an event of cost is counted for: its agent, its project
 // and the company.
 func (e CostEvent) ScopesOf() []scope {
-	scopes := append(make([]scope, 0, 3), scope{company.ScopeAgent, e.Agent})
+	scopes := append(make([]scope, 0, 3), scope{entity.ScopeAgent, e.Agent})
 	if e.Project != "" {
-		scopes = append(scopes, scope{company.ScopeProject, string(e.Project)})
+		scopes = append(scopes, scope{entity.ScopeProject, string(e.Project)})
 	}
-	return append(scopes, scope{company.ScopeCompany, e.Company})
+	return append(scopes, scope{entity.ScopeCompany, e.Company})
 }
 
 // A scope is what has a budget.
 type scope struct {
-	Type company.ScopeType
+	Type entity.ScopeType
 	ID   string
 }
 
@@ -517,7 +518,7 @@ func closeIncident(c *ledger.Context, id, status string) {
 
 // refuseBudget is the 409 for work in a scope whose hard stop was reached.
 func refuseBudget(b ScopeBudget, p BudgetPolicy) error {
-	name := map[company.ScopeType]string{company.ScopeAgent: "Agent", company.ScopeCompany: "Company", company.ScopeProject: "Project"}[b.Type]
+	name := map[entity.ScopeType]string{entity.ScopeAgent: "Agent", entity.ScopeCompany: "Company", entity.ScopeProject: "Project"}[b.Type]
 	detail := core.Object{}.Str("scopeType", string(b.Type)).Str("scopeId", b.ID).Str("windowKind", string(p.Window)).
 		Int("amountLimit", p.Amount.Cents()).Int("amountObserved", b.Spent(p.Window).Cents()).Close()
 	return ledger.Refuse(ledger.Conflict, detail, "%s is paused because its budget hard-stop was reached.", name)
@@ -537,15 +538,15 @@ func overBudget(c *ledger.Context, agent, project string) error {
 
 // AgentBudget returns the monthly limit of an agent, and what it spent.
 func AgentBudget(tx *ledger.Tx, of, agent string, now core.Time) (limit, spent core.Money) {
-	return monthly(tx, of, company.ScopeAgent, agent, now)
+	return monthly(tx, of, entity.ScopeAgent, agent, now)
 }
 
 // CompanyBudget returns the monthly limit of a company, and what it spent.
 func CompanyBudget(tx *ledger.Tx, of string, now core.Time) (limit, spent core.Money) {
-	return monthly(tx, of, company.ScopeCompany, of, now)
+	return monthly(tx, of, entity.ScopeCompany, of, now)
 }
 
-func monthly(tx *ledger.Tx, company string, t company.ScopeType, id string, now core.Time) (limit, spent core.Money) {
+func monthly(tx *ledger.Tx, company string, t entity.ScopeType, id string, now core.Time) (limit, spent core.Money) {
 	b := BudgetOf(tx, company, t, id, now)
 	if p, ok := b.Policy(WindowMonth); ok && p.Active {
 		limit = p.Amount
@@ -567,32 +568,32 @@ type fatPolicy struct {
 var Rules = company.Rules{
 	Kinds:  slices.Concat(costKinds, budgetKinds, reservationKinds, financeKinds, runCostKinds, approvalKinds, hireKinds, modelKinds),
 	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){"approval": func(tx *ledger.Tx, id string, _ []byte) { tx.Delete(ApprovalCompanyKey(id)) }},
-	CompanyStored: func(c *ledger.Context, was, row company.Company, p company.SaveCompany) error {
+	CompanyStored: func(c *ledger.Context, was, row entity.Company, p entity.SaveCompany) error {
 		if p.Budget == nil || was.ID == "" && *p.Budget <= 0 {
 			return nil
 		}
-		return limits{}.Set(c, company.ScopeCompany, row.ID, *p.Budget)
+		return limits{}.Set(c, entity.ScopeCompany, row.ID, *p.Budget)
 	},
 	AgentEnds: cancelHire,
-	AgentDeleted: func(c *ledger.Context, a company.Agent) {
+	AgentDeleted: func(c *ledger.Context, a entity.Agent) {
 		dropHire(c.Tx, a)
 		dropIncidents(c, a)
-		BudgetTable.Delete(c.Tx, a.Company, scopeKey(company.ScopeAgent, a.ID))
+		BudgetTable.Delete(c.Tx, a.Company, scopeKey(entity.ScopeAgent, a.ID))
 	},
-	IssueDeleted: func(c *ledger.Context, i company.Issue) { dropApprovalLinks(c.Tx, i) },
-	CheckWake: func(tx *ledger.Tx, company string, _ company.Issue, w company.Wake) error {
+	IssueDeleted: func(c *ledger.Context, i entity.Issue) { dropApprovalLinks(c.Tx, i) },
+	CheckWake: func(tx *ledger.Tx, company string, _ entity.Issue, w entity.Wake) error {
 		if w.Approval != "" && !tx.Has(Approvals.Key(company, w.Approval)) {
 			return ledger.Refuse(ledger.NotFound, nil, "Approval not found")
 		}
 		return nil
 	},
-	Spent: func(tx *ledger.Tx, r company.Run) error {
+	Spent: func(tx *ledger.Tx, r entity.Run) error {
 		if exhausted(r, tx) {
 			return ledger.Refuse(ledger.Conflict, nil, "what the work on the issue may cost is spent")
 		}
 		return nil
 	},
-	Awaits: func(tx *ledger.Tx, i company.Issue) bool {
+	Awaits: func(tx *ledger.Tx, i entity.Issue) bool {
 		return slices.ContainsFunc(ApprovalsOfIssue(tx, i.Company, i.ID), func(a Approval) bool { return a.Status.Open() })
 	},
 	Limits: limits{},
@@ -639,7 +640,7 @@ var Rules = company.Rules{
 // limits answers what the kernel asks of budgets.
 type limits struct{}
 
-func (limits) Set(c *ledger.Context, t company.ScopeType, id string, limit core.Money) error {
+func (limits) Set(c *ledger.Context, t entity.ScopeType, id string, limit core.Money) error {
 	_, err := setPolicy(c, SetBudget{Type: t, Scope: id, Amount: limit})
 	return err
 }
@@ -650,11 +651,11 @@ func (limits) Limit(tx *ledger.Tx, company, agent string, now core.Time) core.Mo
 }
 
 func (limits) Today(tx *ledger.Tx, of, agent string, now core.Time) core.Money {
-	return BudgetOf(tx, of, company.ScopeAgent, agent, now).Day
+	return BudgetOf(tx, of, entity.ScopeAgent, agent, now).Day
 }
 
 func (limits) Told(tx *ledger.Tx, of, agent string, now core.Time) any {
-	b := BudgetOf(tx, of, company.ScopeAgent, agent, now)
+	b := BudgetOf(tx, of, entity.ScopeAgent, agent, now)
 	budget := fatBudget{SpentMonthlyCents: b.Month, Policies: []fatPolicy{}}
 	for _, p := range b.Policies {
 		budget.Policies = append(budget.Policies, fatPolicy{p.Window, p.Amount})
@@ -662,7 +663,7 @@ func (limits) Told(tx *ledger.Tx, of, agent string, now core.Time) any {
 	return budget
 }
 
-func (limits) MayResume(c *ledger.Context, t company.ScopeType, id string) error {
+func (limits) MayResume(c *ledger.Context, t entity.ScopeType, id string) error {
 	b := BudgetOf(c.Tx, c.Cmd.Company, t, id, core.TimeOf(c.Now))
 	if p, over := b.Exceeded(); over {
 		return refuseBudget(b, p)
@@ -677,10 +678,10 @@ func (limits) Renew(c *ledger.Context, agent, project string) error {
 	return renewScopes(c, agent, project)
 }
 
-func (limits) Allow(c *ledger.Context, i company.Issue, limit *core.Money) (company.Issue, error) {
+func (limits) Allow(c *ledger.Context, i entity.Issue, limit *core.Money) (entity.Issue, error) {
 	return allow(c, i, limit)
 }
 
-func (limits) Book(c *ledger.Context, r company.Run, told *company.RunCost) error {
+func (limits) Book(c *ledger.Context, r entity.Run, told *entity.RunCost) error {
 	return bookRunCost(c, r, told)
 }

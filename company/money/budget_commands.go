@@ -5,20 +5,21 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // SetBudget is the payload of budget.set: the limit of one scope in one window.
 // A nil field keeps what the policy has, or takes the default when it is new.
 type SetBudget struct {
-	Type        company.ScopeType `cbor:"1,keyasint"`
-	Scope       string            `cbor:"2,keyasint"`
-	Window      WindowKind        `cbor:"3,keyasint,omitempty"` // empty: the calendar month, for a project its lifetime
-	Amount      core.Money        `cbor:"4,keyasint,omitempty"`
-	WarnPercent *int64            `cbor:"5,keyasint,omitempty"`
-	HardStop    *bool             `cbor:"6,keyasint,omitempty"`
-	Notify      *bool             `cbor:"7,keyasint,omitempty"`
-	Active      *bool             `cbor:"8,keyasint,omitempty"`
+	Type        entity.ScopeType `cbor:"1,keyasint"`
+	Scope       string           `cbor:"2,keyasint"`
+	Window      WindowKind       `cbor:"3,keyasint,omitempty"` // empty: the calendar month, for a project its lifetime
+	Amount      core.Money       `cbor:"4,keyasint,omitempty"`
+	WarnPercent *int64           `cbor:"5,keyasint,omitempty"`
+	HardStop    *bool            `cbor:"6,keyasint,omitempty"`
+	Notify      *bool            `cbor:"7,keyasint,omitempty"`
+	Active      *bool            `cbor:"8,keyasint,omitempty"`
 }
 
 // ResolveIncident is the payload of budget.resolve.
@@ -67,7 +68,7 @@ func maySetBudget(c *ledger.Context, p SetBudget) error {
 	if !core.IsAgent(c) {
 		return nil
 	}
-	if p.Type == company.ScopeAgent && p.Scope != c.Cmd.Actor.ID && company.Manages(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID, p.Scope) {
+	if p.Type == entity.ScopeAgent && p.Scope != c.Cmd.Actor.ID && entity.Manages(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID, p.Scope) {
 		return nil
 	}
 	return core.ErrBoardOnly()
@@ -102,7 +103,7 @@ func setPolicy(c *ledger.Context, p SetBudget) (ScopeBudget, error) {
 	if _, over := b.Exceeded(); over {
 		return b, nil
 	}
-	if !company.ScopePaused(c.Tx, of, b.Type, b.ID) {
+	if !entity.ScopePaused(c.Tx, of, b.Type, b.ID) {
 		return b, nil
 	}
 	if err := resumeScope(c, b.Type, b.ID); err != nil {
@@ -150,11 +151,11 @@ func resolveIncident(c *ledger.Context, p ResolveIncident) (any, error) {
 	return in, nil
 }
 
-func scopeTitle(t company.ScopeType) string {
+func scopeTitle(t entity.ScopeType) string {
 	switch t {
-	case company.ScopeAgent:
+	case entity.ScopeAgent:
 		return "Agent"
-	case company.ScopeProject:
+	case entity.ScopeProject:
 		return "Project"
 	}
 	return "Company"

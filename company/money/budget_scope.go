@@ -5,104 +5,105 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-func ScopeExists(tx *ledger.Tx, of string, t company.ScopeType, id string) bool {
+func ScopeExists(tx *ledger.Tx, of string, t entity.ScopeType, id string) bool {
 	switch t {
-	case company.ScopeAgent:
-		return company.AgentExists(tx, of, id)
-	case company.ScopeProject:
-		return company.ProjectExists(tx, of, id)
-	case company.ScopeCompany:
-		return id == of && tx.Has(company.CompanyTable.Key(of, of))
+	case entity.ScopeAgent:
+		return entity.AgentExists(tx, of, id)
+	case entity.ScopeProject:
+		return entity.ProjectExists(tx, of, id)
+	case entity.ScopeCompany:
+		return id == of && tx.Has(entity.CompanyTable.Key(of, of))
 	}
 	return false
 }
 
 // ScopeName returns the name of a scope, "" when it is gone.
-func ScopeName(tx *ledger.Tx, of string, t company.ScopeType, id string) string {
+func ScopeName(tx *ledger.Tx, of string, t entity.ScopeType, id string) string {
 	switch t {
-	case company.ScopeAgent:
-		a, _ := company.AgentTable.Get(tx, of, id)
+	case entity.ScopeAgent:
+		a, _ := entity.AgentTable.Get(tx, of, id)
 		return a.Name
-	case company.ScopeProject:
-		p, _ := company.ProjectTable.Get(tx, of, id)
+	case entity.ScopeProject:
+		p, _ := entity.ProjectTable.Get(tx, of, id)
 		return p.Name
 	}
-	row, _ := company.CompanyTable.Get(tx, of, of)
+	row, _ := entity.CompanyTable.Get(tx, of, of)
 	return row.Name
 }
 
 // pauseScope stops a scope that has reached its limit, and cancels what runs in
 // it. A scope that is stopped already stays as it is.
-func pauseScope(c *ledger.Context, t company.ScopeType, id string) error {
+func pauseScope(c *ledger.Context, t entity.ScopeType, id string) error {
 	of, now := c.Cmd.Company, core.TimeOf(c.Now)
 	dropResumption(c, t, id)
 	switch t {
-	case company.ScopeAgent:
-		a, ok := company.AgentTable.Get(c.Tx, of, id)
-		if !ok || a.Status == company.AgentPaused || a.Status == company.AgentTerminated || a.Status == company.AgentPendingApproval {
+	case entity.ScopeAgent:
+		a, ok := entity.AgentTable.Get(c.Tx, of, id)
+		if !ok || a.Status == entity.AgentPaused || a.Status == entity.AgentTerminated || a.Status == entity.AgentPendingApproval {
 			return nil
 		}
 		company.CancelRunsOfAgent(c, of, id, company.DeniedBudget, "Cancelled: the agent's budget hard-stop was reached")
-		a, _ = company.AgentTable.Get(c.Tx, of, id) // cancelling settled its state
-		a.Status, a.PauseReason, a.PausedAt, a.UpdatedAt = company.AgentPaused, company.PausedForBudget, now, now
-		company.AgentTable.Put(c.Tx, a.Company, a.ID, a)
-	case company.ScopeProject:
-		p, ok := company.ProjectTable.Get(c.Tx, of, id)
+		a, _ = entity.AgentTable.Get(c.Tx, of, id) // cancelling settled its state
+		a.Status, a.PauseReason, a.PausedAt, a.UpdatedAt = entity.AgentPaused, entity.PausedForBudget, now, now
+		entity.AgentTable.Put(c.Tx, a.Company, a.ID, a)
+	case entity.ScopeProject:
+		p, ok := entity.ProjectTable.Get(c.Tx, of, id)
 		if !ok || p.PauseReason != "" {
 			return nil
 		}
-		p.PauseReason, p.PausedAt, p.UpdatedAt = company.PausedForBudget, now, now
-		company.ProjectTable.Put(c.Tx, of, id, p)
-	case company.ScopeCompany:
-		row, ok := company.CompanyTable.Get(c.Tx, of, of)
+		p.PauseReason, p.PausedAt, p.UpdatedAt = entity.PausedForBudget, now, now
+		entity.ProjectTable.Put(c.Tx, of, id, p)
+	case entity.ScopeCompany:
+		row, ok := entity.CompanyTable.Get(c.Tx, of, of)
 		if !ok || row.Status != "active" {
 			return nil
 		}
-		row.Status, row.PauseReason, row.PausedAt, row.UpdatedAt = "paused", company.PausedForBudget, now, now
-		company.CompanyTable.Put(c.Tx, of, of, row)
+		row.Status, row.PauseReason, row.PausedAt, row.UpdatedAt = "paused", entity.PausedForBudget, now, now
+		entity.CompanyTable.Put(c.Tx, of, of, row)
 	}
 	cancelRunsIn(c, t, id)
 	return nil
 }
 
-func cancelRunsIn(c *ledger.Context, t company.ScopeType, id string) {
-	for _, r := range company.RunsInScope(c.Tx, c.Cmd.Company, t, id, company.MaxStoppedRuns) {
+func cancelRunsIn(c *ledger.Context, t entity.ScopeType, id string) {
+	for _, r := range entity.RunsInScope(c.Tx, c.Cmd.Company, t, id, company.MaxStoppedRuns) {
 		company.DenyLive(c, r, company.DeniedBudget, "Cancelled: the budget hard-stop of the "+string(t)+" was reached")
 	}
 }
 
 // resumeScope lets a scope go on that was stopped for its budget alone, and notes
 // that its work is to be woken, see resumeWork.
-func resumeScope(c *ledger.Context, t company.ScopeType, id string) error {
+func resumeScope(c *ledger.Context, t entity.ScopeType, id string) error {
 	of, now := c.Cmd.Company, core.TimeOf(c.Now)
-	if !company.ScopePaused(c.Tx, of, t, id) {
+	if !entity.ScopePaused(c.Tx, of, t, id) {
 		return nil
 	}
 	switch t {
-	case company.ScopeAgent:
-		a, _ := company.AgentTable.Get(c.Tx, of, id)
+	case entity.ScopeAgent:
+		a, _ := entity.AgentTable.Get(c.Tx, of, id)
 		toResume(c, t, id, a.PausedAt)
 		a.PauseReason, a.PausedAt, a.UpdatedAt = "", 0, now
-		if a.Status == company.AgentPaused {
-			a.Status = company.AgentIdle
+		if a.Status == entity.AgentPaused {
+			a.Status = entity.AgentIdle
 		}
-		company.AgentTable.Put(c.Tx, a.Company, a.ID, a)
-	case company.ScopeProject:
-		p, _ := company.ProjectTable.Get(c.Tx, of, id)
+		entity.AgentTable.Put(c.Tx, a.Company, a.ID, a)
+	case entity.ScopeProject:
+		p, _ := entity.ProjectTable.Get(c.Tx, of, id)
 		toResume(c, t, id, p.PausedAt)
 		p.PauseReason, p.PausedAt, p.UpdatedAt = "", 0, now
-		company.ProjectTable.Put(c.Tx, of, id, p)
-	case company.ScopeCompany:
-		row, _ := company.CompanyTable.Get(c.Tx, of, of)
+		entity.ProjectTable.Put(c.Tx, of, id, p)
+	case entity.ScopeCompany:
+		row, _ := entity.CompanyTable.Get(c.Tx, of, of)
 		toResume(c, t, id, row.PausedAt)
 		row.PauseReason, row.PausedAt, row.UpdatedAt = "", 0, now
 		if row.Status == "paused" {
 			row.Status = "active"
 		}
-		company.CompanyTable.Put(c.Tx, of, of, row)
+		entity.CompanyTable.Put(c.Tx, of, of, row)
 	}
 	return nil
 }
@@ -123,8 +124,8 @@ func renewScopes(c *ledger.Context, agent, project string) error {
 
 // renewScope is resumeScope where nobody asked for it: its line in the activity
 // log is all that tells of it.
-func renewScope(c *ledger.Context, t company.ScopeType, id string) error {
-	if !company.ScopePaused(c.Tx, c.Cmd.Company, t, id) {
+func renewScope(c *ledger.Context, t entity.ScopeType, id string) error {
+	if !entity.ScopePaused(c.Tx, c.Cmd.Company, t, id) {
 		return nil
 	}
 	company.RecordLive(c, ledger.Change{Action: "budget.scope_resumed", EntityType: string(t), EntityID: id, Details: core.Object{}.Str("reason", "window_passed").Close()})
@@ -150,7 +151,7 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 			cancelRunsIn(c, b.Type, b.ID)
 			continue
 		}
-		if company.ScopePaused(c.Tx, c.Cmd.Company, b.Type, b.ID) && slices.ContainsFunc(b.Policies, func(p BudgetPolicy) bool { return p.Window.Rolling() }) {
+		if entity.ScopePaused(c.Tx, c.Cmd.Company, b.Type, b.ID) && slices.ContainsFunc(b.Policies, func(p BudgetPolicy) bool { return p.Window.Rolling() }) {
 			if err := enforce(c, b); err != nil { // closes what a rolling window has left behind
 				return nil, err
 			}
@@ -172,10 +173,10 @@ func BudgetsToSweep(tx *ledger.Tx, of string, now core.Time) bool {
 	}
 	for _, b := range Budgets(tx, of, now) {
 		if _, over := b.Exceeded(); over {
-			if len(company.RunsInScope(tx, of, b.Type, b.ID, 1)) > 0 {
+			if len(entity.RunsInScope(tx, of, b.Type, b.ID, 1)) > 0 {
 				return true
 			}
-		} else if company.ScopePaused(tx, of, b.Type, b.ID) {
+		} else if entity.ScopePaused(tx, of, b.Type, b.ID) {
 			return true
 		}
 	}

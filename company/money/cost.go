@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -174,8 +175,8 @@ func reportCost(c *ledger.Context, p ReportCost) (any, error) {
 // mayReport lets the board, nodes and the system report for any agent, and an
 // agent for itself; under a run only while that run goes on.
 func mayReport(c *ledger.Context, e CostEvent) error {
-	if !company.AgentExists(c.Tx, e.Company, e.Agent) {
-		if elsewhere := company.CompanyOfAgent(c.Tx, e.Agent); elsewhere != "" {
+	if !entity.AgentExists(c.Tx, e.Company, e.Agent) {
+		if elsewhere := entity.CompanyOfAgent(c.Tx, e.Agent); elsewhere != "" {
 			return ledger.Refuse(ledger.Unprocessable, nil, "Agent does not belong to company")
 		}
 		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")
@@ -187,8 +188,8 @@ func mayReport(c *ledger.Context, e CostEvent) error {
 	if e.Agent != actor {
 		return ledger.Refuse(ledger.Forbidden, nil, "Agent can only report its own costs")
 	}
-	if run != "" && !company.RunAlive(c.Tx, e.Company, run, actor) {
-		i, _ := company.IssueTable.Get(c.Tx, e.Company, string(e.Issue))
+	if run != "" && !entity.RunAlive(c.Tx, e.Company, run, actor) {
+		i, _ := entity.IssueTable.Get(c.Tx, e.Company, string(e.Issue))
 		i.ID = string(e.Issue)
 		return i.StaleRun(actor, run)
 	}
@@ -201,7 +202,7 @@ func (e CostEvent) complete(tx *ledger.Tx) (CostEvent, error) {
 		return e, ledger.Refuse(ledger.NotFound, nil, "%s not found", what)
 	}
 	if e.Issue != "" {
-		i, ok := company.IssueTable.Get(tx, e.Company, string(e.Issue))
+		i, ok := entity.IssueTable.Get(tx, e.Company, string(e.Issue))
 		if !ok {
 			return missing("Issue")
 		}
@@ -212,14 +213,14 @@ func (e CostEvent) complete(tx *ledger.Tx) (CostEvent, error) {
 			e.BillingCode = core.NullText(i.BillingCode)
 		}
 	}
-	if e.Project != "" && !company.ProjectExists(tx, e.Company, string(e.Project)) {
+	if e.Project != "" && !entity.ProjectExists(tx, e.Company, string(e.Project)) {
 		return missing("Project")
 	}
-	if e.Goal != "" && !company.GoalExists(tx, e.Company, string(e.Goal)) {
+	if e.Goal != "" && !entity.GoalExists(tx, e.Company, string(e.Goal)) {
 		return missing("Goal")
 	}
 	if e.Run != "" {
-		if r, ok := company.RunTable.Get(tx, e.Company, string(e.Run)); !ok || r.Agent != e.Agent {
+		if r, ok := entity.RunTable.Get(tx, e.Company, string(e.Run)); !ok || r.Agent != e.Agent {
 			return missing("Heartbeat run")
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -263,7 +263,7 @@ type IssueCosts struct {
 
 // CostsOfIssue returns what was spent on an issue and its sub-issues in s.
 func CostsOfIssue(tx *ledger.Tx, of, issue string, s Span) IssueCosts {
-	ids := company.Descendants(tx, of, issue)
+	ids := entity.Descendants(tx, of, issue)
 	out := IssueCosts{Issues: len(ids)}
 	c := s.cut()
 	hours := Span{c.hoursBefore.From, c.hoursBefore.To}
@@ -274,7 +274,7 @@ func CostsOfIssue(tx *ledger.Tx, of, issue string, s Span) IssueCosts {
 		for _, v := range scanTimes(tx, of, "cost-issue", id+".", Span{hours.From / msPerHour, hours.To / msPerHour}) {
 			out.Total = out.Total.Plus(decode[Total](v))
 		}
-		for r := range company.RunsOfIssue(tx, of, id) {
+		for r := range entity.RunsOfIssue(tx, of, id) {
 			if r.CreatedAt < s.From || r.CreatedAt >= s.End() {
 				continue
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 	"pgregory.net/rapid"
@@ -49,7 +50,7 @@ func TestReportCost(t *testing.T) {
 	}
 	companytest.WantRefusal(t, d.Cost(companytest.As{Agent: ada, Run: ""}, bob, 1), ledger.Forbidden, "Agent can only report its own costs")
 	companytest.WantRefusal(t, d.Cost(companytest.Board, companytest.UID(3), 1), ledger.NotFound, "Agent not found")
-	company.AgentTable.Put(d.Tx, companytest.UID(4), companytest.UID(5), company.Agent{ID: companytest.UID(5), Company: companytest.UID(4)})
+	entity.AgentTable.Put(d.Tx, companytest.UID(4), companytest.UID(5), entity.Agent{ID: companytest.UID(5), Company: companytest.UID(4)})
 	companytest.WantRefusal(t, d.Cost(companytest.Board, companytest.UID(5), 1), ledger.Unprocessable, "Agent does not belong to company")
 	for what, e := range map[string]money.CostEvent{"Issue": {Issue: core.NullText(companytest.UID(3))}, "Project": {Project: core.NullText(companytest.UID(3))}, "Goal": {Goal: core.NullText(companytest.UID(3))}, "Heartbeat run": {Run: core.NullText(companytest.UID(3))}} {
 		e.ID, e.Agent, e.Provider, e.Model = d.ID(), ada, "p", "m"
@@ -73,7 +74,7 @@ func TestSubIssuesCostTogether(t *testing.T) {
 	top := d.Issue(t, company.CreateIssue{})
 	child := d.Issue(t, company.CreateIssue{Parent: top.ID})
 	at := core.TimeOf(d.Now) - 2*money.MsPerDay
-	for n, i := range []company.Issue{top, child, child} {
+	for n, i := range []entity.Issue{top, child, child} {
 		e := money.CostEvent{ID: d.ID(), Agent: ada, Issue: core.NullText(i.ID), Provider: "p", Model: "m", Cost: core.Cents(10), OccurredAt: at + core.Time(n)*money.MsPerDay}
 		d.Must(t, companytest.Board, "cost.report", money.ReportCost{Event: e}, nil)
 	}
@@ -116,9 +117,9 @@ func TestBudgetWarnsAndStops(t *testing.T) {
 	d := companytest.NewDesk(t)
 	bob := d.Agent("Bob")
 	who := companytest.As{Agent: bob, Run: d.Run(bob)}
-	i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo})
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: bob, Amount: core.Cents(1000)}, nil)
-	d.Must(t, who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: bob, Expected: []company.IssueStatus{company.IssueTodo}}, nil)
+	i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo})
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: bob, Amount: core.Cents(1000)}, nil)
+	d.Must(t, who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: bob, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 	report := func(cents int64) []string {
 		t.Helper()
 		if err := d.Cost(companytest.Board, bob, cents); err != nil {
@@ -144,11 +145,11 @@ func TestBudgetWarnsAndStops(t *testing.T) {
 	if got := report(121); !slices.Equal(got, []string{"budget.hard_threshold_crossed"}) {
 		t.Errorf("112 %%: %v", got)
 	}
-	a, _ := company.AgentTable.Get(d.Tx, d.Company, bob)
-	if a.Status != company.AgentPaused || a.PauseReason != "budget" || a.PausedAt != core.TimeOf(d.Now) {
+	a, _ := entity.AgentTable.Get(d.Tx, d.Company, bob)
+	if a.Status != entity.AgentPaused || a.PauseReason != "budget" || a.PausedAt != core.TimeOf(d.Now) {
 		t.Errorf("the agent is %s, %q", a.Status, a.PauseReason)
 	}
-	if r, _ := company.RunOf(d.Tx, d.Company, who.Run); r.Status != company.RunCancelled {
+	if r, _ := entity.RunOf(d.Tx, d.Company, who.Run); r.Status != entity.RunCancelled {
 		t.Errorf("its run is %s", r.Status)
 	}
 	if d.Load(i.ID).Held() {
@@ -172,11 +173,11 @@ func TestBudgetWarnsAndStops(t *testing.T) {
 		t.Errorf("incident: %+v", in)
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "budget.resolve", raise, nil), ledger.Conflict, "")
-	if a, _ = company.AgentTable.Get(d.Tx, d.Company, bob); a.Status != company.AgentIdle || a.PauseReason != "" {
+	if a, _ = entity.AgentTable.Get(d.Tx, d.Company, bob); a.Status != entity.AgentIdle || a.PauseReason != "" {
 		t.Errorf("after the raise the agent is %s, %q", a.Status, a.PauseReason)
 	}
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: bob, Amount: core.Cents(100)}, nil)
-	if a, _ = company.AgentTable.Get(d.Tx, d.Company, bob); a.Status != company.AgentPaused {
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: bob, Amount: core.Cents(100)}, nil)
+	if a, _ = entity.AgentTable.Get(d.Tx, d.Company, bob); a.Status != entity.AgentPaused {
 		t.Errorf("with a lowered limit the agent is %s", a.Status)
 	}
 	d.Now = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
@@ -184,27 +185,27 @@ func TestBudgetWarnsAndStops(t *testing.T) {
 		t.Error("a new month leaves nothing to sweep")
 	}
 	d.Must(t, companytest.Board, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: bob}, nil)
-	if a, _ = company.AgentTable.Get(d.Tx, d.Company, bob); a.Status != company.AgentIdle {
+	if a, _ = entity.AgentTable.Get(d.Tx, d.Company, bob); a.Status != entity.AgentIdle {
 		t.Errorf("in a new month the agent is %s", a.Status)
 	}
 }
 
 func TestBudgetsOfCompanyAndProject(t *testing.T) {
 	t.Parallel()
-	for _, scope := range []company.ScopeType{company.ScopeCompany, company.ScopeProject} {
+	for _, scope := range []entity.ScopeType{entity.ScopeCompany, entity.ScopeProject} {
 		d := companytest.NewDesk(t)
 		ada, project := d.Agent("Ada"), d.Project("Arm")
-		id := map[company.ScopeType]string{company.ScopeCompany: d.Company, company.ScopeProject: project}[scope]
+		id := map[entity.ScopeType]string{entity.ScopeCompany: d.Company, entity.ScopeProject: project}[scope]
 		who := companytest.As{Agent: ada, Run: d.Run(ada)}
-		i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Project: project})
-		d.Must(t, who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []company.IssueStatus{company.IssueTodo}}, nil)
+		i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Project: project})
+		d.Must(t, who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: scope, Scope: id, Window: money.WindowLifetime, Amount: core.Cents(10)}, nil)
 		e := money.CostEvent{ID: d.ID(), Agent: ada, Issue: core.NullText(i.ID), Provider: "p", Model: "m", Cost: core.Cents(10)}
 		d.Must(t, companytest.Board, "cost.report", money.ReportCost{Event: e}, nil)
-		if !company.ScopePaused(d.Tx, d.Company, scope, id) {
+		if !entity.ScopePaused(d.Tx, d.Company, scope, id) {
 			t.Errorf("%s is not paused", scope)
 		}
-		if r, _ := company.RunOf(d.Tx, d.Company, who.Run); r.Status != company.RunCancelled {
+		if r, _ := entity.RunOf(d.Tx, d.Company, who.Run); r.Status != entity.RunCancelled {
 			t.Errorf("%s: the run is %s", scope, r.Status)
 		}
 		r := companytest.Refused(t, d.Do(companytest.Board, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada}, nil))
@@ -225,33 +226,33 @@ func TestNoRunBeginsInAStoppedProject(t *testing.T) {
 	for _, next := range []string{"a raise", "a month"} {
 		d := companytest.NewDesk(t)
 		ada, project := d.Hired("Ada"), d.Project("Arm")
-		waits := d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Project: project, Assignee: ada})
-		first := company.LiveRunsOnIssue(d.Tx, d.Load(waits.ID))[0].ID
-		set := money.SetBudget{Type: company.ScopeProject, Scope: project, Window: money.WindowMonth, Amount: core.Cents(10)}
+		waits := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Project: project, Assignee: ada})
+		first := entity.LiveRunsOnIssue(d.Tx, d.Load(waits.ID))[0].ID
+		set := money.SetBudget{Type: entity.ScopeProject, Scope: project, Window: money.WindowMonth, Amount: core.Cents(10)}
 		d.Must(t, companytest.Board, "budget.set", set, nil)
 		d.Must(t, companytest.Board, "cost.report", money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: ada, Project: core.NullText(project), Provider: "p", Model: "m", Cost: core.Cents(10)}}, nil)
-		placed, _ := company.RunOf(d.Tx, d.Company, first)
+		placed, _ := entity.RunOf(d.Tx, d.Company, first)
 		placed.Node, placed.Session = "n1", 1
 		d.StoreRun(placed)
 		if err := d.ByNode("n1", "run.start", company.Start{Run: first}); err != nil {
 			t.Fatal(err)
 		}
-		if r, _ := company.RunOf(d.Tx, d.Company, first); r.Status != company.RunCancelled {
+		if r, _ := entity.RunOf(d.Tx, d.Company, first); r.Status != entity.RunCancelled {
 			t.Errorf("what waited when the project was stopped is %s", r.Status)
 		}
-		later := d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Project: project, Assignee: ada})
-		if n := len(company.LiveRunsOnIssue(d.Tx, d.Load(later.ID))); n != 0 {
+		later := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Project: project, Assignee: ada})
+		if n := len(entity.LiveRunsOnIssue(d.Tx, d.Load(later.ID))); n != 0 {
 			t.Errorf("%d runs wait for an issue of the project", n)
 		}
 		manual := func() error {
-			return d.Do(companytest.Board, "agent.wake", company.Wake{Agent: ada, Source: company.WakeOnDemand, TriggerDetail: "manual", Issue: later.ID, Wakeup: d.ID(), Run: d.ID()}, nil)
+			return d.Do(companytest.Board, "agent.wake", entity.Wake{Agent: ada, Source: entity.WakeOnDemand, TriggerDetail: "manual", Issue: later.ID, Wakeup: d.ID(), Run: d.ID()}, nil)
 		}
 		companytest.WantRefusal(t, manual(), ledger.Conflict, "Project is paused because its budget hard-stop was reached.")
 		if path := company.PathOf(d.Tx, d.Load(later.ID), core.TimeOf(d.Now)); path != "paused" {
 			t.Errorf("what brings the issue on is %q", path)
 		}
-		elsewhere := d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Assignee: ada})
-		if n := len(company.LiveRunsOnIssue(d.Tx, d.Load(elsewhere.ID))); n != 1 {
+		elsewhere := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
+		if n := len(entity.LiveRunsOnIssue(d.Tx, d.Load(elsewhere.ID))); n != 1 {
 			t.Errorf("%d runs wait for an issue of no project", n)
 		}
 		if next == "a month" {
@@ -260,7 +261,7 @@ func TestNoRunBeginsInAStoppedProject(t *testing.T) {
 			set.Amount = core.Cents(100)
 			d.Must(t, companytest.Board, "budget.set", set, nil)
 		}
-		if err := manual(); err != nil || company.ScopePaused(d.Tx, d.Company, company.ScopeProject, project) {
+		if err := manual(); err != nil || entity.ScopePaused(d.Tx, d.Company, entity.ScopeProject, project) {
 			t.Errorf("after %s: %v", next, err)
 		}
 	}
@@ -295,9 +296,9 @@ func TestCostProperties(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
 			d.Now = d.Now.Add(time.Duration(rapid.IntRange(0, 200).Draw(rt, "hours")) * time.Hour)
 			if rapid.IntRange(0, 3).Draw(rt, "what") == 0 {
-				p := money.SetBudget{Type: rapid.SampledFrom([]company.ScopeType{company.ScopeAgent, company.ScopeProject, company.ScopeCompany}).Draw(rt, "type"),
+				p := money.SetBudget{Type: rapid.SampledFrom([]entity.ScopeType{entity.ScopeAgent, entity.ScopeProject, entity.ScopeCompany}).Draw(rt, "type"),
 					Window: rapid.SampledFrom(money.WindowKinds).Draw(rt, "window"), Amount: core.Cents(rapid.Int64Range(0, 300).Draw(rt, "limit"))}
-				p.Scope = map[company.ScopeType]string{company.ScopeCompany: d.Company, company.ScopeAgent: rapid.SampledFrom(all).Draw(rt, "agent"), company.ScopeProject: rapid.SampledFrom(areas[1:]).Draw(rt, "project")}[p.Type]
+				p.Scope = map[entity.ScopeType]string{entity.ScopeCompany: d.Company, entity.ScopeAgent: rapid.SampledFrom(all).Draw(rt, "agent"), entity.ScopeProject: rapid.SampledFrom(areas[1:]).Draw(rt, "project")}[p.Type]
 				d.Must(t, companytest.Board, "budget.set", p, nil)
 			} else {
 				e := money.CostEvent{ID: d.ID(), Agent: rapid.SampledFrom(all).Draw(rt, "agent"), Project: core.NullText(rapid.SampledFrom(areas).Draw(rt, "project")),
@@ -322,7 +323,7 @@ func TestCostProperties(t *testing.T) {
 
 func checkNoScopeGoesOn(rt *rapid.T, d *companytest.Desk) {
 	for _, b := range money.Budgets(d.Tx, d.Company, core.TimeOf(d.Now)) {
-		if p, over := b.Exceeded(); over && !company.ScopePaused(d.Tx, d.Company, b.Type, b.ID) {
+		if p, over := b.Exceeded(); over && !entity.ScopePaused(d.Tx, d.Company, b.Type, b.ID) {
 			rt.Fatalf("%s %s spent %d of %d and goes on", b.Type, b.ID, b.Spent(p.Window), p.Amount)
 		}
 	}
@@ -388,15 +389,15 @@ func TestReplayIsDeterministic(t *testing.T) {
 	play := func() map[string]string {
 		d := companytest.NewDesk(t)
 		ada, bob, area := d.Agent("Ada"), d.Agent("Bob"), d.Project("Arm")
-		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: ada, Amount: core.Cents(50)}, nil)
+		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Amount: core.Cents(50)}, nil)
 		d.Must(t, companytest.Board, "label.create", company.CreateLabel{ID: d.ID(), Name: "bug", Color: "#ff0000"}, nil)
 		for n := range 30 {
 			who := companytest.As{Agent: []string{ada, bob}[n%2], Run: d.Run([]string{ada, bob}[n%2])}
-			i := d.Issue(t, company.CreateIssue{Project: area, Status: company.IssueTodo})
-			if d.Do(who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: who.Agent, Expected: []company.IssueStatus{company.IssueTodo}}, nil) == nil {
-				d.Must(t, who, "comment.create", company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "done"}, nil)
+			i := d.Issue(t, company.CreateIssue{Project: area, Status: entity.IssueTodo})
+			if d.Do(who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: who.Agent, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil) == nil {
+				d.Must(t, who, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "done"}, nil)
 				d.Must(t, who, "cost.report", money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: who.Agent, Issue: core.NullText(i.ID), Provider: "p", Model: "m", Cost: core.Cents(4), OccurredAt: core.TimeOf(d.Now)}}, nil)
-				_ = d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueDone}, nil)
+				_ = d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueDone}, nil)
 			}
 		}
 		state := map[string]string{}
@@ -420,7 +421,7 @@ func BenchmarkReportCost(b *testing.B) {
 	d := companytest.NewDesk(b)
 	ada := d.Agent("Ada")
 	i := d.Issue(b, company.CreateIssue{})
-	d.Must(b, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: ada, Amount: core.Cents(1 << 30)}, nil)
+	d.Must(b, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Amount: core.Cents(1 << 30)}, nil)
 	like := *d.Context(companytest.Board, "cost.report", money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: ada, Issue: core.NullText(i.ID), Provider: "openai", Model: "gpt-5", Cost: core.Cents(1), OccurredAt: core.TimeOf(d.Now)}})
 	b.ReportAllocs()
 	for b.Loop() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -126,12 +127,12 @@ func bookFinance(c *ledger.Context, e FinanceEvent) (any, error) {
 	if err := e.check(c.Tx); err != nil {
 		return nil, err
 	}
-	if i, ok := company.IssueTable.Get(c.Tx, e.Company, string(e.Issue)); ok && e.Issue != "" {
+	if i, ok := entity.IssueTable.Get(c.Tx, e.Company, string(e.Issue)); ok && e.Issue != "" {
 		e.Project = core.NullText(cmp.Or(string(e.Project), i.Project))
 		e.BillingCode = core.NullText(cmp.Or(string(e.BillingCode), i.BillingCode))
 	}
 	var err error
-	if e.Metadata, err = core.CheckObject("metadataJson", e.Metadata, company.MaxConfig); err != nil {
+	if e.Metadata, err = core.CheckObject("metadataJson", e.Metadata, entity.MaxConfig); err != nil {
 		return nil, err
 	}
 	taken := ledger.Key("c", e.Company, "finance-id", e.ID)
@@ -153,7 +154,7 @@ func bookFinance(c *ledger.Context, e FinanceEvent) (any, error) {
 
 // check refuses a booking that is out of range, or that names what is not there.
 func (e FinanceEvent) check(tx *ledger.Tx) error {
-	if !core.IsID(e.ID) || e.Amount < 0 || e.Amount > core.Cents(core.MaxEventCents) || e.OccurredAt < 0 || e.Biller == "" || len(e.Biller) > company.MaxName ||
+	if !core.IsID(e.ID) || e.Amount < 0 || e.Amount > core.Cents(core.MaxEventCents) || e.OccurredAt < 0 || e.Biller == "" || len(e.Biller) > entity.MaxName ||
 		!slices.Contains(FinanceKinds, e.Kind) || e.Direction != Debit && e.Direction != Credit || e.Quantity != nil && (*e.Quantity < 0 || *e.Quantity > MaxEventTokens) {
 		return ledger.Refuse(ledger.Invalid, nil, "Finance event is out of range")
 	}
@@ -166,11 +167,11 @@ func (e FinanceEvent) check(tx *ledger.Tx) error {
 		ok   bool
 		what string
 	}{
-		{e.Agent, company.AgentExists(tx, e.Company, string(e.Agent)), "Agent"},
-		{e.Issue, tx.Has(company.IssueTable.Key(e.Company, string(e.Issue))), "Issue"},
-		{e.Project, company.ProjectExists(tx, e.Company, string(e.Project)), "Project"},
-		{e.Goal, company.GoalExists(tx, e.Company, string(e.Goal)), "Goal"},
-		{e.Run, tx.Has(company.RunTable.Key(e.Company, string(e.Run))), "Heartbeat run"},
+		{e.Agent, entity.AgentExists(tx, e.Company, string(e.Agent)), "Agent"},
+		{e.Issue, tx.Has(entity.IssueTable.Key(e.Company, string(e.Issue))), "Issue"},
+		{e.Project, entity.ProjectExists(tx, e.Company, string(e.Project)), "Project"},
+		{e.Goal, entity.GoalExists(tx, e.Company, string(e.Goal)), "Goal"},
+		{e.Run, tx.Has(entity.RunTable.Key(e.Company, string(e.Run))), "Heartbeat run"},
 		{e.Cost, costed, "Cost event"},
 	} {
 		if ref.id != "" && !ref.ok {

@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -105,7 +106,7 @@ func TestRollingWindows(t *testing.T) {
 		unit, n := kind.Rolls()
 		d := companytest.NewDesk(t)
 		ada := d.Agent("Ada")
-		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: ada, Window: kind, Amount: core.Cents(1_000_000)}, nil)
+		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Window: kind, Amount: core.Cents(1_000_000)}, nil)
 		type spent struct {
 			at core.Time
 			m  core.Money
@@ -119,7 +120,7 @@ func TestRollingWindows(t *testing.T) {
 			}
 			all = append(all, spent{core.TimeOf(d.Now) - 0, core.Cents(cents)})
 			if now := core.TimeOf(d.Now); true {
-				got, least, most := money.BudgetOf(d.Tx, d.Company, company.ScopeAgent, ada, now).Spent(kind), core.Money(0), core.Money(0)
+				got, least, most := money.BudgetOf(d.Tx, d.Company, entity.ScopeAgent, ada, now).Spent(kind), core.Money(0), core.Money(0)
 				for _, s := range all {
 					if s.at > now-n*unit {
 						least += s.m
@@ -133,7 +134,7 @@ func TestRollingWindows(t *testing.T) {
 				}
 			}
 		}
-		if b, _ := money.BudgetTable.Get(d.Tx, d.Company, money.ScopeKey(company.ScopeAgent, ada)); len(b.Hours)+len(b.Days) > int(n)+2 {
+		if b, _ := money.BudgetTable.Get(d.Tx, d.Company, money.ScopeKey(entity.ScopeAgent, ada)); len(b.Hours)+len(b.Days) > int(n)+2 {
 			t.Errorf("%s keeps %d sums", kind, len(b.Hours)+len(b.Days))
 		}
 	}
@@ -146,17 +147,17 @@ func TestARollingBudgetStopsAndLetsGo(t *testing.T) {
 	if err := d.Cost(companytest.Board, ada, 30); err != nil { // before the policy, today: it counts
 		t.Fatal(err)
 	}
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: ada, Window: money.WindowRolling24h, Amount: core.Cents(100)}, nil)
-	status := func() company.AgentStatus { a, _ := company.AgentTable.Get(d.Tx, d.Company, ada); return a.Status }
-	if err := d.Cost(companytest.Board, ada, 69); err != nil || status() != company.AgentIdle || len(money.OpenIncidents(d.Tx, d.Company, core.TimeOf(d.Now))) != 1 {
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Window: money.WindowRolling24h, Amount: core.Cents(100)}, nil)
+	status := func() entity.AgentStatus { a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada); return a.Status }
+	if err := d.Cost(companytest.Board, ada, 69); err != nil || status() != entity.AgentIdle || len(money.OpenIncidents(d.Tx, d.Company, core.TimeOf(d.Now))) != 1 {
 		t.Fatalf("at 99 of 100 the agent is %s, %v", status(), err)
 	}
-	if err := d.Cost(companytest.Board, ada, 1); err != nil || status() != company.AgentPaused {
+	if err := d.Cost(companytest.Board, ada, 1); err != nil || status() != entity.AgentPaused {
 		t.Fatalf("at the limit the agent is %s, %v", status(), err)
 	}
 	d.Now = d.Now.Add(23 * time.Hour)
 	d.Must(t, companytest.Board, "budget.sweep", money.SweepBudgets{}, nil)
-	if status() != company.AgentPaused {
+	if status() != entity.AgentPaused {
 		t.Error("it goes on before a day has passed")
 	}
 	d.Now = d.Now.Add(2 * time.Hour)
@@ -164,10 +165,10 @@ func TestARollingBudgetStopsAndLetsGo(t *testing.T) {
 		t.Fatal("nobody notices that it may go on")
 	}
 	d.Must(t, companytest.Board, "budget.sweep", money.SweepBudgets{}, nil)
-	if status() != company.AgentIdle || len(money.OpenIncidents(d.Tx, d.Company, core.TimeOf(d.Now))) != 0 || money.BudgetsToSweep(d.Tx, d.Company, core.TimeOf(d.Now)) {
+	if status() != entity.AgentIdle || len(money.OpenIncidents(d.Tx, d.Company, core.TimeOf(d.Now))) != 0 || money.BudgetsToSweep(d.Tx, d.Company, core.TimeOf(d.Now)) {
 		t.Errorf("a day later it is %s with %d incidents", status(), len(money.OpenIncidents(d.Tx, d.Company, core.TimeOf(d.Now))))
 	}
-	if err := d.Cost(companytest.Board, ada, 100); err != nil || status() != company.AgentPaused {
+	if err := d.Cost(companytest.Board, ada, 100); err != nil || status() != entity.AgentPaused {
 		t.Errorf("at the limit again it is %s, %v", status(), err)
 	}
 	if n := len(money.IncidentsOf(d.Tx, d.Company, "")); n != 3 {

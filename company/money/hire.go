@@ -6,6 +6,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -13,10 +14,10 @@ import (
 // board of a company that asks for no approval gets it at once; else it is made
 // pending, beside the approval that decides about it.
 type HireAgent struct {
-	Agent    company.SaveAgent `cbor:"1,keyasint"`
-	Approval string            `cbor:"2,keyasint"` // ID of the approval, if one is needed
-	Issues   []string          `cbor:"3,keyasint,omitempty"`
-	Skills   []string          `cbor:"4,keyasint,omitempty"` // desired, as the request named them
+	Agent    entity.SaveAgent `cbor:"1,keyasint"`
+	Approval string           `cbor:"2,keyasint"` // ID of the approval, if one is needed
+	Issues   []string         `cbor:"3,keyasint,omitempty"`
+	Skills   []string         `cbor:"4,keyasint,omitempty"` // desired, as the request named them
 }
 
 // A Hire is what agent.hire returns; Approval is empty when none was needed.
@@ -28,11 +29,11 @@ type Hire struct {
 const KindAgentHire = "agent.hire"
 
 var hireKinds = []company.Kind{
-	{Name: KindAgentHire, From: company.FromBoard | company.FromAgent, Needs: company.CreateAgents, Traits: company.EndsKeys, Do: ledger.Typed(hireAgent)},
+	{Name: KindAgentHire, From: company.FromBoard | company.FromAgent, Needs: entity.CreateAgents, Traits: company.EndsKeys, Do: ledger.Typed(hireAgent)},
 }
 
 // MayHire reports whether the agent may ask for new agents.
-func MayHire(a company.Agent) bool { return a.Role == "ceo" || a.Permissions.CreateAgents }
+func MayHire(a entity.Agent) bool { return a.Role == "ceo" || a.Permissions.CreateAgents }
 
 func errMayNotHire() error {
 	return ledger.Refuse(ledger.Forbidden, nil, "Missing permission: agents:create")
@@ -45,14 +46,14 @@ func hireAgent(c *ledger.Context, p HireAgent) (any, error) {
 	}
 	asked := core.NullText("")
 	if core.IsAgent(c) {
-		who, _ := company.AgentTable.Get(c.Tx, row.ID, c.Cmd.Actor.ID)
+		who, _ := entity.AgentTable.Get(c.Tx, row.ID, c.Cmd.Actor.ID)
 		if !MayHire(who) {
 			return nil, errMayNotHire()
 		}
 		// Nobody gives rights that the board has not given.
 		p.Agent.Permissions, asked = nil, core.NullText(who.ID)
 	} else if !row.RequireHireApproval {
-		a, err := company.MakeAgent(c, row, p.Agent, company.AgentIdle)
+		a, err := company.MakeAgent(c, row, p.Agent, entity.AgentIdle)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +62,7 @@ func hireAgent(c *ledger.Context, p HireAgent) (any, error) {
 	}
 	budget := p.Agent.Budget
 	p.Agent.Budget = nil // a limit is set when there is somebody who spends
-	a, err := company.MakeAgent(c, row, p.Agent, company.AgentPendingApproval)
+	a, err := company.MakeAgent(c, row, p.Agent, entity.AgentPendingApproval)
 	if err != nil {
 		return nil, err
 	}
@@ -74,14 +75,14 @@ func hireAgent(c *ledger.Context, p HireAgent) (any, error) {
 	return Hire{Agent: a.ID, Approval: approval.ID}, nil
 }
 
-func recordHire(c *ledger.Context, a company.Agent, approval string, issues []string) {
+func recordHire(c *ledger.Context, a entity.Agent, approval string, issues []string) {
 	c.Record(ledger.Change{Action: "agent.hire_created", EntityType: "agent", EntityID: a.ID, Details: core.Object{}.Str("name", a.Name).Str("role", a.Role).
 		Null("approvalId", approval).List("issueIds", core.SortedSet(issues)).Bool("requiresApproval", approval != "").Close()})
 }
 
 // hirePayload tells the board who is to be hired, in the contract's keys and
 // without secrets.
-func hirePayload(a company.Agent, budget *core.Money, skills []string, asked core.NullText) json.RawMessage {
+func hirePayload(a entity.Agent, budget *core.Money, skills []string, asked core.NullText) json.RawMessage {
 	cents := int64(0)
 	if budget != nil {
 		cents = budget.Cents()
@@ -109,30 +110,30 @@ func hirePayload(a company.Agent, budget *core.Money, skills []string, asked cor
 const maxHireBudget = 1_000_000_000_000
 
 // HireOf reads a hire's payload as the command that makes the agent.
-func HireOf(payload json.RawMessage) (company.SaveAgent, error) {
-	var d company.HireDraft
+func HireOf(payload json.RawMessage) (entity.SaveAgent, error) {
+	var d entity.HireDraft
 	if err := json.Unmarshal(payload, &d); err != nil {
 		field := "payload"
 		if t, ok := err.(*json.UnmarshalTypeError); ok {
 			field += "." + t.Field
 		}
-		return company.SaveAgent{}, ledger.Refuse(ledger.Invalid, nil, "%s does not describe an agent", field)
+		return entity.SaveAgent{}, ledger.Refuse(ledger.Invalid, nil, "%s does not describe an agent", field)
 	}
 	if d.Name == nil {
-		return company.SaveAgent{}, ledger.Refuse(ledger.Invalid, nil, "payload.name is needed to hire an agent")
+		return entity.SaveAgent{}, ledger.Refuse(ledger.Invalid, nil, "payload.name is needed to hire an agent")
 	}
-	p := company.SaveAgent{Name: d.Name, Role: d.Role, Title: d.Title, Icon: d.Icon, ReportsTo: d.ReportsTo, Capabilities: d.Capabilities, AdapterType: d.AdapterType,
+	p := entity.SaveAgent{Name: d.Name, Role: d.Role, Title: d.Title, Icon: d.Icon, ReportsTo: d.ReportsTo, Capabilities: d.Capabilities, AdapterType: d.AdapterType,
 		AdapterConfig: notNull(d.AdapterConfig), RuntimeConfig: notNull(d.RuntimeConfig), DefaultEnvironment: d.DefaultEnvironment, Metadata: notNull(d.Metadata), ContextMode: d.ContextMode}
 	var skills []json.RawMessage
 	_ = json.Unmarshal(d.DesiredSkills, &skills)
-	p.Skills = company.SkillKeysIn(skills)
+	p.Skills = entity.SkillKeysIn(skills)
 	if notNull(d.Instructions) != nil {
 		var in struct {
 			Entry string            `json:"entryFile"`
 			Files map[string]string `json:"files"`
 		}
 		_ = json.Unmarshal(d.Instructions, &in) // without files it is refused when the agent is made
-		p.Instructions = company.InstructionsIn(in.Entry, in.Files)
+		p.Instructions = entity.InstructionsIn(in.Entry, in.Files)
 	}
 	if d.BudgetMonthlyCents != nil {
 		if *d.BudgetMonthlyCents < 0 || *d.BudgetMonthlyCents > maxHireBudget {
@@ -163,7 +164,7 @@ func checkHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
 	errFine := ledger.Refuse(ledger.Conflict, nil, "")
 	err = c.Try(func(c *ledger.Context) error {
 		p.ID = core.DerivedID("hire", a.ID)
-		if _, err := company.MakeAgent(c, row, p, company.AgentIdle); err != nil {
+		if _, err := company.MakeAgent(c, row, p, entity.AgentIdle); err != nil {
 			return err
 		}
 		return errFine
@@ -187,19 +188,19 @@ func hireApproved(c *ledger.Context, a Approval, payload json.RawMessage) (strin
 			return "", err
 		}
 		p.ID = core.DerivedID("hire", a.ID)
-		agent, err := company.MakeAgent(c, row, p, company.AgentIdle)
+		agent, err := company.MakeAgent(c, row, p, entity.AgentIdle)
 		return agent.ID, err
 	}
-	agent, ok := company.AgentTable.Get(c.Tx, a.Company, string(a.Agent))
-	if !ok || agent.Status == company.AgentTerminated {
+	agent, ok := entity.AgentTable.Get(c.Tx, a.Company, string(a.Agent))
+	if !ok || agent.Status == entity.AgentTerminated {
 		return "", ledger.Refuse(ledger.Conflict, nil, "The agent of this hire is gone")
 	}
-	if agent.Status == company.AgentPendingApproval {
-		agent.Status, agent.UpdatedAt = company.AgentIdle, core.TimeOf(c.Now)
-		company.AgentTable.Put(c.Tx, agent.Company, agent.ID, agent)
+	if agent.Status == entity.AgentPendingApproval {
+		agent.Status, agent.UpdatedAt = entity.AgentIdle, core.TimeOf(c.Now)
+		entity.AgentTable.Put(c.Tx, agent.Company, agent.ID, agent)
 		c.Record(ledger.Change{Action: "agent.hire_approved", EntityType: "agent", EntityID: agent.ID, Details: core.Object{}.Str("name", agent.Name).Str("approvalId", a.ID).Close()})
 		if p.Budget != nil && *p.Budget > 0 {
-			_, err = setPolicy(c, SetBudget{Type: company.ScopeAgent, Scope: agent.ID, Amount: *p.Budget})
+			_, err = setPolicy(c, SetBudget{Type: entity.ScopeAgent, Scope: agent.ID, Amount: *p.Budget})
 		}
 	}
 	return agent.ID, err
@@ -208,8 +209,8 @@ func hireApproved(c *ledger.Context, a Approval, payload json.RawMessage) (strin
 // reviseHire brings a pending agent in line with the payload that was sent for
 // it again; what the payload hides stays.
 func reviseHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
-	old, ok := company.AgentTable.Get(c.Tx, a.Company, string(a.Agent))
-	if !ok || old.Status != company.AgentPendingApproval {
+	old, ok := entity.AgentTable.Get(c.Tx, a.Company, string(a.Agent))
+	if !ok || old.Status != entity.AgentPendingApproval {
 		return nil
 	}
 	p, err := HireOf(payload)
@@ -231,25 +232,25 @@ func reviseHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
 	if err := next.Check(); err != nil {
 		return err
 	}
-	if err := next.CheckManager(c.Tx); err != nil {
+	if err := company.CheckManager(c.Tx, next); err != nil {
 		return err
 	}
-	if next.Name, err = company.FreeName(c.Tx, next); err != nil {
+	if next.Name, err = entity.FreeName(c.Tx, next); err != nil {
 		return err
 	}
-	company.AgentTable.Put(c.Tx, next.Company, next.ID, next)
+	entity.AgentTable.Put(c.Tx, next.Company, next.ID, next)
 	return nil
 }
 
 // cancelHire closes the approval of an agent that is ended before it began.
-func cancelHire(c *ledger.Context, a company.Agent) {
+func cancelHire(c *ledger.Context, a entity.Agent) {
 	for id := range hireApprovals.IDs(c.Tx, a.Company, a.ID, false) {
 		settleApproval(c, id, ApprovalCancelled)
 	}
 }
 
 // dropHire forgets which approval an agent that is being deleted came from.
-func dropHire(tx *ledger.Tx, a company.Agent) {
+func dropHire(tx *ledger.Tx, a entity.Agent) {
 	for id := range hireApprovals.IDs(tx, a.Company, a.ID, false) {
 		hireApprovals.Remove(tx, a.Company, a.ID, id)
 	}
@@ -261,6 +262,6 @@ func (p HireAgent) Sealed(seal conceal.SealFunc) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Agent = v.(company.SaveAgent)
+	p.Agent = v.(entity.SaveAgent)
 	return p, nil
 }

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -13,7 +13,7 @@ import (
 // limit of one scope and window is to be Amount. Without a scope or an amount
 // there is nothing to carry out.
 type override struct {
-	Type   company.ScopeType
+	Type   entity.ScopeType
 	Scope  string
 	Window WindowKind
 	Amount *core.Money
@@ -23,11 +23,11 @@ type override struct {
 // and proposedAmount, or amount, in whole cents.
 func overrideOf(payload json.RawMessage) (o override, err error) {
 	var p struct {
-		Type     company.ScopeType `json:"scopeType"`
-		Scope    string            `json:"scopeId"`
-		Window   WindowKind        `json:"windowKind"`
-		Proposed *int64            `json:"proposedAmount"`
-		Amount   *int64            `json:"amount"`
+		Type     entity.ScopeType `json:"scopeType"`
+		Scope    string           `json:"scopeId"`
+		Window   WindowKind       `json:"windowKind"`
+		Proposed *int64           `json:"proposedAmount"`
+		Amount   *int64           `json:"amount"`
 	}
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return o, ledger.Refuse(ledger.Invalid, nil, "payload does not describe a budget")
@@ -45,7 +45,7 @@ func overrideOf(payload json.RawMessage) (o override, err error) {
 	if o.Window != "" && !slices.Contains(WindowKinds, o.Window) {
 		return o, ledger.Refuse(ledger.Invalid, nil, "payload.windowKind is not a window: %s", o.Window)
 	}
-	if o.Type != "" && !slices.Contains([]company.ScopeType{company.ScopeCompany, company.ScopeAgent, company.ScopeProject}, o.Type) {
+	if o.Type != "" && !slices.Contains([]entity.ScopeType{entity.ScopeCompany, entity.ScopeAgent, entity.ScopeProject}, o.Type) {
 		return o, ledger.Refuse(ledger.Invalid, nil, "payload.scopeType is not a scope: %s", o.Type)
 	}
 	return o, nil
@@ -128,8 +128,8 @@ func pastIncidents(tx *ledger.Tx, company string, now core.Time, limit int) []Bu
 
 // dropIncidents closes what is open about the budget of an agent that is being
 // deleted.
-func dropIncidents(c *ledger.Context, a company.Agent) {
-	b, _ := BudgetTable.Get(c.Tx, a.Company, scopeKey(company.ScopeAgent, a.ID))
+func dropIncidents(c *ledger.Context, a entity.Agent) {
+	b, _ := BudgetTable.Get(c.Tx, a.Company, scopeKey(entity.ScopeAgent, a.ID))
 	for _, p := range b.Policies {
 		if in, ok := Incidents.Get(c.Tx, a.Company, p.Hard); ok {
 			settleApproval(c, in.Approval, ApprovalCancelled)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -144,7 +145,7 @@ func ReservationLost(tx *ledger.Tx, r Reservation) bool {
 }
 
 // MoneyHeld returns what is set aside for a scope and not spent.
-func MoneyHeld(tx *ledger.Tx, company string, t company.ScopeType, id string) core.Money {
+func MoneyHeld(tx *ledger.Tx, company string, t entity.ScopeType, id string) core.Money {
 	b, _ := BudgetTable.Get(tx, company, scopeKey(t, id))
 	return b.Held
 }
@@ -279,12 +280,12 @@ func reserve(c *ledger.Context, p Reserve) (any, error) {
 // run on r's node. A node asks it before each call, and it is asked again where
 // a reservation is made.
 func MaySpend(tx *ledger.Tx, r Reservation) error {
-	a, ok := company.Wakeable(tx, r.Company, r.Agent)
+	a, ok := entity.Wakeable(tx, r.Company, r.Agent)
 	if !ok {
 		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	}
 	if r.Project != "" {
-		p, ok := company.ProjectTable.Get(tx, r.Company, string(r.Project))
+		p, ok := entity.ProjectTable.Get(tx, r.Company, string(r.Project))
 		if !ok {
 			return ledger.Refuse(ledger.NotFound, nil, "Project not found")
 		}
@@ -296,20 +297,20 @@ func MaySpend(tx *ledger.Tx, r Reservation) error {
 	switch why := a.Stopped(tx); why {
 	case "":
 	case "budget.blocked":
-		return errBudget("budget_paused", core.Object{}.Str("scopeType", "agent").Str("scopeId", a.ID).Str("reason", company.PausedForBudget).Close(),
+		return errBudget("budget_paused", core.Object{}.Str("scopeType", "agent").Str("scopeId", a.ID).Str("reason", entity.PausedForBudget).Close(),
 			"Agent is paused because its budget hard-stop was reached.")
 	default:
 		code := "agent_stopped"
 		if why == "mesh.stopped" {
 			code = "mesh_stopped"
 		}
-		if row, ok := company.CompanyTable.Get(tx, r.Company, r.Company); ok && row.PauseReason == company.PausedForBudget {
+		if row, ok := entity.CompanyTable.Get(tx, r.Company, r.Company); ok && row.PauseReason == entity.PausedForBudget {
 			code = "budget_paused"
 		}
 		return errBudget(code, core.Object{}.Str("scopeType", "agent").Str("scopeId", a.ID).Str("reason", why).Close(), "The agent may not act now: %s", why)
 	}
 	if r.Run != "" {
-		if run, ok := company.RunTable.Get(tx, r.Company, string(r.Run)); !ok || run.Agent != r.Agent || run.Status != company.RunRunning || run.Node != r.Node || run.Session != r.Session {
+		if run, ok := entity.RunTable.Get(tx, r.Company, string(r.Run)); !ok || run.Agent != r.Agent || run.Status != entity.RunRunning || run.Node != r.Node || run.Session != r.Session {
 			return errBudget("run_not_running", core.Object{}.Str("runId", string(r.Run)).Close(), "Run %s does not run on this node", r.Run)
 		}
 	}
@@ -322,7 +323,7 @@ func (r Reservation) fit(c *ledger.Context, p Reserve, now core.Time) (core.Mone
 	amount, most := p.Want, p.Slice
 	for _, s := range r.ScopesOf(c.Tx) {
 		b := BudgetOf(c.Tx, r.Company, s.Type, s.ID, now)
-		if s.Type == company.ScopeCompany && b.Holds >= MaxOpenReservations {
+		if s.Type == entity.ScopeCompany && b.Holds >= MaxOpenReservations {
 			return 0, ledger.Refuse(ledger.TooMany, nil, "The company has %d reservations that are not settled", b.Holds)
 		}
 		if policy, over := b.Exceeded(); over {
@@ -474,20 +475,20 @@ func (r Reservation) fresh(tx *ledger.Tx, calls []Metered, now core.Time) ([]Met
 			continue
 		}
 		e.Company, e.Agent, e.Project = r.Company, r.Agent, r.Project
-		if e.Issue != "" && !tx.Has(company.IssueTable.Key(r.Company, string(e.Issue))) {
+		if e.Issue != "" && !tx.Has(entity.IssueTable.Key(r.Company, string(e.Issue))) {
 			e.Issue = ""
 		}
-		if e.Goal != "" && !company.GoalExists(tx, r.Company, string(e.Goal)) {
+		if e.Goal != "" && !entity.GoalExists(tx, r.Company, string(e.Goal)) {
 			e.Goal = ""
 		}
 		if e.Run != "" {
-			if run, ok := company.RunTable.Get(tx, r.Company, string(e.Run)); !ok || run.Agent != r.Agent {
+			if run, ok := entity.RunTable.Get(tx, r.Company, string(e.Run)); !ok || run.Agent != r.Agent {
 				e.Run = ""
 			}
 		}
 		e.BillingType = cmp.Or(e.BillingType, "metered_api")
 		e.Reservation = core.NullText(r.ID)
-		if !company.ProjectExists(tx, r.Company, string(e.Project)) {
+		if !entity.ProjectExists(tx, r.Company, string(e.Project)) {
 			e.Project = ""
 		}
 		e, err := e.complete(tx)

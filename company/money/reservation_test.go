@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 	"pgregory.net/rapid"
@@ -22,8 +23,8 @@ func TestReserveAndSettle(t *testing.T) {
 	project := d.Project("Arm")
 	session := d.Open("one")
 	until := core.TimeOf(d.Now.Add(time.Hour))
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: ada, Amount: core.Cents(100)}, nil)
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeCompany, Scope: d.Company, Window: money.WindowDay, Amount: core.Cents(150)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Amount: core.Cents(100)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: d.Company, Window: money.WindowDay, Amount: core.Cents(150)}, nil)
 	ask := func(agent string, want, least, slice core.Money) (r money.Reservation, err error) {
 		err = d.OfNode("one", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: agent, Project: project, Want: want, Least: least, Slice: slice, Until: until}, &r)
 		return r, err
@@ -58,7 +59,7 @@ func TestReserveAndSettle(t *testing.T) {
 	if err != nil || slice.Amount != core.Cents(50)/money.SliceShare || !slice.Slice {
 		t.Errorf("slice of %d, %v", slice.Amount, err)
 	}
-	if got := d.HeldBy(company.ScopeCompany, d.Company); got != core.Cents(100)+slice.Amount {
+	if got := d.HeldBy(entity.ScopeCompany, d.Company); got != core.Cents(100)+slice.Amount {
 		t.Errorf("the company holds %d", got)
 	}
 
@@ -70,7 +71,7 @@ func TestReserveAndSettle(t *testing.T) {
 			t.Fatalf("settled: %+v, %v", s, err)
 		}
 	}
-	if got := money.BudgetOf(d.Tx, d.Company, company.ScopeAgent, ada, core.TimeOf(d.Now)); got.Month != core.Cents(30) || got.Held != core.Cents(70) || got.Holds != 2 {
+	if got := money.BudgetOf(d.Tx, d.Company, entity.ScopeAgent, ada, core.TimeOf(d.Now)); got.Month != core.Cents(30) || got.Held != core.Cents(70) || got.Holds != 2 {
 		t.Errorf("spent %d, held %d of %d", got.Month, got.Held, got.Holds)
 	}
 	if by := money.CostsBy(d.Tx, d.Company, money.ByAgent, money.Span{}); len(by) != 1 || by[0].Cost != core.Cents(30) || by[0].Agent != ada {
@@ -90,7 +91,7 @@ func TestReserveAndSettle(t *testing.T) {
 	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: r.ID, Calls: []money.Metered{d.Call(1)}}, nil); companytest.Refused(t, err).ErrCode != "reservation_settled" {
 		t.Errorf("another call when it is settled: %v", err)
 	}
-	if got := d.HeldBy(company.ScopeAgent, ada); got != part.Amount {
+	if got := d.HeldBy(entity.ScopeAgent, ada); got != part.Amount {
 		t.Errorf("the agent holds %d", got)
 	}
 	// What a call cost beyond its grant is booked and stops the scope.
@@ -99,7 +100,7 @@ func TestReserveAndSettle(t *testing.T) {
 	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: part.ID, Calls: []money.Metered{beyond}, Close: true}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if a, _ := company.AgentTable.Get(d.Tx, d.Company, ada); a.Status != company.AgentPaused || a.PauseReason != "budget" {
+	if a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada); a.Status != entity.AgentPaused || a.PauseReason != "budget" {
 		t.Errorf("the agent is %s, %q", a.Status, a.PauseReason)
 	}
 	if _, err := ask(ada, 0, 0, 0); companytest.Refused(t, err).ErrCode != "budget_paused" {
@@ -134,9 +135,9 @@ func TestReservationsStopWithTheirScope(t *testing.T) {
 	if r := companytest.Refused(t, ask(run)); r.ErrCode != "run_not_running" {
 		t.Errorf("a run of another node: %s", r.ErrCode)
 	}
-	r, _ := company.RunTable.Get(d.Tx, d.Company, run)
+	r, _ := entity.RunTable.Get(d.Tx, d.Company, run)
 	r.Node, r.Session = "one", session
-	company.RunTable.Put(d.Tx, d.Company, run, r)
+	entity.RunTable.Put(d.Tx, d.Company, run, r)
 	if err := ask(run); err != nil {
 		t.Error(err)
 	}
@@ -151,8 +152,8 @@ func TestReservationsStopWithTheirScope(t *testing.T) {
 	if r := companytest.Refused(t, ask(run)); r.ErrCode != "run_not_running" {
 		t.Errorf("a run that is over: %s", r.ErrCode)
 	}
-	for _, scope := range []company.ScopeType{company.ScopeProject, company.ScopeCompany} {
-		id := map[company.ScopeType]string{company.ScopeProject: project, company.ScopeCompany: d.Company}[scope]
+	for _, scope := range []entity.ScopeType{entity.ScopeProject, entity.ScopeCompany} {
+		id := map[entity.ScopeType]string{entity.ScopeProject: project, entity.ScopeCompany: d.Company}[scope]
 		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: scope, Scope: id, Window: money.WindowLifetime, Amount: 1}, nil)
 		e := money.CostEvent{ID: d.ID(), Agent: ada, Project: core.NullText(project), Provider: "p", Model: "m", Cost: 1}
 		d.Must(t, companytest.Board, "cost.report", money.ReportCost{Event: e}, nil)
@@ -181,7 +182,7 @@ func TestHeldWhileANodeIsLost(t *testing.T) {
 	} {
 		d := companytest.NewDesk(t)
 		ada := d.Agent("Ada")
-		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: ada, Amount: core.Cents(50)}, nil)
+		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Amount: core.Cents(50)}, nil)
 		session := d.Open("one")
 		var r money.Reservation
 		p := money.Reserve{ID: d.ID(), Agent: ada, Want: core.Cents(40), Until: core.TimeOf(d.Now)}
@@ -190,7 +191,7 @@ func TestHeldWhileANodeIsLost(t *testing.T) {
 		}
 		d.Now = d.Now.AddDate(0, 1, 0) // also into the next month
 		d.Shut(session)
-		if !money.ReservationLost(d.Tx, r) || d.HeldBy(company.ScopeAgent, ada) != core.Cents(40) {
+		if !money.ReservationLost(d.Tx, r) || d.HeldBy(entity.ScopeAgent, ada) != core.Cents(40) {
 			t.Fatalf("%s: it is not held", tc.name)
 		}
 		other := d.Open("two")
@@ -200,7 +201,7 @@ func TestHeldWhileANodeIsLost(t *testing.T) {
 		companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada}, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil), ledger.Forbidden, "")
 		companytest.WantRefusal(t, d.Do(companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID, Spent: new(core.Cents(41))}, nil), ledger.Unprocessable, "")
 		d.Must(t, companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID, Spent: tc.spent}, &r)
-		b := money.BudgetOf(d.Tx, d.Company, company.ScopeAgent, ada, core.TimeOf(d.Now))
+		b := money.BudgetOf(d.Tx, d.Company, entity.ScopeAgent, ada, core.TimeOf(d.Now))
 		if b.Held != 0 || b.Holds != 0 || b.Month != tc.booked || r.Status != money.ReservationWrittenOff {
 			t.Errorf("%s: held %d, spent %d, %+v", tc.name, b.Held, b.Month, r)
 		}
@@ -211,7 +212,7 @@ func TestHeldWhileANodeIsLost(t *testing.T) {
 				t.Fatalf("%s: the node comes back: %v", tc.name, err)
 			}
 		}
-		if b := money.BudgetOf(d.Tx, d.Company, company.ScopeAgent, ada, core.TimeOf(d.Now)); b.Held != 0 || b.Month != tc.afterwards {
+		if b := money.BudgetOf(d.Tx, d.Company, entity.ScopeAgent, ada, core.TimeOf(d.Now)); b.Held != 0 || b.Month != tc.afterwards {
 			t.Errorf("%s: in the end held %d, spent %d, want %d", tc.name, b.Held, b.Month, tc.afterwards)
 		}
 	}
@@ -248,10 +249,10 @@ func TestSettleOutlivesWhatItIsAbout(t *testing.T) {
 	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: r.ID, Calls: []money.Metered{call}, Close: true}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if b := money.BudgetOf(d.Tx, d.Company, company.ScopeCompany, d.Company, core.TimeOf(d.Now)); b.Held != 0 || b.Month != core.Cents(4) {
+	if b := money.BudgetOf(d.Tx, d.Company, entity.ScopeCompany, d.Company, core.TimeOf(d.Now)); b.Held != 0 || b.Month != core.Cents(4) {
 		t.Errorf("the company holds %d and spent %d", b.Held, b.Month)
 	}
-	if d.Tx.Has(money.BudgetTable.Key(d.Company, money.ScopeKey(company.ScopeAgent, ada))) {
+	if d.Tx.Has(money.BudgetTable.Key(d.Company, money.ScopeKey(entity.ScopeAgent, ada))) {
 		t.Error("the budget of the agent is back")
 	}
 }
@@ -396,9 +397,9 @@ func (s *spender) settle(n *spendingNode, last bool) {
 }
 
 func (s *spender) setLimit() {
-	p := money.SetBudget{Type: []company.ScopeType{company.ScopeAgent, company.ScopeProject, company.ScopeCompany}[s.draw(3, "type")], Window: money.WindowKinds[s.draw(len(money.WindowKinds), "window")],
+	p := money.SetBudget{Type: []entity.ScopeType{entity.ScopeAgent, entity.ScopeProject, entity.ScopeCompany}[s.draw(3, "type")], Window: money.WindowKinds[s.draw(len(money.WindowKinds), "window")],
 		Amount: core.Cents(int64(s.draw(400, "limit")))}
-	p.Scope = map[company.ScopeType]string{company.ScopeCompany: s.Company, company.ScopeAgent: s.agents[s.draw(len(s.agents), "agent")], company.ScopeProject: s.projects[1+s.draw(len(s.projects)-1, "project")]}[p.Type]
+	p.Scope = map[entity.ScopeType]string{entity.ScopeCompany: s.Company, entity.ScopeAgent: s.agents[s.draw(len(s.agents), "agent")], entity.ScopeProject: s.projects[1+s.draw(len(s.projects)-1, "project")]}[p.Type]
 	if err := s.Desk.Do(companytest.Board, "budget.set", p, nil); err != nil {
 		s.rt.Fatal(err)
 	}
@@ -448,7 +449,7 @@ func (s *spender) check() {
 		if b.Held != held[sc.ID] {
 			s.rt.Fatalf("%s %s holds %d, its reservations %d", sc.Type, sc.ID, b.Held, held[sc.ID])
 		}
-		if sc.Type == company.ScopeCompany && int(b.Holds) != open {
+		if sc.Type == entity.ScopeCompany && int(b.Holds) != open {
 			s.rt.Fatalf("%d reservations are counted, %d are open", b.Holds, open)
 		}
 		for _, w := range money.WindowKinds {
@@ -459,12 +460,12 @@ func (s *spender) check() {
 
 func (s *spender) scopes() (out []money.ScopeBudget) {
 	for _, a := range s.agents {
-		out = append(out, money.ScopeBudget{Type: company.ScopeAgent, ID: a})
+		out = append(out, money.ScopeBudget{Type: entity.ScopeAgent, ID: a})
 	}
 	for _, p := range s.projects[1:] {
-		out = append(out, money.ScopeBudget{Type: company.ScopeProject, ID: p})
+		out = append(out, money.ScopeBudget{Type: entity.ScopeProject, ID: p})
 	}
-	return append(out, money.ScopeBudget{Type: company.ScopeCompany, ID: s.Company})
+	return append(out, money.ScopeBudget{Type: entity.ScopeCompany, ID: s.Company})
 }
 
 // overspent returns by how much the calls that were really made in the present
@@ -478,7 +479,7 @@ func (s *spender) overspent(sc money.ScopeBudget, w money.WindowKind, now core.T
 	}
 	sum, first := core.Money(0), now
 	for _, c := range s.calls {
-		if c.at >= from && (sc.Type == company.ScopeCompany || c.agent == sc.ID || c.project == sc.ID) {
+		if c.at >= from && (sc.Type == entity.ScopeCompany || c.agent == sc.ID || c.project == sc.ID) {
 			sum, first = sum+c.cost, min(first, c.granted)
 		}
 	}
@@ -544,7 +545,7 @@ func TestOverspendIsFound(t *testing.T) {
 		d := companytest.NewDesk(companytest.Nil2{})
 		d.Mux["budget.reserve"] = planted.bug.In(d.Mux["budget.reserve"])
 		s := &spender{Desk: d, agents: []string{d.Agent("Ada")}, worst: -core.MaxMoney}
-		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: s.agents[0], Amount: core.Cents(100)}, nil)
+		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: s.agents[0], Amount: core.Cents(100)}, nil)
 		s.limits = []limitSpan{{s.agents[0], money.WindowMonth, core.Cents(100), core.TimeOf(d.Now)}}
 		for _, node := range []string{"one", "two"} {
 			var r money.Reservation
@@ -552,7 +553,7 @@ func TestOverspendIsFound(t *testing.T) {
 				s.calls = append(s.calls, realCall{r.Agent, "", r.CreatedAt, core.TimeOf(d.Now), r.Amount})
 			}
 		}
-		if got := s.overspent(money.ScopeBudget{Type: company.ScopeAgent, ID: s.agents[0]}, money.WindowMonth, core.TimeOf(d.Now)); got != planted.want {
+		if got := s.overspent(money.ScopeBudget{Type: entity.ScopeAgent, ID: s.agents[0]}, money.WindowMonth, core.TimeOf(d.Now)); got != planted.want {
 			t.Errorf("%s: overspent by %d, want %d", name, got, planted.want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -26,9 +27,9 @@ const budgetResumed = "budget_resumed"
 
 // A resumption is a scope that goes on, and how far its work has been woken.
 type resumption struct {
-	Type  company.ScopeType `cbor:"1,keyasint"`
-	ID    string            `cbor:"2,keyasint"`
-	Since core.Time         `cbor:"3,keyasint,omitempty"` // when it was stopped
+	Type  entity.ScopeType `cbor:"1,keyasint"`
+	ID    string           `cbor:"2,keyasint"`
+	Since core.Time        `cbor:"3,keyasint,omitempty"` // when it was stopped
 	// After is the last agent whose work was woken; of a project, the last issue.
 	After string `cbor:"4,keyasint,omitempty"`
 }
@@ -36,12 +37,12 @@ type resumption struct {
 var resumptions = ledger.NewTable[resumption]("budget-resume")
 
 // toResume notes that the work of a scope which was stopped at since is to go on.
-func toResume(c *ledger.Context, t company.ScopeType, id string, since core.Time) {
+func toResume(c *ledger.Context, t entity.ScopeType, id string, since core.Time) {
 	resumptions.Put(c.Tx, c.Cmd.Company, scopeKey(t, id), resumption{Type: t, ID: id, Since: since})
 }
 
 // dropResumption forgets what was to go on in a scope that is stopped anew.
-func dropResumption(c *ledger.Context, t company.ScopeType, id string) {
+func dropResumption(c *ledger.Context, t entity.ScopeType, id string) {
 	if key := scopeKey(t, id); c.Tx.Has(resumptions.Key(c.Cmd.Company, key)) {
 		resumptions.Delete(c.Tx, c.Cmd.Company, key)
 	}
@@ -50,7 +51,7 @@ func dropResumption(c *ledger.Context, t company.ScopeType, id string) {
 // workToResume reports whether work of company waits to be woken; not while everything is
 // stopped.
 func workToResume(tx *ledger.Tx, of string) bool {
-	if _, halted := company.Halted(tx); halted {
+	if _, halted := entity.Halted(tx); halted {
 		return false
 	}
 	for range resumptions.All(tx, of) {
@@ -109,9 +110,9 @@ func (w *resumer) scope(row *resumption) (done bool, err error) {
 	if !ScopeExists(w.c.Tx, w.company, row.Type, row.ID) {
 		return true, nil
 	}
-	if row.Type == company.ScopeProject {
+	if row.Type == entity.ScopeProject {
 		var ids []string
-		for id := range company.IssuesByProject.IDs(w.c.Tx, w.company, row.ID, false) {
+		for id := range entity.IssuesByProject.IDs(w.c.Tx, w.company, row.ID, false) {
 			if id > row.After {
 				ids = append(ids, id)
 			}
@@ -131,14 +132,14 @@ func (w *resumer) scope(row *resumption) (done bool, err error) {
 		return true, nil
 	}
 	all := []string{row.ID}
-	if row.Type == company.ScopeCompany {
+	if row.Type == entity.ScopeCompany {
 		all = all[:0]
-		for id := range company.AgentTable.All(w.c.Tx, w.company) {
+		for id := range entity.AgentTable.All(w.c.Tx, w.company) {
 			all = append(all, id)
 		}
 	}
 	for _, id := range all {
-		if id <= row.After && row.Type == company.ScopeCompany {
+		if id <= row.After && row.Type == entity.ScopeCompany {
 			continue
 		}
 		if w.full() {
@@ -154,7 +155,7 @@ func (w *resumer) scope(row *resumption) (done bool, err error) {
 
 // agent wakes one agent for all that it was stopped at, and that waits for it.
 func (w *resumer) agent(id string, since core.Time) error {
-	a, ok := company.Wakeable(w.c.Tx, w.company, id)
+	a, ok := entity.Wakeable(w.c.Tx, w.company, id)
 	w.reads++
 	if !ok || a.Gone() || a.Stopped(w.c.Tx) != "" {
 		return nil
@@ -163,11 +164,11 @@ func (w *resumer) agent(id string, since core.Time) error {
 		return err
 	}
 	var ids []string
-	for _, status := range company.IssueStatuses {
+	for _, status := range entity.IssueStatuses {
 		if status.Rests() {
 			continue
 		}
-		for i := range company.IssuesByAssignee.IDs(w.c.Tx, w.company, id+"."+string(status), false) {
+		for i := range entity.IssuesByAssignee.IDs(w.c.Tx, w.company, id+"."+string(status), false) {
 			if len(ids) == maxResumeReads {
 				break // recoverStranded finds the others
 			}
@@ -183,12 +184,12 @@ func (w *resumer) agent(id string, since core.Time) error {
 }
 
 // stoppedRuns wakes an agent once for the runs about no issue that the stop ended.
-func (w *resumer) stoppedRuns(a company.WakeTarget, since core.Time) error {
+func (w *resumer) stoppedRuns(a entity.WakeTarget, since core.Time) error {
 	seen := map[string]bool{}
-	var stopped []company.Run
+	var stopped []entity.Run
 	n := 0
-	for r := range company.RunsOfAgent(w.c.Tx, w.company, a.ID) {
-		if n++; n > company.MaxLiveRuns {
+	for r := range entity.RunsOfAgent(w.c.Tx, w.company, a.ID) {
+		if n++; n > entity.MaxLiveRuns {
 			break
 		}
 		if r.Context.IssueID != "" || seen[r.Context.Scope()] {
@@ -209,11 +210,11 @@ func (w *resumer) stoppedRuns(a company.WakeTarget, since core.Time) error {
 }
 
 // deniedBy returns which decision of governance ended a run, "" for none.
-func deniedBy(r company.Run) company.Denial {
+func deniedBy(r entity.Run) company.Denial {
 	var end struct {
 		DeniedBy company.Denial `json:"deniedBy"`
 	}
-	if r.Status != company.RunCancelled || json.Unmarshal(r.ResultJSON, &end) != nil {
+	if r.Status != entity.RunCancelled || json.Unmarshal(r.ResultJSON, &end) != nil {
 		return ""
 	}
 	return end.DeniedBy
@@ -224,16 +225,16 @@ func deniedBy(r company.Run) company.Denial {
 func (w *resumer) issue(id string) error {
 	tx := w.c.Tx
 	w.reads++
-	i, ok := company.IssueTable.Get(tx, w.company, id)
+	i, ok := entity.IssueTable.Get(tx, w.company, id)
 	if !ok || i.Assignee == "" || i.Status.Rests() || company.OnHold(tx, w.company, id) {
 		return nil
 	}
-	a, ok := company.Wakeable(tx, w.company, i.Assignee)
-	if !ok || a.Gone() || a.Stopped(tx) != "" || company.ProjectStopped(tx, w.company, id) {
+	a, ok := entity.Wakeable(tx, w.company, i.Assignee)
+	if !ok || a.Gone() || a.Stopped(tx) != "" || entity.ProjectStopped(tx, w.company, id) {
 		return nil
 	}
-	last, ran := company.Run{}, false
-	for r := range company.RunsOfIssue(tx, w.company, id) {
+	last, ran := entity.Run{}, false
+	for r := range entity.RunsOfIssue(tx, w.company, id) {
 		if r.Agent == i.Assignee {
 			last, ran = r, true
 			break
@@ -243,29 +244,29 @@ func (w *resumer) issue(id string) error {
 		return nil
 	}
 	if deniedBy(last) == company.DeniedBudget {
-		if i.Recovery != "" || company.AwaitsBoard(tx, i) || i.Status == company.IssueBlocked && last.Context.CommentID == "" {
+		if i.Recovery != "" || company.AwaitsBoard(tx, i) || i.Status == entity.IssueBlocked && last.Context.CommentID == "" {
 			return nil
 		}
 		return w.wake(a, last, id)
 	}
-	byHand := last.Status == company.RunCancelled && last.ErrorCode == "cancelled" // somebody ended it, or another stop
-	if byHand || i.Status != company.IssueTodo && i.Status != company.IssueInProgress {
+	byHand := last.Status == entity.RunCancelled && last.ErrorCode == "cancelled" // somebody ended it, or another stop
+	if byHand || i.Status != entity.IssueTodo && i.Status != entity.IssueInProgress {
 		return nil
 	}
 	if path := company.PathOf(tx, i, w.now); path != "" && path != "timer" {
 		return nil
 	}
-	return w.wake(a, company.Run{}, id)
+	return w.wake(a, entity.Run{}, id)
 }
 
 // wake queues a run for an issue, "" for none, in place of the one that was stopped.
-func (w *resumer) wake(a company.WakeTarget, stopped company.Run, issue string) error {
+func (w *resumer) wake(a entity.WakeTarget, stopped entity.Run, issue string) error {
 	n, known := w.live[a.ID]
 	if !known {
-		n = len(company.LiveRunsOfAgent(w.c.Tx, w.company, a.ID))
+		n = len(entity.LiveRunsOfAgent(w.c.Tx, w.company, a.ID))
 	}
 	w.live[a.ID] = n
-	if n >= company.MaxLiveRuns {
+	if n >= entity.MaxLiveRuns {
 		return nil // recoverStranded finds its issues when there is room
 	}
 	ctx, at := stopped.Context, ledger.Order(w.c.Height)
@@ -273,12 +274,12 @@ func (w *resumer) wake(a company.WakeTarget, stopped company.Run, issue string) 
 	if issue == "" {
 		about = stopped.ID
 	}
-	res, err := company.WakeAgent(w.c, a, company.Wake{Agent: a.ID, Source: company.WakeAutomation, TriggerDetail: "system", Reason: budgetResumed, Issue: issue, Task: ctx.TaskKey,
+	res, err := company.WakeAgent(w.c, a, entity.Wake{Agent: a.ID, Source: entity.WakeAutomation, TriggerDetail: "system", Reason: budgetResumed, Issue: issue, Task: ctx.TaskKey,
 		Fresh: ctx.ForceFreshSession, Comment: ctx.CommentID, Approval: ctx.ApprovalID, ApprovalStatus: ctx.ApprovalStatus, LinkedIssues: ctx.LinkedIssueIDs,
 		Interaction: ctx.InteractionID, InteractionKind: ctx.InteractionKind, InteractionStatus: ctx.InteractionStatus,
 		From: "budget.resume", Responsible: ctx.ResponsibleUserID, Stopped: &ctx,
 		Wakeup: core.DerivedID("budget-wake", about, a.ID, at), Run: core.DerivedID("budget-run", about, a.ID, at)})
-	if err == nil && res.Status == company.WakeQueued {
+	if err == nil && res.Status == entity.WakeQueued {
 		w.woken++
 		w.live[a.ID]++
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 )
 
@@ -19,36 +20,36 @@ import (
 type stoppedWork struct {
 	*companytest.Desk
 	ada, project           string
-	scope                  company.ScopeType
+	scope                  entity.ScopeType
 	id                     string
-	at, waits, later, held company.Issue
+	at, waits, later, held entity.Issue
 	free                   string // the run about no issue
 	comment                string // of which the run at work was told
 }
 
-func stopInTheMiddle(t *testing.T, scope company.ScopeType) *stoppedWork {
+func stopInTheMiddle(t *testing.T, scope entity.ScopeType) *stoppedWork {
 	t.Helper()
 	d := companytest.NewDesk(t)
 	s := &stoppedWork{Desk: d, ada: d.Hired("Ada"), project: d.Project("Arm"), scope: scope}
-	s.id = map[company.ScopeType]string{company.ScopeCompany: d.Company, company.ScopeAgent: s.ada, company.ScopeProject: s.project}[scope]
-	issue := func() company.Issue {
-		return d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Project: s.project, Assignee: s.ada})
+	s.id = map[entity.ScopeType]string{entity.ScopeCompany: d.Company, entity.ScopeAgent: s.ada, entity.ScopeProject: s.project}[scope]
+	issue := func() entity.Issue {
+		return d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Project: s.project, Assignee: s.ada})
 	}
-	s.at, s.waits, s.held = d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Project: s.project}), issue(), issue()
+	s.at, s.waits, s.held = d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Project: s.project}), issue(), issue()
 	s.comment = d.ID()
-	d.Must(t, companytest.Board, "comment.create", company.CreateComment{ID: s.comment, Issue: s.at.ID, Body: "Look here"}, nil)
+	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: s.comment, Issue: s.at.ID, Body: "Look here"}, nil)
 	at := d.OnIssue(t, s.ada, s.at)
-	r, _ := company.RunOf(d.Tx, d.Company, at.Run)
+	r, _ := entity.RunOf(d.Tx, d.Company, at.Run)
 	r.Context.CommentID, r.Context.CommentIDs, r.Context.ResponsibleUserID = s.comment, []string{s.comment}, "somebody"
 	d.StoreRun(r)
 	s.free = d.Run(s.ada)
 	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: scope, Scope: s.id, Window: money.WindowMonth, Amount: core.Cents(10)}, nil)
 	d.Must(t, companytest.Board, "cost.report", money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: s.ada, Project: core.NullText(s.project), Provider: "p", Model: "m", Cost: core.Cents(10)}}, nil)
-	if !company.ScopePaused(d.Tx, d.Company, scope, s.id) {
+	if !entity.ScopePaused(d.Tx, d.Company, scope, s.id) {
 		t.Fatalf("the %s is not stopped", scope)
 	}
-	if scope == company.ScopeProject { // what waits is ended when it would start
-		for _, r := range company.LiveRunsOfAgent(d.Tx, d.Company, s.ada) {
+	if scope == entity.ScopeProject { // what waits is ended when it would start
+		for _, r := range entity.LiveRunsOfAgent(d.Tx, d.Company, s.ada) {
 			if r.ID == s.free {
 				continue
 			}
@@ -61,8 +62,8 @@ func stopInTheMiddle(t *testing.T, scope company.ScopeType) *stoppedWork {
 	}
 	d.Must(t, companytest.Board, "tree.hold", care.HoldTree{Issue: s.held.ID, ID: d.ID(), Mode: "pause"}, nil)
 	s.later = issue()
-	for _, i := range []company.Issue{s.at, s.waits, s.held, s.later} {
-		if n := len(company.LiveRunsOnIssue(d.Tx, d.Load(i.ID))); n != 0 {
+	for _, i := range []entity.Issue{s.at, s.waits, s.held, s.later} {
+		if n := len(entity.LiveRunsOnIssue(d.Tx, d.Load(i.ID))); n != 0 {
 			t.Fatalf("%s: %d runs live while the scope is stopped", i.Title, n)
 		}
 	}
@@ -93,8 +94,8 @@ func (s *stoppedWork) goesOn(t *testing.T, way string) {
 		s.Must(t, companytest.Board, "budget.sweep", money.SweepBudgets{}, nil)
 	case "month, found by a checkout":
 		s.Now = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
-		other := s.Issue(t, company.CreateIssue{Status: company.IssueTodo, Project: s.project})
-		s.Must(t, companytest.Board, "issue.checkout", company.CheckOutIssue{Issue: other.ID, Agent: s.ada, Expected: []company.IssueStatus{company.IssueTodo}}, nil)
+		other := s.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Project: s.project})
+		s.Must(t, companytest.Board, "issue.checkout", company.CheckOutIssue{Issue: other.ID, Agent: s.ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 		s.Must(t, companytest.Board, "budget.sweep", money.SweepBudgets{}, nil)
 	}
 }
@@ -105,33 +106,33 @@ func (s *stoppedWork) goesOn(t *testing.T, way string) {
 // hold stays.
 func TestWhatABudgetStoppedGoesOn(t *testing.T) {
 	t.Parallel()
-	for _, scope := range []company.ScopeType{company.ScopeAgent, company.ScopeProject, company.ScopeCompany} {
+	for _, scope := range []entity.ScopeType{entity.ScopeAgent, entity.ScopeProject, entity.ScopeCompany} {
 		for _, way := range []string{"resolve", "raise", "removed", "inactive", "no hard stop", "month", "month, found by a checkout"} {
 			t.Run(fmt.Sprintf("%s %s", scope, way), func(t *testing.T) {
 				s := stopInTheMiddle(t, scope)
 				s.goesOn(t, way)
-				for _, i := range []company.Issue{s.at, s.waits, s.later} {
-					if n := len(company.LiveRunsOnIssue(s.Tx, s.Load(i.ID))); n != 1 {
+				for _, i := range []entity.Issue{s.at, s.waits, s.later} {
+					if n := len(entity.LiveRunsOnIssue(s.Tx, s.Load(i.ID))); n != 1 {
 						t.Errorf("%s has %d runs, want 1", i.Identifier, n)
 					}
 				}
-				if n := len(company.LiveRunsOnIssue(s.Tx, s.Load(s.held.ID))); n != 0 {
+				if n := len(entity.LiveRunsOnIssue(s.Tx, s.Load(s.held.ID))); n != 0 {
 					t.Errorf("what is on hold has %d runs", n)
 				}
-				r := company.LiveRunsOnIssue(s.Tx, s.Load(s.at.ID))[0]
+				r := entity.LiveRunsOnIssue(s.Tx, s.Load(s.at.ID))[0]
 				if !slices.Equal(r.Context.CommentIDs, []string{s.comment}) || r.Context.ResponsibleUserID != "somebody" || r.Context.WakeReason != money.BudgetResumed {
 					t.Errorf("what was at work goes on about %+v", r.Context)
 				}
-				free := slices.DeleteFunc(company.LiveRunsOfAgent(s.Tx, s.Company, s.ada), func(r company.Run) bool { return r.Context.IssueID != "" || r.ID == s.free })
-				if want := map[bool]int{true: 0, false: 1}[scope == company.ScopeProject]; len(free) != want {
+				free := slices.DeleteFunc(entity.LiveRunsOfAgent(s.Tx, s.Company, s.ada), func(r entity.Run) bool { return r.Context.IssueID != "" || r.ID == s.free })
+				if want := map[bool]int{true: 0, false: 1}[scope == entity.ScopeProject]; len(free) != want {
 					t.Errorf("%d runs about no issue, want %d", len(free), want)
 				}
 				if money.BudgetsToSweep(s.Tx, s.Company, core.TimeOf(s.Now)) {
 					t.Error("something is left to sweep")
 				}
-				before := len(company.LiveRunsOfAgent(s.Tx, s.Company, s.ada))
+				before := len(entity.LiveRunsOfAgent(s.Tx, s.Company, s.ada))
 				s.Must(t, companytest.Board, "budget.sweep", money.SweepBudgets{}, nil)
-				if n := len(company.LiveRunsOfAgent(s.Tx, s.Company, s.ada)); n != before {
+				if n := len(entity.LiveRunsOfAgent(s.Tx, s.Company, s.ada)); n != before {
 					t.Errorf("%d runs, %d after another sweep", before, n)
 				}
 			})
@@ -142,15 +143,15 @@ func TestWhatABudgetStoppedGoesOn(t *testing.T) {
 // What a person decided while the budget had stopped the work is not undone by a raise.
 func TestARaiseLeavesWhatAPersonDecided(t *testing.T) {
 	t.Parallel()
-	status := func(to company.IssueStatus) func(*testing.T, *stoppedWork) {
+	status := func(to entity.IssueStatus) func(*testing.T, *stoppedWork) {
 		return func(t *testing.T, s *stoppedWork) {
 			s.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: s.at.ID, Status: to}, nil)
 		}
 	}
 	for name, decide := range map[string]func(*testing.T, *stoppedWork){
-		"cancelled": status(company.IssueCancelled), "backlog": status(company.IssueBacklog), "done": status(company.IssueDone),
+		"cancelled": status(entity.IssueCancelled), "backlog": status(entity.IssueBacklog), "done": status(entity.IssueDone),
 		"nobody's": func(t *testing.T, s *stoppedWork) {
-			s.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: s.at.ID, Status: company.IssueTodo, Assignee: new("")}, nil)
+			s.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: s.at.ID, Status: entity.IssueTodo, Assignee: new("")}, nil)
 		},
 		"held": func(t *testing.T, s *stoppedWork) {
 			s.Must(t, companytest.Board, "tree.hold", care.HoldTree{Issue: s.at.ID, ID: s.Desk.ID(), Mode: "pause"}, nil)
@@ -163,12 +164,12 @@ func TestARaiseLeavesWhatAPersonDecided(t *testing.T) {
 		},
 		"everything is stopped": func(t *testing.T, s *stoppedWork) { s.Must(t, companytest.Board, "mesh.stop", company.StopAll{}, nil) },
 	} {
-		for _, scope := range []company.ScopeType{company.ScopeAgent, company.ScopeProject, company.ScopeCompany} {
+		for _, scope := range []entity.ScopeType{entity.ScopeAgent, entity.ScopeProject, entity.ScopeCompany} {
 			t.Run(name+" "+string(scope), func(t *testing.T) {
 				s := stopInTheMiddle(t, scope)
 				decide(t, s)
 				s.goesOn(t, "raise")
-				if n := len(company.LiveRunsOnIssue(s.Tx, s.Load(s.at.ID))); n != 0 {
+				if n := len(entity.LiveRunsOnIssue(s.Tx, s.Load(s.at.ID))); n != 0 {
 					t.Errorf("%d runs", n)
 				}
 				if name != "everything is stopped" {
@@ -176,7 +177,7 @@ func TestARaiseLeavesWhatAPersonDecided(t *testing.T) {
 				}
 				s.Must(t, companytest.Board, "mesh.resume", company.ResumeAll{}, nil)
 				s.Must(t, companytest.Board, "budget.sweep", money.SweepBudgets{}, nil)
-				if n := len(company.LiveRunsOnIssue(s.Tx, s.Load(s.at.ID))); n != 1 {
+				if n := len(entity.LiveRunsOnIssue(s.Tx, s.Load(s.at.ID))); n != 1 {
 					t.Errorf("when work may begin again, %d runs", n)
 				}
 			})
@@ -190,7 +191,7 @@ func TestAResumedCompanyGoesOnInParts(t *testing.T) {
 	t.Parallel()
 	const people, each = 9, 40
 	d := companytest.NewDesk(t)
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeCompany, Scope: d.Company, Amount: core.Cents(10)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: d.Company, Amount: core.Cents(10)}, nil)
 	var crew []string
 	for n := range people {
 		crew = append(crew, d.Hired(fmt.Sprintf("Agent %d", n)))
@@ -198,15 +199,15 @@ func TestAResumedCompanyGoesOnInParts(t *testing.T) {
 	d.Must(t, companytest.Board, "cost.report", money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: crew[0], Provider: "p", Model: "m", Cost: core.Cents(10)}}, nil)
 	for _, a := range crew {
 		for range each {
-			d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Assignee: a})
+			d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: a})
 		}
 	}
-	if n := len(company.LiveRunsOf(d.Tx, d.Company)); n != 0 {
+	if n := len(entity.LiveRunsOf(d.Tx, d.Company)); n != 0 {
 		t.Fatalf("%d runs in a stopped company", n)
 	}
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeCompany, Scope: d.Company, Amount: core.Cents(100)}, nil)
-	first := len(company.LiveRunsOf(d.Tx, d.Company))
-	if first < money.MaxResumed || first >= money.MaxResumed+company.MaxLiveRuns {
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: d.Company, Amount: core.Cents(100)}, nil)
+	first := len(entity.LiveRunsOf(d.Tx, d.Company))
+	if first < money.MaxResumed || first >= money.MaxResumed+entity.MaxLiveRuns {
 		t.Errorf("the raise woke %d", first)
 	}
 	sweeps := 0
@@ -216,11 +217,11 @@ func TestAResumedCompanyGoesOnInParts(t *testing.T) {
 		}
 		d.Must(t, companytest.Board, "budget.sweep", money.SweepBudgets{}, nil)
 	}
-	if n := len(company.LiveRunsOf(d.Tx, d.Company)); n != people*each || sweeps == 0 {
+	if n := len(entity.LiveRunsOf(d.Tx, d.Company)); n != people*each || sweeps == 0 {
 		t.Errorf("after %d sweeps %d of %d runs", sweeps, n, people*each)
 	}
 	// Stopped anew before it is done, the rest waits for the next raise.
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeCompany, Scope: d.Company, Amount: core.Cents(10)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: d.Company, Amount: core.Cents(10)}, nil)
 	if money.WorkToResume(d.Tx, d.Company) {
 		t.Error("a stopped company is to go on")
 	}

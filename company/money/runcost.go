@@ -5,14 +5,15 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // TellCost is the payload of run.cost, by which a node tells what a run of its own
 // cost, when the command that should have closed the run came too late.
 type TellCost struct {
-	Run  string          `cbor:"1,keyasint"`
-	Cost company.RunCost `cbor:"2,keyasint"`
+	Run  string         `cbor:"1,keyasint"`
+	Cost entity.RunCost `cbor:"2,keyasint"`
 }
 
 const KindRunCost = "run.cost"
@@ -37,7 +38,7 @@ func runCostEvent(run string) string { return core.DerivedID("run-cost", run) }
 
 // bookRunCost books what a run told, unless it did before. The scopes that it
 // counts against may be stopped by it.
-func bookRunCost(c *ledger.Context, r company.Run, told *company.RunCost) error {
+func bookRunCost(c *ledger.Context, r entity.Run, told *entity.RunCost) error {
 	if told == nil || c.Has(CostIDKey(r.Company, runCostEvent(r.ID))) {
 		return nil
 	}
@@ -49,12 +50,12 @@ func bookRunCost(c *ledger.Context, r company.Run, told *company.RunCost) error 
 	if !told.Priced {
 		e.Cost, e.CostStatus = 0, "unpriced"
 	}
-	if i, ok := company.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" {
+	if i, ok := entity.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" {
 		e.Issue, e.Goal = core.NullText(i.ID), core.NullText(i.Goal)
-	} else if company.ProjectExists(c.Tx, r.Company, r.Context.ProjectID) {
+	} else if entity.ProjectExists(c.Tx, r.Company, r.Context.ProjectID) {
 		e.Project = core.NullText(r.Context.ProjectID)
 	}
-	if e.Goal != "" && !company.GoalExists(c.Tx, r.Company, string(e.Goal)) {
+	if e.Goal != "" && !entity.GoalExists(c.Tx, r.Company, string(e.Goal)) {
 		e.Goal = ""
 	}
 	e, err := e.complete(c.Tx)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -146,7 +147,7 @@ type remarkable struct {
 	entity, actions string // what the entries are about, and how their actions begin
 	missing         string // what is said of a revision that is not there
 	// at returns where a text lies, and the text, if the actor may remark on it.
-	at func(c *ledger.Context, id, key string) (company.Issue, Document, error)
+	at func(c *ledger.Context, id, key string) (entity.Issue, Document, error)
 	// revision returns one revision of the text.
 	revision func(c *ledger.Context, d Document, id string, number uint64) (DocumentRevision, bool)
 }
@@ -176,7 +177,7 @@ func (of remarkable) annotate(c *ledger.Context, p AnnotateDocument) (any, error
 }
 
 // newAnnotation keeps a thread on what stands in r, of a document that lies with i.
-func newAnnotation(c *ledger.Context, i company.Issue, d Document, r DocumentRevision, p AnnotateDocument) (a Annotation, err error) {
+func newAnnotation(c *ledger.Context, i entity.Issue, d Document, r DocumentRevision, p AnnotateDocument) (a Annotation, err error) {
 	switch {
 	case !core.IsID(p.ID):
 		return a, ledger.Refuse(ledger.Invalid, nil, "malformed ID of an annotation")
@@ -208,7 +209,7 @@ func newAnnotation(c *ledger.Context, i company.Issue, d Document, r DocumentRev
 }
 
 // annotated returns the document that somebody remarks on, if the actor may.
-func annotated(c *ledger.Context, issue, key string) (company.Issue, Document, error) {
+func annotated(c *ledger.Context, issue, key string) (entity.Issue, Document, error) {
 	i, err := company.DocumentIssue(c, issue)
 	if err != nil {
 		return i, Document{}, err
@@ -221,7 +222,7 @@ func annotated(c *ledger.Context, issue, key string) (company.Issue, Document, e
 }
 
 // with adds a remark to a.
-func (a Annotation) with(c *ledger.Context, i company.Issue, p Remark) (Annotation, error) {
+func (a Annotation) with(c *ledger.Context, i entity.Issue, p Remark) (Annotation, error) {
 	size := len(a.Exact) + len(a.Before) + len(a.After) + len(p.Body)
 	for _, o := range a.Comments {
 		size += len(o.Body)
@@ -240,7 +241,7 @@ func (a Annotation) with(c *ledger.Context, i company.Issue, p Remark) (Annotati
 		return a, ledger.Refuse(ledger.Unprocessable, nil, "An annotation can have at most %d comments", MaxRemarks)
 	}
 	if p.IssueComment != "" {
-		if _, ok := company.CommentOf(c.Tx, i.Company, i.ID, p.IssueComment); !ok {
+		if _, ok := entity.CommentOf(c.Tx, i.Company, i.ID, p.IssueComment); !ok {
 			return a, ledger.Refuse(ledger.NotFound, nil, "Comment not found")
 		}
 	}
@@ -257,7 +258,7 @@ func (of remarkable) record(c *ledger.Context, a Annotation, what string) {
 }
 
 // thread returns the annotation that a change is about, and where its text lies.
-func (of remarkable) thread(c *ledger.Context, p ChangeAnnotation) (company.Issue, Annotation, error) {
+func (of remarkable) thread(c *ledger.Context, p ChangeAnnotation) (entity.Issue, Annotation, error) {
 	i, d, err := of.at(c, p.Issue, p.Key)
 	if err != nil {
 		return i, Annotation{}, err

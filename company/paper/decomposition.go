@@ -9,6 +9,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -73,7 +74,7 @@ var decompositionKinds = []company.Kind{
 }
 
 // DecompositionsOf returns what an issue's plan was turned into, the latest first.
-func DecompositionsOf(tx *ledger.Tx, i company.Issue) []Decomposition {
+func DecompositionsOf(tx *ledger.Tx, i entity.Issue) []Decomposition {
 	out := []Decomposition{}
 	for _, v := range tx.Prefix(decompositions.Key(i.Company, i.ID+".")) {
 		out = append(out, core.DecodeRow[Decomposition](v))
@@ -94,7 +95,7 @@ func (p DecomposePlan) fingerprint() string {
 }
 
 // acceptedPlan returns the confirmation by which a revision of the plan was agreed on.
-func acceptedPlan(tx *ledger.Tx, i company.Issue, revision string) (Interaction, bool) {
+func acceptedPlan(tx *ledger.Tx, i entity.Issue, revision string) (Interaction, bool) {
 	for _, in := range slices.Backward(InteractionsOf(tx, i)) {
 		if in.Kind != Confirmation || in.Status != "accepted" {
 			continue
@@ -153,7 +154,7 @@ func decomposePlan(c *ledger.Context, p DecomposePlan) (any, error) {
 		if err != nil {
 			return nil, refusedChild(err, n)
 		}
-		row.Children = append(row.Children, v.(company.IssueResult).Issue.ID)
+		row.Children = append(row.Children, v.(entity.IssueResult).Issue.ID)
 	}
 	decompositions.Put(c.Tx, i.Company, key, row)
 	c.Record(ledger.Change{Action: "issue.accepted_plan_decomposition_updated", EntityType: "issue", EntityID: i.ID, Details: core.Object{}.Str("identifier", i.Identifier).

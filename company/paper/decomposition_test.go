@@ -6,6 +6,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -39,7 +40,7 @@ func TestAPlanIsTurnedIntoIssuesOnce(t *testing.T) {
 	if len(first.Created) != 2 || len(childrenOf(d, issue)) != 2 {
 		t.Fatalf("made %+v", first)
 	}
-	if cut, _ := company.IssueOf(d.Tx, d.Company, first.Created[1]); len(cut.BlockedBy) != 1 || cut.BlockedBy[0] != first.Created[0] {
+	if cut, _ := entity.IssueOf(d.Tx, d.Company, first.Created[1]); len(cut.BlockedBy) != 1 || cut.BlockedBy[0] != first.Created[0] {
 		t.Errorf("the second waits for %v", cut.BlockedBy)
 	}
 	d.Must(t, companytest.Board, "plan.decompose", paper.DecomposePlan{ID: d.ID(), Issue: issue, Revision: revision, Children: children()}, &again)
@@ -49,8 +50,8 @@ func TestAPlanIsTurnedIntoIssuesOnce(t *testing.T) {
 	companytest.WantRefusal(t, do(children()[:1]), ledger.Conflict, "Accepted-plan decomposition already exists for this revision with a different child set")
 }
 
-func childrenOf(d *companytest.Desk, issue string) (out []company.Issue) {
-	for _, i := range company.IssueTable.All(d.Tx, d.Company) {
+func childrenOf(d *companytest.Desk, issue string) (out []entity.Issue) {
+	for _, i := range entity.IssueTable.All(d.Tx, d.Company) {
 		if i.Parent == issue {
 			out = append(out, i)
 		}
@@ -63,7 +64,7 @@ func TestExtracts(t *testing.T) {
 	d := companytest.NewDesk(t)
 	issue := d.ID()
 	d.Must(t, companytest.Board, "issue.create", company.CreateIssue{ID: issue, Title: "See ACME docs", Description: "At https://acme.example/a(b). Also (www.acme.example/c), acme and Acme."}, nil)
-	d.Must(t, companytest.Board, "comment.create", company.CreateComment{ID: d.ID(), Issue: issue, Body: "acme.example/d?x=1 says acme"}, nil)
+	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: issue, Body: "acme.example/d?x=1 says acme"}, nil)
 	find := func(x inbox.Extraction) (values []string) {
 		x.Limit, x.PerIssue = 10, 10
 		if x.Scope == "" {
@@ -85,7 +86,7 @@ func TestExtracts(t *testing.T) {
 		{inbox.Extraction{Contains: "acme", URLs: true}, "[description=https://acme.example/a(b) description=www.acme.example/c comment=acme.example/d?x=1]"},
 		{inbox.Extraction{Contains: "acme", URLs: true, Scope: "comments"}, "[comment=acme.example/d?x=1]"},
 		{inbox.Extraction{Contains: "acme", Scope: "documents"}, "[]"},
-		{inbox.Extraction{Contains: "acme", Statuses: []company.IssueStatus{company.IssueDone}}, "[]"},
+		{inbox.Extraction{Contains: "acme", Statuses: []entity.IssueStatus{entity.IssueDone}}, "[]"},
 		{inbox.Extraction{Contains: "acme", Since: core.TimeOf(d.Now) + 1_000_000_000}, "[]"},
 	} {
 		if got := fmtList(find(c.x)); got != c.want {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -141,7 +142,7 @@ func revisionKey(issue, document string, number uint64) string {
 }
 
 // DocumentOf returns a document of an issue.
-func DocumentOf(tx *ledger.Tx, i company.Issue, key string) (Document, bool) {
+func DocumentOf(tx *ledger.Tx, i entity.Issue, key string) (Document, bool) {
 	if !IsDocumentKey(key) {
 		return Document{}, false
 	}
@@ -149,7 +150,7 @@ func DocumentOf(tx *ledger.Tx, i company.Issue, key string) (Document, bool) {
 }
 
 // DocumentsOf returns the documents of an issue, by key.
-func DocumentsOf(tx *ledger.Tx, i company.Issue) []Document {
+func DocumentsOf(tx *ledger.Tx, i entity.Issue) []Document {
 	out := []Document{}
 	for _, v := range tx.Prefix(documents.Key(i.Company, i.ID+".")) {
 		out = append(out, core.DecodeRow[Document](v))
@@ -247,7 +248,7 @@ func saveDocument(c *ledger.Context, p SaveDocument) (any, error) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of a document")
 	case p.Format != "markdown":
 		return nil, ledger.Refuse(ledger.Invalid, nil, "Unknown document format: %s", p.Format)
-	case p.Title != nil && len(*p.Title) > company.MaxTitle || len(p.Summary) > company.MaxTitle || len(p.Parts) > MaxDocument/company.MaxPart+1:
+	case p.Title != nil && len(*p.Title) > entity.MaxTitle || len(p.Summary) > entity.MaxTitle || len(p.Parts) > MaxDocument/company.MaxPart+1:
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "The document is too long")
 	}
 	if len(p.Parts) > 0 {
@@ -285,7 +286,7 @@ func saveDocument(c *ledger.Context, p SaveDocument) (any, error) {
 }
 
 // writeDocument makes r the latest revision of d.
-func writeDocument(c *ledger.Context, i company.Issue, d Document, r DocumentRevision, created bool, restored string) (any, error) {
+func writeDocument(c *ledger.Context, i entity.Issue, d Document, r DocumentRevision, created bool, restored string) (any, error) {
 	now, was := core.TimeOf(c.Now), d.Latest
 	d.Latest, d.Number, d.UpdatedAt = r.ID, d.Number+1, now
 	d.UpdatedAgent, d.UpdatedUser = core.ActedBy(c)
@@ -349,7 +350,7 @@ func restoreDocument(c *ledger.Context, p RestoreDocument) (any, error) {
 	return nil, ledger.Refuse(ledger.NotFound, nil, "Document revision not found")
 }
 
-func documentFor(c *ledger.Context, issue, key string) (company.Issue, Document, error) {
+func documentFor(c *ledger.Context, issue, key string) (entity.Issue, Document, error) {
 	i, err := company.DocumentIssue(c, issue)
 	if err != nil {
 		return i, Document{}, err
@@ -438,12 +439,12 @@ var Rules = company.Rules{
 			}
 		}
 	},
-	CommentAdded: func(c *ledger.Context, i company.Issue, cm company.Comment, _ []string) error {
+	CommentAdded: func(c *ledger.Context, i entity.Issue, cm entity.Comment, _ []string) error {
 		supersede(c, i, cm)
 		return nil
 	},
 	CheckIssue: checkParticipants,
-	CheckWake: func(tx *ledger.Tx, _ string, i company.Issue, w company.Wake) error {
+	CheckWake: func(tx *ledger.Tx, _ string, i entity.Issue, w entity.Wake) error {
 		if w.Interaction == "" {
 			return nil
 		}
@@ -452,7 +453,7 @@ var Rules = company.Rules{
 		}
 		return nil
 	},
-	Awaits: func(tx *ledger.Tx, i company.Issue) bool {
+	Awaits: func(tx *ledger.Tx, i entity.Issue) bool {
 		for range interactionsPending.IDs(tx, i.Company, i.ID, false) {
 			return true
 		}
@@ -466,11 +467,11 @@ var Rules = company.Rules{
 // reviews answers what the kernel asks of stages.
 type reviews struct{}
 
-func (reviews) Review(c *ledger.Context, was, next company.Issue, p company.UpdateIssue) (company.Issue, company.UpdateIssue, error) {
+func (reviews) Review(c *ledger.Context, was, next entity.Issue, p company.UpdateIssue) (entity.Issue, company.UpdateIssue, error) {
 	return reviewed(c, was, next, p)
 }
 
-func (reviews) Request(c *ledger.Context, was, next company.Issue, p company.UpdateIssue) (company.Issue, error) {
+func (reviews) Request(c *ledger.Context, was, next entity.Issue, p company.UpdateIssue) (entity.Issue, error) {
 	next, err := requested(was, c.Tx, next, p)
 	if err != nil {
 		return next, err
@@ -478,7 +479,7 @@ func (reviews) Request(c *ledger.Context, was, next company.Issue, p company.Upd
 	return bindReview(c, next, p.Review)
 }
 
-func (reviews) Wake(c *ledger.Context, was, next company.Issue) error {
+func (reviews) Wake(c *ledger.Context, was, next entity.Issue) error {
 	return wakeForStage(c, was, next)
 }
 
@@ -494,7 +495,7 @@ func (texts) Each(tx *ledger.Tx, company string, found func(issue, key, text str
 	}
 }
 
-func (texts) Revision(tx *ledger.Tx, i company.Issue, id string) (string, bool) {
+func (texts) Revision(tx *ledger.Tx, i entity.Issue, id string) (string, bool) {
 	for _, d := range DocumentsOf(tx, i) {
 		if r, ok := RevisionOfDocument(tx, d, id); ok {
 			return r.Body, true

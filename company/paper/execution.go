@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -32,7 +33,7 @@ var executionDecisions = ledger.NewTable[ExecutionDecision]("execution-decision"
 const KeptDecisions = 200
 
 // ExecutionDecisionsOf returns the decisions on an issue, oldest first.
-func ExecutionDecisionsOf(tx *ledger.Tx, i company.Issue) []ExecutionDecision {
+func ExecutionDecisionsOf(tx *ledger.Tx, i entity.Issue) []ExecutionDecision {
 	out := []ExecutionDecision{}
 	for _, v := range tx.Prefix(executionDecisions.Key(i.Company, i.ID+".")) {
 		out = append(out, core.DecodeRow[ExecutionDecision](v))
@@ -45,9 +46,9 @@ const MaxReviewRequest = 20_000
 
 // requested returns next with what an update asks of the participant of its pending
 // stage. What was asked in a stage goes with the stage.
-func requested(i company.Issue, tx *ledger.Tx, next company.Issue, p company.UpdateIssue) (company.Issue, error) {
+func requested(i entity.Issue, tx *ledger.Tx, next entity.Issue, p company.UpdateIssue) (entity.Issue, error) {
 	s := next.Execution
-	pending := s != nil && s.Status == "pending" && next.Status == company.IssueInReview
+	pending := s != nil && s.Status == "pending" && next.Status == entity.IssueInReview
 	was := i.Execution
 	switch {
 	case p.ReviewRequest != nil && *p.ReviewRequest != "" && !pending:
@@ -75,24 +76,24 @@ func requested(i company.Issue, tx *ledger.Tx, next company.Issue, p company.Upd
 
 // checkParticipants refuses a policy that gives a stage to somebody who is not there, or
 // ended; whom it gave one to before is not looked up again.
-func checkParticipants(tx *ledger.Tx, old, next company.Issue) error {
+func checkParticipants(tx *ledger.Tx, old, next entity.Issue) error {
 	if string(old.ExecutionPolicy) == string(next.ExecutionPolicy) {
 		return nil
 	}
-	var before []company.ExecutionParticipant
+	var before []entity.ExecutionParticipant
 	for _, s := range old.Policy().Stages {
 		before = append(before, s.Participants...)
 	}
 	for n, s := range next.Policy().Stages {
 		for k, p := range s.Participants {
-			if slices.ContainsFunc(before, func(o company.ExecutionParticipant) bool { return o.Is(p.Agent, p.User) }) {
+			if slices.ContainsFunc(before, func(o entity.ExecutionParticipant) bool { return o.Is(p.Agent, p.User) }) {
 				continue
 			}
 			at := "executionPolicy.stages." + strconv.Itoa(n) + ".participants." + strconv.Itoa(k)
-			switch a, ok := company.AgentTable.Get(tx, next.Company, p.Agent); {
+			switch a, ok := entity.AgentTable.Get(tx, next.Company, p.Agent); {
 			case p.Type == "agent" && !ok:
 				return ledger.Refuse(ledger.NotFound, nil, "%s.agentId: agent not found", at)
-			case p.Type == "agent" && a.Status == company.AgentTerminated:
+			case p.Type == "agent" && a.Status == entity.AgentTerminated:
 				return ledger.Refuse(ledger.Unprocessable, a.Standing(), "%s.agentId: a terminated agent decides nothing", at)
 			case p.Type == "user" && !company.Ask.Belongs(tx, next.Company, p.User):
 				return ledger.Refuse(ledger.NotFound, nil, "%s.userId: user not found", at)
@@ -106,14 +107,14 @@ func checkParticipants(tx *ledger.Tx, old, next company.Issue) error {
 // its worker hands in as done goes to the next stage's participant instead;
 // what a participant says of it approves the stage, or sends the work back. The
 // board may go past all stages. It returns the update as it is carried out.
-func reviewed(c *ledger.Context, i, next company.Issue, p company.UpdateIssue) (company.Issue, company.UpdateIssue, error) {
+func reviewed(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue) (entity.Issue, company.UpdateIssue, error) {
 	policy := next.Policy()
 	if len(policy.Stages) == 0 || p.Status == "" || p.Status == i.Status {
 		return next, p, nil
 	}
 	agent, user := core.ActedBy(c)
 	s := i.Execution
-	pending := s != nil && s.Status == "pending" && i.Status == company.IssueInReview
+	pending := s != nil && s.Status == "pending" && i.Status == entity.IssueInReview
 	switch {
 	case pending && (string(agent) != "" && string(agent) == s.Agent || string(user) != "" && string(user) == s.User):
 		return decideStage(c, i, next, p, policy)
@@ -129,8 +130,8 @@ func reviewed(c *ledger.Context, i, next company.Issue, p company.UpdateIssue) (
 			next.Execution = nil
 		}
 		return next, p, nil
-	case p.Status == company.IssueDone && (s == nil || s.Status != "completed"):
-		state := company.ExecutionState{}
+	case p.Status == entity.IssueDone && (s == nil || s.Status != "completed"):
+		state := entity.ExecutionState{}
 		if s != nil {
 			state = *s
 		}
@@ -142,12 +143,12 @@ func reviewed(c *ledger.Context, i, next company.Issue, p company.UpdateIssue) (
 
 // toStage hands the work to the first stage that was not approved; behind the
 // last one it is done.
-func toStage(c *ledger.Context, next company.Issue, p company.UpdateIssue, policy company.ExecutionPolicy, state company.ExecutionState) (company.Issue, company.UpdateIssue, error) {
+func toStage(c *ledger.Context, next entity.Issue, p company.UpdateIssue, policy entity.ExecutionPolicy, state entity.ExecutionState) (entity.Issue, company.UpdateIssue, error) {
 	for _, stage := range policy.Stages {
 		if slices.Contains(state.Completed, stage.ID) {
 			continue
 		}
-		who, ok := stage.Participant(c.Tx, next.Company, state)
+		who, ok := company.ParticipantOf(c.Tx, stage, next.Company, state)
 		if !ok {
 			return next, p, core.RefuseCode(ledger.Unprocessable, "execution_stage_without_participant", core.Object{}.Str("issueId", next.ID).Str("stageId", stage.ID).Close(),
 				"Nobody but who did the work can decide this stage; name another participant")
@@ -158,19 +159,19 @@ func toStage(c *ledger.Context, next company.Issue, p company.UpdateIssue, polic
 		} else {
 			state.User = who.User
 		}
-		p.Status = company.IssueInReview
+		p.Status = entity.IssueInReview
 		next = next.Unheld()
 		next.Assignee, next.AssigneeUser, next.Execution = state.Agent, state.User, &state
 		return next, p, nil
 	}
 	state.Status, state.Stage, state.Agent, state.User = "completed", "", "", ""
-	p.Status = company.IssueDone
+	p.Status = entity.IssueDone
 	next.Assignee, next.AssigneeUser, next.Execution = state.ReturnAgent, state.ReturnUser, &state
 	return next, p, nil
 }
 
 // decideStage notes what the participant of the current stage says.
-func decideStage(c *ledger.Context, i, next company.Issue, p company.UpdateIssue, policy company.ExecutionPolicy) (company.Issue, company.UpdateIssue, error) {
+func decideStage(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue, policy entity.ExecutionPolicy) (entity.Issue, company.UpdateIssue, error) {
 	state := *i.Execution
 	stage, ok := policy.Stage(state.Stage)
 	if !ok { // the policy was changed since
@@ -180,16 +181,16 @@ func decideStage(c *ledger.Context, i, next company.Issue, p company.UpdateIssue
 	if p.Comment != nil {
 		body = p.Comment.Body
 	}
-	if p.Status == company.IssueBlocked || p.Status == company.IssueCancelled {
+	if p.Status == entity.IssueBlocked || p.Status == entity.IssueCancelled {
 		return next, p, nil
 	}
 	if (policy.CommentRequired == nil || *policy.CommentRequired) && strings.TrimSpace(body) == "" {
 		return next, p, ledger.Refuse(ledger.Unprocessable, nil, "A decision on a stage needs a comment that says why")
 	}
 	d := ExecutionDecision{ID: core.DerivedID("execution-decision", i.ID, ledger.Order(c.Height)), Company: i.Company, Issue: i.ID, Stage: stage.ID, StageType: stage.Type,
-		Outcome: "approved", Body: core.Snippet(body, company.MaxTitle), Run: core.NullText(c.Cmd.Run), CreatedAt: core.TimeOf(c.Now)}
+		Outcome: "approved", Body: core.Snippet(body, entity.MaxTitle), Run: core.NullText(c.Cmd.Run), CreatedAt: core.TimeOf(c.Now)}
 	d.Agent, d.User = core.ActedBy(c)
-	if p.Status != company.IssueDone {
+	if p.Status != entity.IssueDone {
 		d.Outcome = "changes_requested"
 	}
 	keepDecision(c, d)
@@ -203,13 +204,13 @@ func decideStage(c *ledger.Context, i, next company.Issue, p company.UpdateIssue
 	next.Assignee, next.AssigneeUser, next.Execution = state.ReturnAgent, state.ReturnUser, &state
 	if policy.MaxRounds > 0 && state.Rounds >= policy.MaxRounds {
 		p.Status = ""
-		next = next.Enter(company.IssueBlocked, core.TimeOf(c.Now))
+		next = next.Enter(entity.IssueBlocked, core.TimeOf(c.Now))
 		next.UnblockDescriptor = core.Object{}.Str("owner", "board").Str("action", "decide").Str("reason", "max_review_rounds").Close()
 		return next, p, nil
 	}
 	// To do again, whatever was asked for: its worker checks it out.
 	p.Status = ""
-	next = next.Enter(company.IssueTodo, core.TimeOf(c.Now))
+	next = next.Enter(entity.IssueTodo, core.TimeOf(c.Now))
 	return next, p, nil
 }
 
@@ -235,15 +236,15 @@ func decisionKeys(tx *ledger.Tx, prefix []byte) (keys [][]byte) {
 }
 
 // wakeForStage wakes the agent that is to decide a stage now.
-func wakeForStage(c *ledger.Context, before, i company.Issue) error {
+func wakeForStage(c *ledger.Context, before, i entity.Issue) error {
 	s := i.Execution
 	if s == nil || s.Status != "pending" || s.Agent == "" || before.Execution != nil && before.Execution.Status == "pending" && before.Execution.Stage == s.Stage {
 		return nil
 	}
-	return company.WakeForIssue(c, i, company.WakeAutomation, "issue.update", "execution_"+stageWord(i, s.Stage)+"_requested", "")
+	return company.WakeForIssue(c, i, entity.WakeAutomation, "issue.update", "execution_"+stageWord(i, s.Stage)+"_requested", "")
 }
 
-func stageWord(i company.Issue, stage string) string {
+func stageWord(i entity.Issue, stage string) string {
 	if s, ok := i.Policy().Stage(stage); ok && s.Type == "approval" {
 		return "approval"
 	}
@@ -251,7 +252,7 @@ func stageWord(i company.Issue, stage string) string {
 }
 
 // LastDecision is the ID of the last decision on a stage, or "".
-func LastDecision(i company.Issue) string {
+func LastDecision(i entity.Issue) string {
 	if i.Execution == nil {
 		return ""
 	}

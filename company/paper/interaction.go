@@ -9,6 +9,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -99,19 +100,19 @@ const (
 
 // A SuggestedTask is one task of a suggestion.
 type SuggestedTask struct {
-	ClientKey       string           `json:"clientKey"`
-	ParentClientKey string           `json:"parentClientKey"`
-	Parent          string           `json:"parentId"`
-	Title           string           `json:"title"`
-	Description     string           `json:"description"`
-	Priority        company.Priority `json:"priority"`
-	WorkMode        string           `json:"workMode"`
-	Assignee        string           `json:"assigneeAgentId"`
-	AssigneeUser    string           `json:"assigneeUserId"`
-	Project         string           `json:"projectId"`
-	Goal            string           `json:"goalId"`
-	BillingCode     string           `json:"billingCode"`
-	Labels          []string         `json:"labels"` // names
+	ClientKey       string          `json:"clientKey"`
+	ParentClientKey string          `json:"parentClientKey"`
+	Parent          string          `json:"parentId"`
+	Title           string          `json:"title"`
+	Description     string          `json:"description"`
+	Priority        entity.Priority `json:"priority"`
+	WorkMode        string          `json:"workMode"`
+	Assignee        string          `json:"assigneeAgentId"`
+	AssigneeUser    string          `json:"assigneeUserId"`
+	Project         string          `json:"projectId"`
+	Goal            string          `json:"goalId"`
+	BillingCode     string          `json:"billingCode"`
+	Labels          []string        `json:"labels"` // names
 }
 
 // interactionPayload is what handlers read of a payload; the rest is for whoever
@@ -212,7 +213,7 @@ var interactionKinds = []company.Kind{
 func (in Interaction) rowKey() string { return in.Issue + "." + ledger.Order(in.Seq) }
 
 // InteractionsOf returns the interactions of an issue, oldest first.
-func InteractionsOf(tx *ledger.Tx, i company.Issue) []Interaction {
+func InteractionsOf(tx *ledger.Tx, i entity.Issue) []Interaction {
 	out := []Interaction{}
 	for _, v := range tx.Prefix(Interactions.Key(i.Company, i.ID+".")) {
 		out = append(out, core.DecodeRow[Interaction](v))
@@ -221,7 +222,7 @@ func InteractionsOf(tx *ledger.Tx, i company.Issue) []Interaction {
 }
 
 // InteractionOf returns one interaction of an issue.
-func InteractionOf(tx *ledger.Tx, i company.Issue, id string) (Interaction, bool) {
+func InteractionOf(tx *ledger.Tx, i entity.Issue, id string) (Interaction, bool) {
 	for _, in := range InteractionsOf(tx, i) {
 		if in.ID == id {
 			return in, true
@@ -231,7 +232,7 @@ func InteractionOf(tx *ledger.Tx, i company.Issue, id string) (Interaction, bool
 }
 
 // pendingInteractions returns the interactions of an issue that wait.
-func pendingInteractions(tx *ledger.Tx, i company.Issue) (out []Interaction) {
+func pendingInteractions(tx *ledger.Tx, i entity.Issue) (out []Interaction) {
 	for seq := range interactionsPending.IDs(tx, i.Company, i.ID, false) {
 		if in, ok := Interactions.Get(tx, i.Company, i.ID+"."+seq); ok {
 			out = append(out, in)
@@ -242,7 +243,7 @@ func pendingInteractions(tx *ledger.Tx, i company.Issue) (out []Interaction) {
 
 // WaitingInteractions returns what waits for an answer in a company and is not
 // addressed to an agent, with the issues that it was asked on: at most most of them.
-func WaitingInteractions(tx *ledger.Tx, of string, most int) (asked []Interaction, on []company.Issue) {
+func WaitingInteractions(tx *ledger.Tx, of string, most int) (asked []Interaction, on []entity.Issue) {
 	prefix := ledger.Key("c", of, "interaction-pending", "")
 	for k := range tx.Prefix(prefix) {
 		if len(asked) == most {
@@ -250,7 +251,7 @@ func WaitingInteractions(tx *ledger.Tx, of string, most int) (asked []Interactio
 		}
 		issue, seq, _ := strings.Cut(string(k[len(prefix):]), "/")
 		in, ok := Interactions.Get(tx, of, issue+"."+seq)
-		i, there := company.IssueOf(tx, of, issue)
+		i, there := entity.IssueOf(tx, of, issue)
 		if ok && there && in.AddresseeAgent == "" {
 			asked, on = append(asked, in), append(on, i)
 		}
@@ -274,7 +275,7 @@ var defaultContinuation = map[string]string{SuggestTasks: "wake_assignee", AskQu
 	ItemVerdicts: "wake_assignee"}
 
 func createInteraction(c *ledger.Context, p CreateInteraction) (any, error) {
-	i, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, company.ErrNoIssue()
 	}
@@ -320,7 +321,7 @@ func (in Interaction) details() core.Object {
 }
 
 // check makes the row that p asks for, or refuses it.
-func (p CreateInteraction) check(c *ledger.Context, i company.Issue) (in Interaction, err error) {
+func (p CreateInteraction) check(c *ledger.Context, i entity.Issue) (in Interaction, err error) {
 	invalid := func(format string, args ...any) (Interaction, error) {
 		return in, ledger.Refuse(ledger.Invalid, nil, format, args...)
 	}
@@ -335,19 +336,19 @@ func (p CreateInteraction) check(c *ledger.Context, i company.Issue) (in Interac
 		return invalid("Unknown continuation policy: %s", continuation)
 	case !known:
 		return invalid("Unknown resolver policy: %s", p.Policy)
-	case len(p.Payload) > MaxInteraction || len(p.Title)+len(p.Summary) > company.MaxDescriptor || len(p.RequestKey) > company.MaxTitle:
+	case len(p.Payload) > MaxInteraction || len(p.Title)+len(p.Summary) > entity.MaxDescriptor || len(p.RequestKey) > entity.MaxTitle:
 		return in, ledger.Refuse(ledger.TooLarge, nil, "An interaction has at most %d bytes", MaxInteraction)
-	case p.AddresseeAgent != "" && !company.AgentExists(c.Tx, i.Company, p.AddresseeAgent):
+	case p.AddresseeAgent != "" && !entity.AgentExists(c.Tx, i.Company, p.AddresseeAgent):
 		return in, ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	case p.AddresseeAgent != "" && policy == "human_only":
 		return in, ledger.Refuse(ledger.Unprocessable, nil, "An agent cannot be asked for what only people may decide")
 	}
 	if p.SourceComment != "" {
-		if _, ok := company.CommentOf(c.Tx, i.Company, i.ID, p.SourceComment); !ok {
+		if _, ok := entity.CommentOf(c.Tx, i.Company, i.ID, p.SourceComment); !ok {
 			return in, ledger.Refuse(ledger.NotFound, nil, "Source comment not found")
 		}
 	}
-	if p.SourceRun != "" && !c.Has(company.RunTable.Key(i.Company, p.SourceRun)) {
+	if p.SourceRun != "" && !c.Has(entity.RunTable.Key(i.Company, p.SourceRun)) {
 		return in, ledger.Refuse(ledger.NotFound, nil, "Source run not found")
 	}
 	now := core.TimeOf(c.Now)
@@ -371,13 +372,13 @@ func (p CreateInteraction) check(c *ledger.Context, i company.Issue) (in Interac
 
 // checkTarget refuses to ask about a revision of a document that there is not:
 // nobody could agree to it.
-func (b interactionPayload) checkTarget(tx *ledger.Tx, i company.Issue) error {
+func (b interactionPayload) checkTarget(tx *ledger.Tx, i entity.Issue) error {
 	t := b.Target
 	if t == nil || t.Type != "issue_document" {
 		return nil
 	}
 	if t.Issue != "" && t.Issue != i.ID {
-		of, ok := company.IssueTable.Get(tx, i.Company, t.Issue)
+		of, ok := entity.IssueTable.Get(tx, i.Company, t.Issue)
 		if !ok {
 			return company.ErrNoIssue()
 		}
@@ -396,7 +397,7 @@ func (b interactionPayload) checkTarget(tx *ledger.Tx, i company.Issue) error {
 	return nil
 }
 
-func (b interactionPayload) check(c *ledger.Context, i company.Issue, kind string) error {
+func (b interactionPayload) check(c *ledger.Context, i entity.Issue, kind string) error {
 	options := func(list []interactionValue) error {
 		ids := map[string]bool{}
 		for _, o := range list {
@@ -450,7 +451,7 @@ func (b interactionPayload) check(c *ledger.Context, i company.Issue, kind strin
 }
 
 // checkTasks refuses a suggestion that could not be accepted as a whole.
-func (b interactionPayload) checkTasks(c *ledger.Context, i company.Issue) error {
+func (b interactionPayload) checkTasks(c *ledger.Context, i entity.Issue) error {
 	if n := len(b.Tasks); n == 0 || n > MaxSuggested {
 		return ledger.Refuse(ledger.Invalid, nil, "A suggestion has between 1 and %d tasks", MaxSuggested)
 	}
@@ -461,8 +462,8 @@ func (b interactionPayload) checkTasks(c *ledger.Context, i company.Issue) error
 		}
 		keys[t.ClientKey] = true
 		switch {
-		case t.Title == "" || len(t.Title) > company.MaxTitle || len(t.Description) > company.MaxText:
-			return ledger.Refuse(ledger.Invalid, nil, "A suggested task has a title, and at most %d bytes of text", company.MaxText)
+		case t.Title == "" || len(t.Title) > entity.MaxTitle || len(t.Description) > entity.MaxText:
+			return ledger.Refuse(ledger.Invalid, nil, "A suggested task has a title, and at most %d bytes of text", entity.MaxText)
 		case t.Parent != "" && t.ParentClientKey != "":
 			return ledger.Refuse(ledger.Invalid, nil, "A suggested task has either parentId or parentClientKey")
 		}
@@ -491,7 +492,7 @@ func (b interactionPayload) checkTasks(c *ledger.Context, i company.Issue) error
 
 // checkNames refuses a task that names what is not there, or whom no task is given to.
 func (t SuggestedTask) checkNames(tx *ledger.Tx, of string) error {
-	err := company.CheckReferences(tx, company.Issue{Company: of}, company.Issue{Company: of, Assignee: t.Assignee, AssigneeUser: t.AssigneeUser, Project: t.Project, Goal: t.Goal, Parent: t.Parent})
+	err := company.CheckReferences(tx, entity.Issue{Company: of}, entity.Issue{Company: of, Assignee: t.Assignee, AssigneeUser: t.AssigneeUser, Project: t.Project, Goal: t.Goal, Parent: t.Parent})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok {
 		return &ledger.Refusal{Code: r.Code, ErrCode: r.ErrCode, Detail: r.Detail, Message: "Task " + core.Snippet(t.ClientKey, 100) + ": " + r.Message}
 	}
@@ -502,7 +503,7 @@ func (t SuggestedTask) checkNames(tx *ledger.Tx, of string) error {
 func (b interactionPayload) labelIDs(tx *ledger.Tx, of string, names []string) (ids []string, err error) {
 	for _, name := range names {
 		n := len(ids)
-		for id, l := range company.Labels.All(tx, of) {
+		for id, l := range entity.Labels.All(tx, of) {
 			if strings.EqualFold(l.Name, name) {
 				ids = append(ids, id)
 				break

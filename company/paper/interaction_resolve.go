@@ -8,12 +8,13 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // toResolve returns an interaction that the actor may decide now.
-func toResolve(c *ledger.Context, p ResolveInteraction) (i company.Issue, in Interaction, body interactionPayload, err error) {
-	i, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+func toResolve(c *ledger.Context, p ResolveInteraction) (i entity.Issue, in Interaction, body interactionPayload, err error) {
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return i, in, body, company.ErrNoIssue()
 	}
@@ -62,7 +63,7 @@ func (in Interaction) mayResolve(c *ledger.Context) error {
 // asked for; "" leaves it. Who made the confirmation says so, while it waits. From then
 // until the issue leaves the review, the issue's review policy says who decides it,
 // besides its own. Other confirmations of the issue are their own matter.
-func bindReview(c *ledger.Context, i company.Issue, id string) (company.Issue, error) {
+func bindReview(c *ledger.Context, i entity.Issue, id string) (entity.Issue, error) {
 	if id == "" {
 		return i, nil
 	}
@@ -77,15 +78,15 @@ func bindReview(c *ledger.Context, i company.Issue, id string) (company.Issue, e
 		return i, ledger.Refuse(ledger.Conflict, core.Object{}.Str("interactionId", in.ID).Str("status", in.Status).Close(), "Interaction has already been resolved")
 	case !in.byActor(c):
 		return i, ledger.Refuse(ledger.Forbidden, core.Object{}.Str("interactionId", in.ID).Close(), "Only who made the interaction asks for the review by it; make one of your own, or leave out reviewInteractionId")
-	case i.Status != company.IssueInReview:
-		return i, ledger.Refuse(ledger.Unprocessable, core.StatusDetail("issueId", i.ID, i.Status), "reviewInteractionId goes with the status %s", company.IssueInReview)
+	case i.Status != entity.IssueInReview:
+		return i, ledger.Refuse(ledger.Unprocessable, core.StatusDetail("issueId", i.ID, i.Status), "reviewInteractionId goes with the status %s", entity.IssueInReview)
 	}
 	i.Review = in.ID
 	return i, nil
 }
 
 // mayReview refuses who may not decide the review of an issue by its review policy.
-func (in Interaction) mayReview(c *ledger.Context, i company.Issue) error {
+func (in Interaction) mayReview(c *ledger.Context, i entity.Issue) error {
 	if i.Review != in.ID {
 		return nil
 	}
@@ -137,14 +138,14 @@ func acceptInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
 
 // staleTarget reports whether the document that a confirmation is about has
 // another latest revision now.
-func (b interactionPayload) staleTarget(c *ledger.Context, i company.Issue) (latest string, stale bool) {
+func (b interactionPayload) staleTarget(c *ledger.Context, i entity.Issue) (latest string, stale bool) {
 	t := b.Target
 	if t == nil || t.Type != "issue_document" {
 		return "", false
 	}
 	of := i
 	if t.Issue != "" && t.Issue != i.ID {
-		of, _ = company.IssueTable.Get(c.Tx, i.Company, t.Issue)
+		of, _ = entity.IssueTable.Get(c.Tx, i.Company, t.Issue)
 	}
 	d, ok := DocumentOf(c.Tx, of, t.Key)
 	return d.Latest, !ok || d.Latest != t.Revision
@@ -176,7 +177,7 @@ func (b interactionPayload) chosen(in Interaction, p ResolveInteraction) ([]stri
 }
 
 // acceptTasks makes the tasks of a suggestion, all of those that are chosen or none.
-func acceptTasks(c *ledger.Context, i company.Issue, in Interaction, body interactionPayload, p ResolveInteraction) (any, error) {
+func acceptTasks(c *ledger.Context, i entity.Issue, in Interaction, body interactionPayload, p ResolveInteraction) (any, error) {
 	tasks, err := ordered(body.Tasks)
 	if err != nil {
 		return nil, err
@@ -197,7 +198,7 @@ func acceptTasks(c *ledger.Context, i company.Issue, in Interaction, body intera
 		}
 	}
 	created, skipped := []json.RawMessage{}, []string{}
-	made := map[string]company.Issue{}
+	made := map[string]entity.Issue{}
 	for _, t := range tasks {
 		if !want[t.ClientKey] {
 			skipped = append(skipped, t.ClientKey)
@@ -221,9 +222,9 @@ func acceptTasks(c *ledger.Context, i company.Issue, in Interaction, body intera
 		if err != nil {
 			return nil, err
 		}
-		task := v.(company.IssueResult).Issue
+		task := v.(entity.IssueResult).Issue
 		made[t.ClientKey] = task
-		above, _ := company.IssueTable.Get(c.Tx, i.Company, task.Parent)
+		above, _ := entity.IssueTable.Get(c.Tx, i.Company, task.Parent)
 		created = append(created, core.Object{}.Str("clientKey", t.ClientKey).Str("issueId", task.ID).Str("identifier", task.Identifier).Str("title", task.Title).
 			Str("parentIssueId", above.ID).Str("parentIdentifier", above.Identifier).Close())
 	}
@@ -231,7 +232,7 @@ func acceptTasks(c *ledger.Context, i company.Issue, in Interaction, body intera
 	if len(skipped) > 0 {
 		o = o.List("skippedClientKeys", skipped)
 	}
-	i, _ = company.IssueTable.Get(c.Tx, i.Company, i.ID)
+	i, _ = entity.IssueTable.Get(c.Tx, i.Company, i.ID)
 	return resolve(c, i, in, "accepted", o.Close(), func(o core.Object) core.Object {
 		return o.Int("createdTaskCount", int64(len(created))).Int("skippedTaskCount", int64(len(skipped)))
 	})
@@ -327,7 +328,7 @@ func rejectInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
 }
 
 // resolve ends an interaction and wakes whom that concerns.
-func resolve(c *ledger.Context, i company.Issue, in Interaction, status string, result json.RawMessage, more func(core.Object) core.Object) (any, error) {
+func resolve(c *ledger.Context, i entity.Issue, in Interaction, status string, result json.RawMessage, more func(core.Object) core.Object) (any, error) {
 	if len(result) > MaxInteraction {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "The result of an interaction has at most %d bytes", MaxInteraction)
 	}
@@ -351,7 +352,7 @@ func resolve(c *ledger.Context, i company.Issue, in Interaction, status string, 
 
 // wakeForInteraction wakes the issue's assignee and the agent that asked, if
 // the interaction says so, with what became of it. Nobody is woken by itself.
-func wakeForInteraction(c *ledger.Context, i company.Issue, in Interaction) error {
+func wakeForInteraction(c *ledger.Context, i entity.Issue, in Interaction) error {
 	if in.Status == "cancelled" && !in.skipped() || in.Continuation == "none" ||
 		in.Continuation == "wake_assignee_on_accept" && in.Status != "accepted" && in.Status != "answered" {
 		return nil
@@ -361,11 +362,11 @@ func wakeForInteraction(c *ledger.Context, i company.Issue, in Interaction) erro
 		if agent == "" || core.IsAgent(c) && agent == c.Cmd.Actor.ID {
 			continue
 		}
-		a, ok := company.Wakeable(c.Tx, i.Company, agent)
+		a, ok := entity.Wakeable(c.Tx, i.Company, agent)
 		if !ok {
 			continue
 		}
-		if _, err := company.WakeAgent(c, a, company.Wake{Agent: agent, Source: company.WakeAutomation, TriggerDetail: "system", Reason: "interaction_" + in.Status, Issue: i.ID,
+		if _, err := company.WakeAgent(c, a, entity.Wake{Agent: agent, Source: entity.WakeAutomation, TriggerDetail: "system", Reason: "interaction_" + in.Status, Issue: i.ID,
 			From: "issue.interaction", Responsible: i.ResponsibleUser, Interaction: in.ID, InteractionKind: in.Kind, InteractionStatus: in.Status,
 			Payload: core.Object{}.Str("issueId", i.ID).Str("mutation", "interaction").Str("interactionId", in.ID).Str("interactionKind", in.Kind).
 				Str("interactionStatus", in.Status).Close(),
@@ -377,7 +378,7 @@ func wakeForInteraction(c *ledger.Context, i company.Issue, in Interaction) erro
 }
 
 // supersede ends the interactions of i that a person's comment makes moot.
-func supersede(c *ledger.Context, i company.Issue, cm company.Comment) {
+func supersede(c *ledger.Context, i entity.Issue, cm entity.Comment) {
 	if !core.IsBoard(c) {
 		return
 	}

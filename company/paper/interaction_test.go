@@ -9,6 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/paper"
@@ -32,7 +33,7 @@ func TestAcceptedTasksAreMadeTogether(t *testing.T) {
 	companytest.WantRefusal(t, d.Do(companytest.Board, "interaction.accept", only("b"), nil), ledger.Unprocessable, "Task b is chosen without its parent a")
 	companytest.WantRefusal(t, d.Do(companytest.Board, "interaction.accept", only("z"), nil), ledger.Unprocessable, "Unknown task: z")
 	companytest.WantRefusal(t, d.Do(companytest.Board, "interaction.accept", only(), nil), ledger.Unprocessable, "")
-	if n := len(slices.Collect(company.ChildrenOf(d.Tx, d.Company, i.ID))); n != 0 {
+	if n := len(slices.Collect(entity.ChildrenOf(d.Tx, d.Company, i.ID))); n != 0 {
 		t.Errorf("a refused accept made %d tasks", n)
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "interaction.answer", paper.ResolveInteraction{Issue: i.ID, ID: in.ID}, nil), ledger.Unprocessable, "An interaction of kind suggest_tasks cannot be answered")
@@ -85,7 +86,7 @@ func TestWhoAskedIsToldWhatBecameOfIt(t *testing.T) {
 	p.Answers = []paper.Answer{{Question: "q", Options: []string{"b"}}}
 	d.Must(t, companytest.Board, "interaction.answer", p, nil)
 	for _, agent := range []string{ada, bob} {
-		live := company.LiveRunsOfAgent(d.Tx, d.Company, agent)
+		live := entity.LiveRunsOfAgent(d.Tx, d.Company, agent)
 		if len(live) == 0 || live[len(live)-1].Context.InteractionID != in.ID || live[len(live)-1].Context.InteractionStatus != "answered" {
 			t.Errorf("%s has the runs %+v", agent, live)
 		}
@@ -133,7 +134,7 @@ func TestAPersonsCommentEndsWhatItMakesMoot(t *testing.T) {
 	i := d.Issue(t, company.CreateIssue{})
 	moot := d.Asks(t, companytest.Board, i.ID, paper.Confirmation, `{"version":1,"prompt":"?","supersedeOnUserComment":true}`)
 	stays := d.Asks(t, companytest.Board, i.ID, paper.SuggestTasks, companytest.FourTasks)
-	d.Must(t, companytest.Board, "comment.create", company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Do otherwise"}, nil)
+	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Do otherwise"}, nil)
 	if in, _ := paper.InteractionOf(d.Tx, i, moot.ID); in.Status != "expired" {
 		t.Errorf("the confirmation is %s", in.Status)
 	}
@@ -286,7 +287,7 @@ func TestVerdictsOnItems(t *testing.T) {
 	if done.Status != "answered" || !strings.Contains(string(done.Result), `"approvedCount":1,"rejectedCount":1,"deferredCount":0`) {
 		t.Errorf("%+v", done)
 	}
-	if live := company.LiveRunsOfAgent(d.Tx, d.Company, ada); len(live) == 0 || live[len(live)-1].Context.InteractionID != in.ID {
+	if live := entity.LiveRunsOfAgent(d.Tx, d.Company, ada); len(live) == 0 || live[len(live)-1].Context.InteractionID != in.ID {
 		t.Errorf("who asked has the runs %+v", live)
 	}
 	for name, bad := range map[string]string{"items": `{"version":1,"prompt":"?","items":[]}`, "ids": `{"version":1,"prompt":"?","items":[{"id":"a"},{"id":"a"}]}`,
@@ -323,9 +324,9 @@ func TestWithdrawnAndSkipped(t *testing.T) {
 		asAda = companytest.As{Agent: ada, Run: d.Run(ada)}
 		in = d.Asks(t, asAda, i.ID, paper.AskQuestions, questions)
 		d.EndRun(asAda.Run)
-		before := len(company.WakeupsOf(d.Tx, d.Company, ada))
+		before := len(entity.WakeupsOf(d.Tx, d.Company, ada))
 		d.Must(t, companytest.Board, "interaction."+verb, paper.ResolveInteraction{Issue: i.ID, ID: in.ID}, &done)
-		if woken := len(company.WakeupsOf(d.Tx, d.Company, ada)) > before; woken != (verb == "skip") {
+		if woken := len(entity.WakeupsOf(d.Tx, d.Company, ada)) > before; woken != (verb == "skip") {
 			t.Errorf("%s: woken %v", verb, woken)
 		}
 	}
@@ -363,10 +364,10 @@ func TestAReviewIsDecidedByWhomTheIssueLets(t *testing.T) {
 		for _, verdict := range []string{"interaction.accept", "interaction.reject"} {
 			d := companytest.NewDesk(t)
 			ada, bob := d.Hired("Ada"), d.Hired("Bob")
-			i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueBacklog, ReviewPolicy: policy})
+			i := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog, ReviewPolicy: policy})
 			who, other := d.OnIssue(t, ada, i), companytest.As{Agent: bob, Run: d.Run(bob)}
 			in, loose := d.Asks(t, who, i.ID, paper.Confirmation, yes), d.Asks(t, who, i.ID, paper.Confirmation, yes)
-			d.Must(t, who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueInReview, Review: in.ID}, nil)
+			d.Must(t, who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueInReview, Review: in.ID}, nil)
 			if !strings.Contains(string(d.Last[0].Details), `"reviewInteractionId":{"from":null,"to":"`+in.ID+`"}`) {
 				t.Errorf("told %s", d.Last[0].Details)
 			}
@@ -384,7 +385,7 @@ func TestAReviewIsDecidedByWhomTheIssueLets(t *testing.T) {
 			}
 			d.Must(t, who, verdict, paper.ResolveInteraction{Issue: i.ID, ID: loose.ID, Reason: "x"}, nil)
 			d.Must(t, by, verdict, paper.ResolveInteraction{Issue: i.ID, ID: in.ID, Reason: "x"}, nil)
-			d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueTodo}, nil)
+			d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueTodo}, nil)
 			if got := d.Load(i.ID); got.Review != "" {
 				t.Errorf("%s: out of the review it names %s", policy, got.Review)
 			}
@@ -396,7 +397,7 @@ func TestAReviewIsAskedForByAConfirmationOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada, bob := d.Hired("Ada"), d.Hired("Bob")
-	i, elsewhere := d.Issue(t, company.CreateIssue{Assignee: ada, Status: company.IssueBacklog}), d.Issue(t, company.CreateIssue{})
+	i, elsewhere := d.Issue(t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog}), d.Issue(t, company.CreateIssue{})
 	who := d.OnIssue(t, ada, i)
 	const yes = `{"version":1,"prompt":"Good?"}`
 	own, over := d.Asks(t, who, i.ID, paper.Confirmation, yes), d.Asks(t, who, i.ID, paper.Confirmation, yes)
@@ -405,10 +406,10 @@ func TestAReviewIsAskedForByAConfirmationOfOnesOwn(t *testing.T) {
 	others := d.Asks(t, companytest.As{Agent: bob, Run: d.Run(bob)}, i.ID, paper.Confirmation, yes)
 	there := d.Asks(t, who, elsewhere.ID, paper.Confirmation, yes)
 	for id, want := range map[string]ledger.Code{over.ID: ledger.Conflict, question.ID: ledger.Unprocessable, others.ID: ledger.Forbidden, there.ID: ledger.NotFound, companytest.UID(7): ledger.NotFound} {
-		companytest.WantCode(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueInReview, Review: id}, nil), want, "")
+		companytest.WantCode(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueInReview, Review: id}, nil), want, "")
 	}
 	companytest.WantCode(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Title: new("x"), Review: own.ID}, nil), ledger.Unprocessable, "")
-	d.Must(t, who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueInReview, Review: own.ID}, nil)
+	d.Must(t, who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueInReview, Review: own.ID}, nil)
 	if got := d.Load(i.ID); got.Review != own.ID {
 		t.Errorf("it names %q", got.Review)
 	}

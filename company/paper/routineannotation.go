@@ -3,6 +3,7 @@ package paper
 import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -23,15 +24,15 @@ var routineDescriptions = remarkable{entity: "routine", actions: "routine.descri
 
 // describedRoutine returns the routine that somebody remarks on, as where its text
 // lies: any of the company that the actor is in, an agent under a run of its own.
-func describedRoutine(c *ledger.Context, id, _ string) (company.Issue, Document, error) {
+func describedRoutine(c *ledger.Context, id, _ string) (entity.Issue, Document, error) {
 	d, ok := company.Ask.Routines.Description(c.Tx, c.Cmd.Company, id)
 	if !ok {
-		return company.Issue{}, Document{}, ledger.Refuse(ledger.NotFound, nil, "Routine not found")
+		return entity.Issue{}, Document{}, ledger.Refuse(ledger.NotFound, nil, "Routine not found")
 	}
 	if core.IsAgent(c) {
 		if err := company.MustRun(c); err != nil {
-			return company.Issue{}, Document{}, err
+			return entity.Issue{}, Document{}, err
 		}
 	}
-	return company.Issue{ID: d.Routine, Company: d.Company}, DescriptionOf(d), nil
+	return entity.Issue{ID: d.Routine, Company: d.Company}, DescriptionOf(d), nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -73,7 +74,7 @@ func (b interactionPayload) checkVerdict(v Verdict, judged map[string]bool) erro
 }
 
 // expireStale ends what is about a revision that is not the latest any more.
-func expireStale(c *ledger.Context, i company.Issue, in Interaction, latest string) (any, error) {
+func expireStale(c *ledger.Context, i entity.Issue, in Interaction, latest string) (any, error) {
 	result := core.Object{}.Int("version", 1).Str("outcome", "stale_target").Null("currentRevisionId", latest).Close()
 	return resolve(c, i, in, "expired", result, func(o core.Object) core.Object { return o.Str("outcome", "stale_target") })
 }
@@ -89,7 +90,7 @@ func withdrawInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
 }
 
 func takeBack(c *ledger.Context, p ResolveInteraction, outcome string) (any, error) {
-	i, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return nil, company.ErrNoIssue()
 	}

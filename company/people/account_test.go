@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -32,7 +33,7 @@ func TestSuspendedUsersAreShutOut(t *testing.T) {
 	if err := d.Speak(bob, byBob, "board_key.create", "", people.CreateBoardKey{ID: companytest.UID(30), Name: "k", Hash: companytest.TokenHash(30)}); err != nil {
 		t.Fatal(err)
 	}
-	make1 := company.SaveGoal{ID: companytest.UID(31), Title: new("g")}
+	make1 := entity.SaveGoal{ID: companytest.UID(31), Title: new("g")}
 	if err := d.Speak(bob, key, "goal.create", d.Company, make1); err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +43,8 @@ func TestSuspendedUsersAreShutOut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	companytest.WantRefusal(t, d.Speak(bob, byBob, "goal.create", d.Company, company.SaveGoal{ID: companytest.UID(32), Title: new("g")}), ledger.Unauthorized, "")
-	companytest.WantRefusal(t, d.Speak(bob, key, "goal.create", d.Company, company.SaveGoal{ID: companytest.UID(33), Title: new("g")}), ledger.Unauthorized, "")
+	companytest.WantRefusal(t, d.Speak(bob, byBob, "goal.create", d.Company, entity.SaveGoal{ID: companytest.UID(32), Title: new("g")}), ledger.Unauthorized, "")
+	companytest.WantRefusal(t, d.Speak(bob, key, "goal.create", d.Company, entity.SaveGoal{ID: companytest.UID(33), Title: new("g")}), ledger.Unauthorized, "")
 	companytest.WantRefusal(t, d.Speak(companytest.AsNode, companytest.ByNode, "user.sign_in", "", again), ledger.Forbidden, "This account is suspended")
 	if people.IsAdmin(d.Tx, bob.ID) {
 		t.Error("a suspended user administers the mesh")
@@ -53,10 +54,10 @@ func TestSuspendedUsersAreShutOut(t *testing.T) {
 	if err := d.Speak(ann, byAnn, "user.suspend", "", people.SuspendUser{User: bob.ID}); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Speak(bob, key, "goal.create", d.Company, company.SaveGoal{ID: companytest.UID(34), Title: new("g")}); err != nil {
+	if err := d.Speak(bob, key, "goal.create", d.Company, entity.SaveGoal{ID: companytest.UID(34), Title: new("g")}); err != nil {
 		t.Errorf("the key of one who was let in again: %v", err)
 	}
-	companytest.WantRefusal(t, d.Speak(bob, byBob, "goal.create", d.Company, company.SaveGoal{ID: companytest.UID(35), Title: new("g")}), ledger.Unauthorized, "")
+	companytest.WantRefusal(t, d.Speak(bob, byBob, "goal.create", d.Company, entity.SaveGoal{ID: companytest.UID(35), Title: new("g")}), ledger.Unauthorized, "")
 	if err := d.Speak(companytest.AsNode, companytest.ByNode, "user.sign_in", "", again); err != nil {
 		t.Error(err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -20,9 +21,9 @@ func Authorize(c *ledger.Context) error {
 	}
 	kind, _ := company.KindOf(c.Cmd.Kind) // the zero Kind is nobody's
 	if c.Cmd.Company != "" && !kind.Has(company.Founds) {
-		row := company.CompanyTable.Look(c.Tx, c.Cmd.Company, c.Cmd.Company)
+		row := entity.CompanyTable.Look(c.Tx, c.Cmd.Company, c.Cmd.Company)
 		// A company that is being removed still takes what winds it up.
-		if row == nil || row.Status == company.CompanyDeleting && !kind.Has(company.WindsUp) && who != company.FromNode {
+		if row == nil || row.Status == entity.CompanyDeleting && !kind.Has(company.WindsUp) && who != company.FromNode {
 			return company.ErrNoCompany()
 		}
 	}
@@ -82,8 +83,8 @@ func errToken() error {
 // not its own, and one whose key was revoked or whose run is over.
 func checkAgent(c *ledger.Context) error {
 	actor, cred := c.Cmd.Actor, c.Cmd.Credential
-	a := company.AgentTable.Look(c.Tx, core.OwnerOf(c.Tx, actor.ID), actor.ID)
-	if a == nil || a.Status == company.AgentTerminated || a.Status == company.AgentPendingApproval {
+	a := entity.AgentTable.Look(c.Tx, core.OwnerOf(c.Tx, actor.ID), actor.ID)
+	if a == nil || a.Status == entity.AgentTerminated || a.Status == entity.AgentPendingApproval {
 		return errToken()
 	}
 	if c.Cmd.Company != "" && a.Company != c.Cmd.Company {
@@ -91,7 +92,7 @@ func checkAgent(c *ledger.Context) error {
 	}
 	if run := c.Cmd.Run; run != "" && cred.Kind == "agent_key" {
 		// Whose run it is stands in the record.
-		r := company.RunTable.Look(c.Tx, a.Company, run)
+		r := entity.RunTable.Look(c.Tx, a.Company, run)
 		if r == nil || r.Agent != a.ID {
 			return ledger.Refuse(ledger.Forbidden, nil, "The run is not one of this agent")
 		}
@@ -106,10 +107,10 @@ func checkAgent(c *ledger.Context) error {
 			return errToken()
 		}
 	case "run":
-		if r := company.RunTable.Look(c.Tx, a.Company, cred.ID); afterRun(c.Cmd.Kind) && r != nil && r.Agent == a.ID {
+		if r := entity.RunTable.Look(c.Tx, a.Company, cred.ID); afterRun(c.Cmd.Kind) && r != nil && r.Agent == a.ID {
 			break // the last calls of a run are noted after it has ended; its token was good when they were made
 		}
-		if !company.RunAlive(c.Tx, a.Company, cred.ID, a.ID) {
+		if !entity.RunAlive(c.Tx, a.Company, cred.ID, a.ID) {
 			return errToken()
 		}
 		if c.Cmd.Run != "" && c.Cmd.Run != cred.ID {
@@ -125,7 +126,7 @@ func checkAgent(c *ledger.Context) error {
 
 // refuseOver is the 409 for an agent's write under a run of its own that is over:
 // somebody else may be at work on what it was about.
-func refuseOver(r company.Run) error {
+func refuseOver(r entity.Run) error {
 	return core.RefuseCode(ledger.Conflict, "run_over", core.Object{}.Str("code", "run_over").Str("runId", r.ID).Str("status", string(r.Status)).Close(),
 		"The run of this request is over; what it writes is refused")
 }
@@ -137,19 +138,19 @@ func Prefetch(cmd *ledger.Command, want func(key []byte)) {
 	if of == "" || strings.Contains(of, "/") {
 		return
 	}
-	want(company.CompanyTable.Key(of, of))
+	want(entity.CompanyTable.Key(of, of))
 	if cmd.Actor.Type == "agent" {
 		want(core.OwnerKey(cmd.Actor.ID))
-		want(company.AgentTable.Key(of, cmd.Actor.ID))
+		want(entity.AgentTable.Key(of, cmd.Actor.ID))
 		switch cmd.Credential.Kind {
 		case "agent_key":
 			want(AgentKeys.Key(of, cmd.Credential.ID))
 		case "run":
-			want(company.RunTable.Key(of, cmd.Credential.ID))
+			want(entity.RunTable.Key(of, cmd.Credential.ID))
 		}
 	}
 	if cmd.Run != "" {
-		want(company.RunTable.Key(of, cmd.Run))
+		want(entity.RunTable.Key(of, cmd.Run))
 	}
 	if kind, _ := company.KindOf(cmd.Kind); kind.Reads != nil {
 		kind.Reads(cmd, want)

@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/identity"
@@ -181,12 +182,12 @@ func TestPrefetchNamesTheRowsThatAreRead(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Hire(t, "Ada", "")
 	run := d.Run(ada)
-	i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo})
+	i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo})
 	cmd := d.Context(companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada}).Cmd
 	cmd.Credential = ledger.Credential{Kind: "run", ID: run}
 	got := map[string]bool{}
 	people.Prefetch(cmd, func(k []byte) { got[string(k)] = true })
-	for _, k := range [][]byte{company.CompanyTable.Key(d.Company, d.Company), company.AgentTable.Key(d.Company, ada), company.RunTable.Key(d.Company, run), company.IssueTable.Key(d.Company, i.ID), core.OwnerKey(ada)} {
+	for _, k := range [][]byte{entity.CompanyTable.Key(d.Company, d.Company), entity.AgentTable.Key(d.Company, ada), entity.RunTable.Key(d.Company, run), entity.IssueTable.Key(d.Company, i.ID), core.OwnerKey(ada)} {
 		if !got[string(k)] || !d.Tx.Has(k) {
 			t.Errorf("%s is named %t, and there %t", k, got[string(k)], d.Tx.Has(k))
 		}

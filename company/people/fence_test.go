@@ -7,6 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -21,12 +22,12 @@ func TestNothingIsWrittenUnderARunThatIsOver(t *testing.T) {
 	ada := d.Hire(t, "Ada", "")
 	key := d.ID()
 	d.Must(t, companytest.Board, "agent_key.create", people.CreateKey{ID: key, Agent: ada, Name: "k", Hash: strings.Repeat("01", 32)}, nil)
-	i := d.Issue(t, company.CreateIssue{Status: company.IssueTodo, Assignee: ada})
+	i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
 	old := d.Run(ada)
-	d.Must(t, companytest.As{Agent: ada, Run: old}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: company.IssueStatuses}, nil)
+	d.Must(t, companytest.As{Agent: ada, Run: old}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: entity.IssueStatuses}, nil)
 	d.EndRun(old)
 	next := d.Run(ada) // the one that has the issue now
-	d.Must(t, companytest.As{Agent: ada, Run: next}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: company.IssueStatuses}, nil)
+	d.Must(t, companytest.As{Agent: ada, Run: next}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: entity.IssueStatuses}, nil)
 
 	ask := func(kind, cred, id, run string) error {
 		c := d.Context(companytest.As{Agent: ada}, kind, nil)
@@ -59,14 +60,14 @@ func TestNothingIsWrittenUnderARunThatIsOver(t *testing.T) {
 	if n < 50 {
 		t.Errorf("only %d kinds were looked at", n)
 	}
-	done, status := "done", company.IssueDone
+	done, status := "done", entity.IssueDone
 	for kind, payload := range map[string]any{
 		"issue.update":   company.UpdateIssue{Issue: i.ID, Status: status, Title: &done},
-		"issue.checkout": company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: company.IssueStatuses},
+		"issue.checkout": company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: entity.IssueStatuses},
 		"issue.release":  company.ReleaseIssue{Issue: i.ID},
-		"comment.create": company.CreateComment{ID: d.ID(), Issue: i.ID, Body: "stale"},
+		"comment.create": entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "stale"},
 		"cost.report":    money.ReportCost{Event: money.CostEvent{ID: d.ID(), Agent: ada, Run: core.NullText(old), Issue: core.NullText(i.ID), Provider: "p", Model: "m", Cost: 1, OccurredAt: core.TimeOf(d.Now)}},
-		"run.callback":   company.Callback{Run: old, Status: company.RunSucceeded, Summary: "stale"},
+		"run.callback":   company.Callback{Run: old, Status: entity.RunSucceeded, Summary: "stale"},
 	} {
 		before := d.Load(i.ID)
 		if r, ok := d.Do(companytest.As{Agent: ada, Run: old}, kind, payload, nil).(*ledger.Refusal); !ok || r.Code != ledger.Conflict && r.Code != ledger.Forbidden {
@@ -79,17 +80,17 @@ func TestNothingIsWrittenUnderARunThatIsOver(t *testing.T) {
 	if err := d.Do(companytest.As{Agent: ada, Run: old}, "run.cancel", company.Cancel{Run: old}, nil); err != nil {
 		t.Errorf("cancelling what is over: %v", err)
 	}
-	if r, _ := company.RunOf(d.Tx, d.Company, old); r.Status != company.RunSucceeded {
+	if r, _ := entity.RunOf(d.Tx, d.Company, old); r.Status != entity.RunSucceeded {
 		t.Errorf("what is over became %s", r.Status)
 	}
 
 	// A node whose session is over, or another's, writes nothing of a run either.
-	r, _ := company.RunTable.Get(d.Tx, d.Company, next)
+	r, _ := entity.RunTable.Get(d.Tx, d.Company, next)
 	r.Node, r.Session, r.Owed = "n1", 1, true
-	company.RunTable.Put(d.Tx, d.Company, next, r)
+	entity.RunTable.Put(d.Tx, d.Company, next, r)
 	for kind, payload := range map[string]any{
-		"run.start": company.Start{Run: next}, "run.report": company.Report{Run: next, Phase: company.PhaseExecute}, "run.finish": company.Finish{Run: next, Outcome: company.Outcome{Status: company.RunSucceeded}},
-		"run.return": company.Return{Run: next}, "run.cost": money.TellCost{Run: next, Cost: company.RunCost{Provider: "p", Model: "m", Cost: core.Cents(3), Priced: true}},
+		"run.start": company.Start{Run: next}, "run.report": company.Report{Run: next, Phase: entity.PhaseExecute}, "run.finish": company.Finish{Run: next, Outcome: company.Outcome{Status: entity.RunSucceeded}},
+		"run.return": company.Return{Run: next}, "run.cost": money.TellCost{Run: next, Cost: entity.RunCost{Provider: "p", Model: "m", Cost: core.Cents(3), Priced: true}},
 	} {
 		for name, c := range map[string]struct {
 			node    string

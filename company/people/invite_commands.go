@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -69,11 +70,11 @@ const (
 )
 
 var inviteKinds = []company.Kind{
-	{Name: KindInviteCreate, From: company.FromBoard, Needs: company.InviteUsers, Do: ledger.Typed(createInvite)},
-	{Name: KindInviteRevoke, From: company.FromBoard, Needs: company.InviteUsers, Do: ledger.Typed(revokeInvite)},
+	{Name: KindInviteCreate, From: company.FromBoard, Needs: entity.InviteUsers, Do: ledger.Typed(createInvite)},
+	{Name: KindInviteRevoke, From: company.FromBoard, Needs: entity.InviteUsers, Do: ledger.Typed(revokeInvite)},
 	{Name: KindInviteAccept, From: company.FromBoard | company.FromNode, Traits: company.Invited, Do: ledger.Typed(acceptInvite)},
-	{Name: KindJoinApprove, From: company.FromBoard, Needs: company.ApproveJoins, Do: ledger.Typed(approveJoin)},
-	{Name: KindJoinReject, From: company.FromBoard, Needs: company.ApproveJoins, Do: ledger.Typed(rejectJoin)},
+	{Name: KindJoinApprove, From: company.FromBoard, Needs: entity.ApproveJoins, Do: ledger.Typed(approveJoin)},
+	{Name: KindJoinReject, From: company.FromBoard, Needs: entity.ApproveJoins, Do: ledger.Typed(rejectJoin)},
 	{Name: KindJoinClaim, From: company.FromNode, Do: ledger.Typed(claimJoin)},
 }
 
@@ -165,7 +166,7 @@ func acceptInvite(c *ledger.Context, p AcceptInvite) (any, error) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "requestType is human or agent")
 	case i.Joins != JoinBoth && i.Joins != p.Type:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "Invite does not allow %s joins", string(p.Type))
-	case len(p.AgentName) > company.MaxName || len(p.Adapter) > 100 || len(p.IP) > 100:
+	case len(p.AgentName) > entity.MaxName || len(p.Adapter) > 100 || len(p.IP) > 100:
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "The request's text is too long")
 	case len(p.Abilities) > maxInviteText:
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "capabilities is longer than %d bytes", maxInviteText)
@@ -213,7 +214,7 @@ func joinPerson(c *ledger.Context, i Invite, j *JoinRequest) error {
 		return ledger.Refuse(ledger.Conflict, nil, "You already belong to this company")
 	}
 	j.User, j.Email = core.NullText(user), core.NullText(person.Email)
-	if !MayManage(c.Tx, i.Company, string(i.InvitedBy), company.ApproveJoins) {
+	if !MayManage(c.Tx, i.Company, string(i.InvitedBy), entity.ApproveJoins) {
 		return nil
 	}
 	if _, err := admit(c, user, i.Role, nil); err != nil {
@@ -275,7 +276,7 @@ func approveJoin(c *ledger.Context, p DecideJoin) (any, error) {
 			return nil, err
 		}
 	} else {
-		a, err := company.MakeAgent(c, row, j.draft(), company.AgentIdle)
+		a, err := company.MakeAgent(c, row, j.draft(), entity.AgentIdle)
 		if err != nil {
 			return nil, err
 		}
@@ -290,8 +291,8 @@ func approveJoin(c *ledger.Context, p DecideJoin) (any, error) {
 }
 
 // draft is the agent that a request describes.
-func (j JoinRequest) draft() company.SaveAgent {
-	p := company.SaveAgent{ID: joinedAgent(j.ID), Name: new(string(j.AgentName)), AdapterConfig: j.Defaults}
+func (j JoinRequest) draft() entity.SaveAgent {
+	p := entity.SaveAgent{ID: joinedAgent(j.ID), Name: new(string(j.AgentName)), AdapterConfig: j.Defaults}
 	if j.Adapter != "" {
 		p.AdapterType = new(string(j.Adapter))
 	}

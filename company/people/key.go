@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -66,8 +67,8 @@ const (
 )
 
 var keyKinds = []company.Kind{
-	{Name: KindAgentKeyCreate, From: company.FromBoard, Needs: company.ConfigureAgents, Traits: company.EndsKeys, Do: ledger.Typed(createKey)},
-	{Name: KindAgentKeyRevoke, From: company.FromBoard, Needs: company.ConfigureAgents, Traits: company.EndsKeys, Do: ledger.Typed(revokeKey)},
+	{Name: KindAgentKeyCreate, From: company.FromBoard, Needs: entity.ConfigureAgents, Traits: company.EndsKeys, Do: ledger.Typed(createKey)},
+	{Name: KindAgentKeyRevoke, From: company.FromBoard, Needs: entity.ConfigureAgents, Traits: company.EndsKeys, Do: ledger.Typed(revokeKey)},
 }
 
 // KeyByHash returns the key whose token has a SHA-256 (hex), unless it is revoked.
@@ -108,25 +109,25 @@ func KeysOf(tx *ledger.Tx, company, agent string) []AgentKey {
 }
 
 func createKey(c *ledger.Context, p CreateKey) (any, error) {
-	a, ok := company.AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
+	a, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
 	switch {
 	case !ok:
-		return nil, company.ErrNoAgent()
-	case a.Status == company.AgentTerminated:
+		return nil, entity.ErrNoAgent()
+	case a.Status == entity.AgentTerminated:
 		return nil, ledger.Refuse(ledger.Conflict, a.Standing(), "Cannot create keys for terminated agents")
-	case a.Status == company.AgentPendingApproval:
+	case a.Status == entity.AgentPendingApproval:
 		return nil, ledger.Refuse(ledger.Conflict, a.Standing(), "Cannot create keys for pending approval agents")
 	case !core.IsID(p.ID) || !core.IsHash(p.Hash):
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed key")
-	case p.Name == "" || len(p.Name) > company.MaxName:
-		return nil, ledger.Refuse(ledger.Invalid, nil, "A key needs a name of at most %d bytes", company.MaxName)
+	case p.Name == "" || len(p.Name) > entity.MaxName:
+		return nil, ledger.Refuse(ledger.Invalid, nil, "A key needs a name of at most %d bytes", entity.MaxName)
 	case c.Has(KeyCompanyKey(p.ID)) || c.Has(TokenKey(p.Hash)):
 		return nil, ledger.Refuse(ledger.Conflict, nil, "The key exists already")
 	}
 	if err := roomForKey(c.Tx, a); err != nil {
 		return nil, err
 	}
-	row, _ := company.CompanyOf(c.Tx, a.Company)
+	row, _ := entity.CompanyOf(c.Tx, a.Company)
 	k := AgentKey{ID: p.ID, Company: a.Company, Agent: a.ID, Name: p.Name, Hash: p.Hash, ResponsibleUser: row.DefaultResponsibleUser, CreatedAt: core.TimeOf(c.Now)}
 	if core.IsBoard(c) {
 		k.ResponsibleUser = core.NullText(c.Cmd.Actor.ID)
@@ -141,7 +142,7 @@ func createKey(c *ledger.Context, p CreateKey) (any, error) {
 }
 
 // roomForKey drops the oldest revoked key when an agent has as many as are kept.
-func roomForKey(tx *ledger.Tx, a company.Agent) error {
+func roomForKey(tx *ledger.Tx, a entity.Agent) error {
 	keys := KeysOf(tx, a.Company, a.ID)
 	if len(keys) < MaxAgentKeys {
 		return nil
@@ -175,7 +176,7 @@ func revoke(tx *ledger.Tx, k AgentKey, now core.Time) AgentKey {
 	return k
 }
 
-func revokeKeysOf(c *ledger.Context, a company.Agent) {
+func revokeKeysOf(c *ledger.Context, a entity.Agent) {
 	for _, k := range KeysOf(c.Tx, a.Company, a.ID) {
 		if k.RevokedAt == 0 {
 			revoke(c.Tx, k, core.TimeOf(c.Now))
@@ -189,7 +190,7 @@ func dropKey(tx *ledger.Tx, k AgentKey) {
 	AgentKeys.Delete(tx, k.Company, k.ID)
 }
 
-func dropKeysOf(tx *ledger.Tx, a company.Agent) {
+func dropKeysOf(tx *ledger.Tx, a entity.Agent) {
 	for _, k := range KeysOf(tx, a.Company, a.ID) {
 		dropKey(tx, k)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -39,29 +40,29 @@ const (
 
 // MemberPermissions are all that can be granted. Those that no rule asks for are kept
 // and shown.
-var MemberPermissions = []company.Permission{company.CreateAgents, company.ConfigureAgents, "agents:suggest-changes", company.CreateSkills, "skills:suggest-changes", company.ManageSpaces,
+var MemberPermissions = []entity.Permission{entity.CreateAgents, entity.ConfigureAgents, "agents:suggest-changes", entity.CreateSkills, "skills:suggest-changes", entity.ManageSpaces,
 	"tools:admin", "tools:manage_connections", "tools:manage_profiles", "tools:view_audit", "audit:view_agent_actions", "tools:use", "tools:manage_runtime",
-	"inbox:manage", company.InviteUsers, company.ManageUsers, company.AssignTasks, "tasks:assign_scope", "tasks:manage_active_checkouts", "pipelines:write", company.ApproveJoins}
+	"inbox:manage", entity.InviteUsers, entity.ManageUsers, entity.AssignTasks, "tasks:assign_scope", "tasks:manage_active_checkouts", "pipelines:write", entity.ApproveJoins}
 
 // roleGrants are what comes with a role.
-var roleGrants = map[Role][]company.Permission{
-	RoleOwner: {company.ConfigureAgents, company.CreateAgents, company.ManageSpaces, company.ApproveJoins, company.CreateSkills, company.AssignTasks, "tools:admin", "tools:manage_connections",
-		"tools:manage_runtime", "tools:use", company.InviteUsers, company.ManageUsers},
-	RoleAdmin:    {company.ConfigureAgents, company.CreateAgents, company.ManageSpaces, company.ApproveJoins, company.CreateSkills, company.AssignTasks, "tools:use", company.InviteUsers},
-	RoleOperator: {company.AssignTasks},
+var roleGrants = map[Role][]entity.Permission{
+	RoleOwner: {entity.ConfigureAgents, entity.CreateAgents, entity.ManageSpaces, entity.ApproveJoins, entity.CreateSkills, entity.AssignTasks, "tools:admin", "tools:manage_connections",
+		"tools:manage_runtime", "tools:use", entity.InviteUsers, entity.ManageUsers},
+	RoleAdmin:    {entity.ConfigureAgents, entity.CreateAgents, entity.ManageSpaces, entity.ApproveJoins, entity.CreateSkills, entity.AssignTasks, "tools:use", entity.InviteUsers},
+	RoleOperator: {entity.AssignTasks},
 	RoleViewer:   {},
 }
 
 // GrantsOf returns what comes with a role, in the order of the alphabet.
-func GrantsOf(r Role) []company.Permission { return slices.Sorted(slices.Values(roleGrants[r])) }
+func GrantsOf(r Role) []entity.Permission { return slices.Sorted(slices.Values(roleGrants[r])) }
 
 // A MemberGrant allows a member something. One with a scope is kept and shown, and
 // allows nothing by itself.
 type MemberGrant struct {
-	Permission company.Permission `cbor:"1,keyasint" json:"permissionKey"`
-	Scope      json.RawMessage    `cbor:"2,keyasint,omitempty" json:"scope"`
-	By         core.NullText      `cbor:"3,keyasint,omitempty" json:"-"`
-	At         core.Time          `cbor:"4,keyasint,omitempty" json:"-"`
+	Permission entity.Permission `cbor:"1,keyasint" json:"permissionKey"`
+	Scope      json.RawMessage   `cbor:"2,keyasint,omitempty" json:"scope"`
+	By         core.NullText     `cbor:"3,keyasint,omitempty" json:"-"`
+	At         core.Time         `cbor:"4,keyasint,omitempty" json:"-"`
 }
 
 // A Member is a person in a company. Its ID follows from both.
@@ -97,10 +98,10 @@ const (
 func MemberID(company, user string) string { return core.DerivedID("member", company, user) }
 
 // GrantID returns the ID that a grant is shown by.
-func (m Member) GrantID(p company.Permission) string { return core.DerivedID("grant", m.ID, string(p)) }
+func (m Member) GrantID(p entity.Permission) string { return core.DerivedID("grant", m.ID, string(p)) }
 
 // May reports whether the membership allows p.
-func (m Member) May(p company.Permission) bool {
+func (m Member) May(p entity.Permission) bool {
 	if m.Status != MemberActive {
 		return false
 	}
@@ -125,7 +126,7 @@ func founder(company, user string, now core.Time) Member {
 func MembershipOf(tx *ledger.Tx, of, user string) (Member, bool) {
 	m, ok := Members.Get(tx, of, MemberID(of, user))
 	if !ok && user == LocalBoard {
-		if row, there := company.CompanyOf(tx, of); there && !anyMember(tx, of) {
+		if row, there := entity.CompanyOf(tx, of); there && !anyMember(tx, of) {
 			return founder(of, user, row.CreatedAt), true
 		}
 	}
@@ -162,7 +163,7 @@ func MembersOf(tx *ledger.Tx, company string) []Member {
 // MembershipsOf returns the active memberships of a user, oldest company first.
 func MembershipsOf(tx *ledger.Tx, user string) []Member {
 	out := []Member{}
-	for _, row := range company.Companies(tx) {
+	for _, row := range entity.Companies(tx) {
 		if m, ok := MembershipOf(tx, row.ID, user); ok && m.Status == MemberActive {
 			out = append(out, m)
 		}
@@ -180,7 +181,7 @@ func MayEnter(tx *ledger.Tx, company, user string) bool {
 }
 
 // MayManage reports whether a user has a permission in a company.
-func MayManage(tx *ledger.Tx, company, user string, p company.Permission) bool {
+func MayManage(tx *ledger.Tx, company, user string, p entity.Permission) bool {
 	if IsAdmin(tx, user) {
 		return true
 	}
@@ -222,7 +223,7 @@ func MayWrite(tx *ledger.Tx, company, user string) bool {
 // user, at most most of them. It looks at all open issues of the company.
 func OpenIssuesOfUser(tx *ledger.Tx, of, user string, most int) []string {
 	var out []string
-	for id, i := range company.IssueTable.All(tx, of) {
+	for id, i := range entity.IssueTable.All(tx, of) {
 		if i.AssigneeUser == user && !i.Status.Terminal() {
 			if out = append(out, id); len(out) == most {
 				break
@@ -246,7 +247,7 @@ var Rules = company.Rules{
 		},
 		"join-request": func(tx *ledger.Tx, id string, _ []byte) { tx.Delete(JoinCompanyKey(id)) },
 	},
-	CompanyStored: func(c *ledger.Context, was, row company.Company, _ company.SaveCompany) error {
+	CompanyStored: func(c *ledger.Context, was, row entity.Company, _ entity.SaveCompany) error {
 		if was.ID == "" && core.IsBoard(c) {
 			m := founder(row.ID, c.Cmd.Actor.ID, row.CreatedAt)
 			Members.Put(c.Tx, row.ID, m.ID, m)
@@ -254,7 +255,7 @@ var Rules = company.Rules{
 		return nil
 	},
 	AgentEnded:   revokeKeysOf,
-	AgentDeleted: func(c *ledger.Context, a company.Agent) { dropKeysOf(c.Tx, a) },
+	AgentDeleted: func(c *ledger.Context, a entity.Agent) { dropKeysOf(c.Tx, a) },
 	People:       membership{},
 	Sealed: func(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
 		if company == "" {
@@ -288,7 +289,7 @@ func (membership) Belongs(tx *ledger.Tx, company, user string) bool {
 	return Speaks(tx, user) && (ok && m.Status == MemberActive || IsAdmin(tx, user))
 }
 
-func (membership) Permitted(tx *ledger.Tx, company, user string, needs company.Permission) bool {
+func (membership) Permitted(tx *ledger.Tx, company, user string, needs entity.Permission) bool {
 	m, ok := MembershipOf(tx, company, user)
 	return IsAdmin(tx, user) || ok && m.May(needs)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -31,8 +32,8 @@ const (
 )
 
 var memberKinds = []company.Kind{
-	{Name: KindMemberUpdate, From: company.FromBoard, Needs: company.ManageUsers, Traits: company.EndsKeys, Do: ledger.Typed(updateMember)},
-	{Name: KindMemberArchive, From: company.FromBoard, Needs: company.ManageUsers, Traits: company.EndsKeys, Do: ledger.Typed(archiveMember)},
+	{Name: KindMemberUpdate, From: company.FromBoard, Needs: entity.ManageUsers, Traits: company.EndsKeys, Do: ledger.Typed(updateMember)},
+	{Name: KindMemberArchive, From: company.FromBoard, Needs: entity.ManageUsers, Traits: company.EndsKeys, Do: ledger.Typed(archiveMember)},
 	{Name: KindMemberSet, From: company.FromBoard, Traits: company.AdminsOnly | company.EndsKeys, Do: ledger.Typed(setMember)},
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -52,7 +53,7 @@ func TestRolesAndGrantsDecideWhatAMemberMay(t *testing.T) {
 	people.Members.Put(d.Tx, d.Company, m.ID, m)
 	companytest.WantRefusal(t, d.AsUser("away", "issue.create", d.Company), ledger.Forbidden, none)
 	m = d.Enlist("scoped", people.RoleOperator)
-	m.Grants = []people.MemberGrant{{Permission: company.CreateAgents, Scope: []byte(`{"projectId":"x"}`)}}
+	m.Grants = []people.MemberGrant{{Permission: entity.CreateAgents, Scope: []byte(`{"projectId":"x"}`)}}
 	people.Members.Put(d.Tx, d.Company, m.ID, m)
 	companytest.WantRefusal(t, d.AsUser("scoped", "agent.create", d.Company), ledger.Forbidden, "Missing permission: agents:create")
 }
@@ -72,7 +73,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 		t.Fatalf("%d members", len(list)) // by hand, so nothing settled the implicit one
 	}
 	d.Must(t, companytest.Board, "member.update", people.ChangeMember{ID: bob.ID, Role: &owner}, &bob)
-	if !bob.May(company.ManageUsers) || len(bob.Grants) != len(people.GrantsOf(people.RoleOwner)) {
+	if !bob.May(entity.ManageUsers) || len(bob.Grants) != len(people.GrantsOf(people.RoleOwner)) {
 		t.Errorf("the new owner is %+v", bob)
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "member.update", people.ChangeMember{ID: bob.ID, Grants: &[]people.MemberGrant{{Permission: "fly"}}}, nil), ledger.Invalid, "")
@@ -104,7 +105,7 @@ func TestAnAgentJoinsByAnInviteOnce(t *testing.T) {
 	companytest.WantRefusal(t, d.Do(companytest.Board, "join.claim", wrong, nil), ledger.Forbidden, "Invalid claim secret")
 	var k people.AgentKey
 	d.Must(t, companytest.Board, "join.claim", claim, &k)
-	if a, ok := company.AgentByID(d.Tx, k.Agent); !ok || a.Name != "Joiner" || string(j.Agent) != a.ID {
+	if a, ok := entity.AgentByID(d.Tx, k.Agent); !ok || a.Name != "Joiner" || string(j.Agent) != a.ID {
 		t.Errorf("the key %+v is of %+v", k, a)
 	}
 	claim.Key, claim.Hash = d.ID(), companytest.HexHash("5")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -66,9 +67,9 @@ func joinResource(c *ledger.Context, p JoinResource) (any, error) {
 	there := false
 	switch p.Kind {
 	case "project":
-		of, there = m.Projects, company.ProjectExists(c.Tx, companyID, p.ID)
+		of, there = m.Projects, entity.ProjectExists(c.Tx, companyID, p.ID)
 	case "agent":
-		of, there = m.Agents, company.AgentExists(c.Tx, companyID, p.ID)
+		of, there = m.Agents, entity.AgentExists(c.Tx, companyID, p.ID)
 	case "document":
 		of, there = m.Documents, core.IsID(p.ID) // documents lie by issue; who stars one has it open
 	}

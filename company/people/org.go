@@ -3,24 +3,24 @@ package people
 import (
 	"slices"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // An OrgNode is an agent in the org chart, with whom it leads.
 type OrgNode struct {
-	ID      string              `json:"id"`
-	Name    string              `json:"name"`
-	Role    string              `json:"role"`
-	Status  company.AgentStatus `json:"status"`
-	Reports []*OrgNode          `json:"reports"`
+	ID      string             `json:"id"`
+	Name    string             `json:"name"`
+	Role    string             `json:"role"`
+	Status  entity.AgentStatus `json:"status"`
+	Reports []*OrgNode         `json:"reports"`
 }
 
 // Org returns the org chart of company: the agents that report to nobody who is
 // still there, each with its reports. Agents that were terminated are left out.
 func Org(tx *ledger.Tx, of string) []*OrgNode {
-	list := company.AgentsOf(tx, of, false)
+	list := entity.AgentsOf(tx, of, false)
 	nodes := make(map[string]*OrgNode, len(list))
 	for _, a := range list {
 		nodes[a.ID] = &OrgNode{ID: a.ID, Name: a.Name, Role: a.Role, Status: a.Status, Reports: []*OrgNode{}}
@@ -38,13 +38,13 @@ func Org(tx *ledger.Tx, of string) []*OrgNode {
 
 // A ChainLink is an agent in the chain of command above one.
 type ChainLink struct {
-	ID        string              `json:"id"`
-	Company   string              `json:"companyId"`
-	Name      string              `json:"name"`
-	Status    company.AgentStatus `json:"status"`
-	ReportsTo core.NullText       `json:"reportsTo"`
-	Depth     int                 `json:"depth"`
-	Relation  string              `json:"relation"` // self or ancestor
+	ID        string             `json:"id"`
+	Company   string             `json:"companyId"`
+	Name      string             `json:"name"`
+	Status    entity.AgentStatus `json:"status"`
+	ReportsTo core.NullText      `json:"reportsTo"`
+	Depth     int                `json:"depth"`
+	Relation  string             `json:"relation"` // self or ancestor
 }
 
 // An OrgHealth says whether escalations of an agent have somewhere to go.
@@ -60,15 +60,15 @@ type OrgHealth struct {
 }
 
 // OrgHealthOf looks up the chain of managers of an agent.
-func OrgHealthOf(tx *ledger.Tx, a company.Agent) OrgHealth {
+func OrgHealthOf(tx *ledger.Tx, a entity.Agent) OrgHealth {
 	h := OrgHealth{Status: "healthy", Reason: "healthy", FullChain: []ChainLink{link(a, 0)}, InvalidAncestors: []ChainLink{}, PausedAncestors: []ChainLink{}}
-	for boss := range company.Managers(tx, a) {
+	for boss := range entity.Managers(tx, a) {
 		l := link(boss, len(h.FullChain))
 		h.FullChain = append(h.FullChain, l)
 		switch boss.Status {
-		case company.AgentTerminated, company.AgentPendingApproval:
+		case entity.AgentTerminated, entity.AgentPendingApproval:
 			h.InvalidAncestors = append(h.InvalidAncestors, l)
-		case company.AgentPaused:
+		case entity.AgentPaused:
 			h.PausedAncestors = append(h.PausedAncestors, l)
 		}
 	}
@@ -83,7 +83,7 @@ func OrgHealthOf(tx *ledger.Tx, a company.Agent) OrgHealth {
 	return h
 }
 
-func link(a company.Agent, depth int) ChainLink {
+func link(a entity.Agent, depth int) ChainLink {
 	l := ChainLink{ID: a.ID, Company: a.Company, Name: a.Name, Status: a.Status, ReportsTo: a.ReportsTo, Depth: depth, Relation: "ancestor"}
 	if depth == 0 {
 		l.Relation = "self"
@@ -100,9 +100,9 @@ type Superior struct {
 }
 
 // ChainOfCommand returns whom an agent reports to, from the nearest up.
-func ChainOfCommand(tx *ledger.Tx, a company.Agent) []Superior {
+func ChainOfCommand(tx *ledger.Tx, a entity.Agent) []Superior {
 	out := []Superior{}
-	for boss := range company.Managers(tx, a) {
+	for boss := range entity.Managers(tx, a) {
 		out = append(out, Superior{boss.ID, boss.Name, boss.Role, boss.Title})
 	}
 	return out
@@ -143,7 +143,7 @@ type Access struct {
 }
 
 // AccessOf returns what an agent may do in its company.
-func AccessOf(a company.Agent) Access {
+func AccessOf(a entity.Agent) Access {
 	member := Membership{ID: core.DerivedID("membership", a.ID), Company: a.Company, PrincipalType: "agent", Principal: a.ID, Status: "active", Role: "member",
 		CreatedAt: a.CreatedAt, UpdatedAt: a.CreatedAt}
 	out := Access{CanAssignTasks: a.MayAssign(), TaskAssignSource: "none", Membership: member, Grants: []PermissionGrant{}}

@@ -2,6 +2,7 @@ package people
 
 import (
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -22,7 +23,7 @@ func checkPerson(c *ledger.Context, kind company.Kind) error {
 	switch {
 	case kind.Has(company.Invited):
 		return nil
-	case kind.Has(company.AdminsOnly) || kind.Has(company.Founds) && !company.CompanyExists(c.Tx, of):
+	case kind.Has(company.AdminsOnly) || kind.Has(company.Founds) && !entity.CompanyExists(c.Tx, of):
 		return errNotAdmin()
 	case of == "" && kind.Has(company.Personal):
 		return nil

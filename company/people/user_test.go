@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -21,7 +21,7 @@ func TestNobodyIsTheBoardWherePeopleSignIn(t *testing.T) {
 	key := ledger.Credential{Kind: "board_key", ID: companytest.UID(7)}
 	people.BoardKeys.Put(d.Tx, companytest.UID(7), people.BoardKey{ID: companytest.UID(7), User: people.LocalBoard, Name: "k", Hash: companytest.HexHash("7")})
 	work := func(cred ledger.Credential) error {
-		return d.Speak(local, cred, "goal.create", d.Company, company.SaveGoal{ID: d.ID(), Title: new("g")})
+		return d.Speak(local, cred, "goal.create", d.Company, entity.SaveGoal{ID: d.ID(), Title: new("g")})
 	}
 	companytest.WantRefusal(t, d.Speak(companytest.AsNode, companytest.ByNode, "user.create", "", people.CreateUser{ID: companytest.UID(20), Name: "X", Email: "x@example.com", Password: "p", Session: people.NewSession{ID: companytest.UID(21), Hash: companytest.TokenHash(1)}}), ledger.Conflict, "")
 	for _, cred := range []ledger.Credential{implied, key} {
@@ -38,7 +38,7 @@ func TestNobodyIsTheBoardWherePeopleSignIn(t *testing.T) {
 	ann, in := d.Person(t, 20, "Ann")
 	companytest.WantRefusal(t, d.Speak(ann, in, "instance.auth", "", people.SetAuth{Mode: people.LocalTrusted}), ledger.Forbidden, "Instance admin required")
 	companytest.WantRefusal(t, d.Speak(ann, in, "token.create", "", struct{}{}), ledger.Forbidden, "Instance admin required")
-	companytest.WantRefusal(t, d.Speak(ann, in, "goal.create", d.Company, company.SaveGoal{ID: d.ID(), Title: new("g")}), ledger.Forbidden, "User does not have access to this company")
+	companytest.WantRefusal(t, d.Speak(ann, in, "goal.create", d.Company, entity.SaveGoal{ID: d.ID(), Title: new("g")}), ledger.Forbidden, "User does not have access to this company")
 	for range 2 { // once, however often it is asked
 		if err := d.Speak(ann, in, "user.claim", "", people.ClaimInstance{}); err != nil {
 			t.Fatal(err)

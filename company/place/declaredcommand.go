@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -118,7 +118,7 @@ func DeclaredCommands(runtime json.RawMessage) (out []DeclaredCommand, err error
 			return bad(i, "is of a kind that is neither service nor job")
 		case strings.TrimSpace(d.Command) == "" || len(d.Command) > MaxCommandLine:
 			return bad(i, "has no command, or one that is too long")
-		case len(d.Name) > company.MaxName || len(d.ID) > company.MaxName || len(d.Cwd) > company.MaxPlacePath || len(d.Env) > conceal.MaxRunSecrets:
+		case len(d.Name) > entity.MaxName || len(d.ID) > entity.MaxName || len(d.Cwd) > entity.MaxPlacePath || len(d.Env) > conceal.MaxRunSecrets:
 			return bad(i, "has texts that are too long, or too many variables")
 		case strings.HasPrefix(d.Cwd, "/") || d.Cwd == ".." || strings.HasPrefix(d.Cwd, "../") || strings.Contains(d.Cwd, "/../") || strings.HasSuffix(d.Cwd, "/.."):
 			return bad(i, "has a cwd that is not below its workspace")

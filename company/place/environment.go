@@ -8,6 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -87,9 +88,9 @@ const (
 )
 
 var environmentKinds = []company.Kind{
-	{Name: KindEnvironmentSave, From: company.FromBoard, Needs: company.ManageSpaces, Do: ledger.Typed(saveEnvironment)},
-	{Name: KindEnvironmentDelete, From: company.FromBoard, Needs: company.ManageSpaces, Do: ledger.Typed(deleteEnvironment)},
-	{Name: KindEnvironmentProbe, From: company.FromBoard, Needs: company.ManageSpaces, Do: ledger.Typed(probeEnvironment)},
+	{Name: KindEnvironmentSave, From: company.FromBoard, Needs: entity.ManageSpaces, Do: ledger.Typed(saveEnvironment)},
+	{Name: KindEnvironmentDelete, From: company.FromBoard, Needs: entity.ManageSpaces, Do: ledger.Typed(deleteEnvironment)},
+	{Name: KindEnvironmentProbe, From: company.FromBoard, Needs: entity.ManageSpaces, Do: ledger.Typed(probeEnvironment)},
 }
 
 // EnvironmentsOf returns the environments that a company has described, oldest first.
@@ -195,8 +196,8 @@ func saveEnvironment(c *ledger.Context, p SaveEnvironment) (any, error) {
 			return nil, err
 		}
 	}
-	if strings.TrimSpace(e.Name) == "" || len(e.Name) > company.MaxName || len(e.Description) > company.MaxText || e.Status != "active" && e.Status != "archived" {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "An environment needs a name of at most %d bytes, and is active or archived", company.MaxName)
+	if strings.TrimSpace(e.Name) == "" || len(e.Name) > entity.MaxName || len(e.Description) > entity.MaxText || e.Status != "active" && e.Status != "archived" {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "An environment needs a name of at most %d bytes, and is active or archived", entity.MaxName)
 	}
 	for _, o := range NamedEnvironments.All(c.Tx, of) {
 		if o.ID != e.ID && o.Name == e.Name {
@@ -229,7 +230,7 @@ func probeEnvironment(c *ledger.Context, p NameEnvironment) (any, error) {
 		c.Record(ledger.Change{Action: "environment.probed_unsaved", EntityType: "company", EntityID: c.Cmd.Company, Details: core.Object{}.Str("driver", core.Snippet(p.Driver, 40)).Close()})
 		return nil, nil
 	}
-	if p.ID == company.LocalEnvironment.ID {
+	if p.ID == entity.LocalEnvironment.ID {
 		c.Record(ledger.Change{Action: "environment.probed", EntityType: "environment", EntityID: p.ID, Details: core.Object{}.Str("driver", "local").Close()})
 		return nil, nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -34,36 +35,36 @@ func (s WorkspaceStatus) Over() bool { return s == WorkspaceArchived || s == Wor
 // project's workspace, or a worktree of its repository. The folder is on one
 // node, which made it.
 type ExecutionWorkspace struct {
-	ID                string                `cbor:"1,keyasint" json:"id"`
-	Company           string                `cbor:"2,keyasint" json:"companyId"`
-	Project           string                `cbor:"3,keyasint" json:"projectId"`
-	ProjectWorkspace  core.NullText         `cbor:"4,keyasint,omitempty" json:"projectWorkspaceId"`
-	SourceIssue       core.NullText         `cbor:"5,keyasint,omitempty" json:"sourceIssueId"`
-	Mode              company.WorkspaceMode `cbor:"6,keyasint" json:"mode"`
-	Strategy          string                `cbor:"7,keyasint" json:"strategyType"` // project_primary or git_worktree
-	Name              string                `cbor:"8,keyasint" json:"name"`
-	Status            WorkspaceStatus       `cbor:"9,keyasint" json:"status"`
-	Cwd               core.NullText         `cbor:"10,keyasint,omitempty" json:"cwd"`     // once it is there
-	RepoURL           core.NullText         `cbor:"11,keyasint,omitempty" json:"repoUrl"` // without credentials
-	BaseRef           core.NullText         `cbor:"12,keyasint,omitempty" json:"baseRef"`
-	Branch            core.NullText         `cbor:"13,keyasint,omitempty" json:"branchName"`
-	LastUsedAt        core.Time             `cbor:"14,keyasint" json:"lastUsedAt"`
-	OpenedAt          core.Time             `cbor:"15,keyasint" json:"openedAt"`
-	ClosedAt          core.Time             `cbor:"16,keyasint,omitempty" json:"closedAt"`
-	CleanupEligibleAt core.Time             `cbor:"17,keyasint,omitempty" json:"cleanupEligibleAt"`
-	CleanupReason     core.NullText         `cbor:"18,keyasint,omitempty" json:"cleanupReason"`
-	CreatedAt         core.Time             `cbor:"19,keyasint" json:"createdAt"`
-	UpdatedAt         core.Time             `cbor:"20,keyasint" json:"updatedAt"`
-	Node              core.NullText         `cbor:"21,keyasint,omitempty" json:"nodeId"`
-	Run               string                `cbor:"22,keyasint,omitempty" json:"-"` // the last one
-	ParentDir         string                `cbor:"23,keyasint,omitempty" json:"-"` // where the worktree goes; "": below the node's directory
-	Adapter           string                `cbor:"24,keyasint,omitempty" json:"-"`
-	Metadata          json.RawMessage       `cbor:"25,keyasint,omitempty" json:"-"` // what was set by hand
-	Config            WorkspaceConfig       `cbor:"26,keyasint,omitempty" json:"-"` // what was set by hand
-	Prepared          string                `cbor:"27,keyasint,omitempty" json:"-"` // Lifecycle.Prepared, when that was done
-	Frozen            *Lifecycle            `cbor:"29,keyasint,omitempty" json:"-"` // what is executed, kept when the project may be gone
-	Others            []string              `cbor:"30,keyasint,omitempty" json:"-"` // runs besides the last one that may work here still
-	Gone              bool                  `cbor:"28,keyasint,omitempty" json:"-"` // its issue or project was deleted; its node still has to remove the folder
+	ID                string               `cbor:"1,keyasint" json:"id"`
+	Company           string               `cbor:"2,keyasint" json:"companyId"`
+	Project           string               `cbor:"3,keyasint" json:"projectId"`
+	ProjectWorkspace  core.NullText        `cbor:"4,keyasint,omitempty" json:"projectWorkspaceId"`
+	SourceIssue       core.NullText        `cbor:"5,keyasint,omitempty" json:"sourceIssueId"`
+	Mode              entity.WorkspaceMode `cbor:"6,keyasint" json:"mode"`
+	Strategy          string               `cbor:"7,keyasint" json:"strategyType"` // project_primary or git_worktree
+	Name              string               `cbor:"8,keyasint" json:"name"`
+	Status            WorkspaceStatus      `cbor:"9,keyasint" json:"status"`
+	Cwd               core.NullText        `cbor:"10,keyasint,omitempty" json:"cwd"`     // once it is there
+	RepoURL           core.NullText        `cbor:"11,keyasint,omitempty" json:"repoUrl"` // without credentials
+	BaseRef           core.NullText        `cbor:"12,keyasint,omitempty" json:"baseRef"`
+	Branch            core.NullText        `cbor:"13,keyasint,omitempty" json:"branchName"`
+	LastUsedAt        core.Time            `cbor:"14,keyasint" json:"lastUsedAt"`
+	OpenedAt          core.Time            `cbor:"15,keyasint" json:"openedAt"`
+	ClosedAt          core.Time            `cbor:"16,keyasint,omitempty" json:"closedAt"`
+	CleanupEligibleAt core.Time            `cbor:"17,keyasint,omitempty" json:"cleanupEligibleAt"`
+	CleanupReason     core.NullText        `cbor:"18,keyasint,omitempty" json:"cleanupReason"`
+	CreatedAt         core.Time            `cbor:"19,keyasint" json:"createdAt"`
+	UpdatedAt         core.Time            `cbor:"20,keyasint" json:"updatedAt"`
+	Node              core.NullText        `cbor:"21,keyasint,omitempty" json:"nodeId"`
+	Run               string               `cbor:"22,keyasint,omitempty" json:"-"` // the last one
+	ParentDir         string               `cbor:"23,keyasint,omitempty" json:"-"` // where the worktree goes; "": below the node's directory
+	Adapter           string               `cbor:"24,keyasint,omitempty" json:"-"`
+	Metadata          json.RawMessage      `cbor:"25,keyasint,omitempty" json:"-"` // what was set by hand
+	Config            WorkspaceConfig      `cbor:"26,keyasint,omitempty" json:"-"` // what was set by hand
+	Prepared          string               `cbor:"27,keyasint,omitempty" json:"-"` // Lifecycle.Prepared, when that was done
+	Frozen            *Lifecycle           `cbor:"29,keyasint,omitempty" json:"-"` // what is executed, kept when the project may be gone
+	Others            []string             `cbor:"30,keyasint,omitempty" json:"-"` // runs besides the last one that may work here still
+	Gone              bool                 `cbor:"28,keyasint,omitempty" json:"-"` // its issue or project was deleted; its node still has to remove the folder
 }
 
 // Clone returns a copy that shares no memory with w.
@@ -167,7 +168,7 @@ const (
 )
 
 var executionWorkspaceKinds = []company.Kind{
-	{Name: KindExecWorkspaceUpdate, From: company.FromBoard | company.FromAgent, Needs: company.ManageSpaces, Do: ledger.Typed(updateExecutionWorkspace)},
+	{Name: KindExecWorkspaceUpdate, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces, Do: ledger.Typed(updateExecutionWorkspace)},
 	{Name: KindExecWorkspaceRealize, From: company.FromNode, Do: ledger.Typed(realizeWorkspace)},
 	{Name: KindExecWorkspaceCleaned, From: company.FromNode, Do: ledger.Typed(cleanWorkspace)},
 }
@@ -193,7 +194,7 @@ func AnyExecutionWorkspace(tx *ledger.Tx, id string) (ExecutionWorkspace, bool) 
 
 // WorkspaceOfIssue returns the execution workspace that an issue names, or that its
 // runs used last, unless it is closed.
-func WorkspaceOfIssue(tx *ledger.Tx, i company.Issue) (last ExecutionWorkspace, ok bool) {
+func WorkspaceOfIssue(tx *ledger.Tx, i entity.Issue) (last ExecutionWorkspace, ok bool) {
 	if w, ok := namedWorkspace(tx, i); ok {
 		return w, true
 	}
@@ -207,7 +208,7 @@ func WorkspaceOfIssue(tx *ledger.Tx, i company.Issue) (last ExecutionWorkspace, 
 
 // namedWorkspace returns the execution workspace that an issue names, as long as runs
 // work there and it is of the issue's project.
-func namedWorkspace(tx *ledger.Tx, i company.Issue) (ExecutionWorkspace, bool) {
+func namedWorkspace(tx *ledger.Tx, i entity.Issue) (ExecutionWorkspace, bool) {
 	if i.ExecutionWorkspace == "" {
 		return ExecutionWorkspace{}, false
 	}
@@ -257,12 +258,12 @@ func WorkspacesToClean(tx *ledger.Tx, node string) (out []ExecutionWorkspace) {
 
 // OpenWorkspace finds, or makes, the execution workspace of a run that starts:
 // one for each issue of a project that has a workspace. The node makes the folder.
-func OpenWorkspace(c *ledger.Context, r company.Run) company.Run {
-	i, ok := company.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID)
+func OpenWorkspace(c *ledger.Context, r entity.Run) entity.Run {
+	i, ok := entity.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID)
 	if !ok || i.Project == "" {
 		return r
 	}
-	p, ok := company.ProjectTable.Get(c.Tx, r.Company, i.Project)
+	p, ok := entity.ProjectTable.Get(c.Tx, r.Company, i.Project)
 	if !ok {
 		return r
 	}
@@ -296,11 +297,11 @@ func OpenWorkspace(c *ledger.Context, r company.Run) company.Run {
 // names one itself (named). It is the one that the other names, or else the one that its
 // runs used last. An issue without a project takes the other's, and its workspace of the
 // project; while the other has no execution workspace, that is all.
-func inheritWorkspace(tx *ledger.Tx, i company.Issue, from string, named bool) (company.Issue, error) {
+func inheritWorkspace(tx *ledger.Tx, i entity.Issue, from string, named bool) (entity.Issue, error) {
 	if from == "" {
 		return i, nil
 	}
-	source, ok := company.IssueTable.Get(tx, i.Company, from)
+	source, ok := entity.IssueTable.Get(tx, i.Company, from)
 	if !ok {
 		return i, ledger.Refuse(ledger.NotFound, nil, "Issue to inherit the execution workspace from not found")
 	}
@@ -319,7 +320,7 @@ func inheritWorkspace(tx *ledger.Tx, i company.Issue, from string, named bool) (
 // workspaceThere returns the execution workspace that an issue's runs have, of the
 // kind that they are to have; first the one that the issue names,
 // as long as it is there and of the issue's project.
-func workspaceThere(tx *ledger.Tx, i company.Issue, want ExecutionWorkspace) (ExecutionWorkspace, bool) {
+func workspaceThere(tx *ledger.Tx, i entity.Issue, want ExecutionWorkspace) (ExecutionWorkspace, bool) {
 	if w, ok := namedWorkspace(tx, i); ok {
 		return w, true
 	}
@@ -335,7 +336,7 @@ func workspaceThere(tx *ledger.Tx, i company.Issue, want ExecutionWorkspace) (Ex
 // begins is where the folder of w is on a node that has not told of it yet, "" where
 // the node decides.
 func (w ExecutionWorkspace) begins(tx *ledger.Tx) core.NullText {
-	if w.Mode == company.IsolatedWorkspace {
+	if w.Mode == entity.IsolatedWorkspace {
 		return ""
 	}
 	of, _ := Workspaces.Get(tx, w.Company, string(w.ProjectWorkspace))
@@ -344,7 +345,7 @@ func (w ExecutionWorkspace) begins(tx *ledger.Tx) core.NullText {
 
 // planWorkspace says where the runs of an issue are to work; ok is false when
 // its project has no workspace.
-func planWorkspace(tx *ledger.Tx, p company.Project, i company.Issue) (w ExecutionWorkspace, ok bool) {
+func planWorkspace(tx *ledger.Tx, p entity.Project, i entity.Issue) (w ExecutionWorkspace, ok bool) {
 	var policy workspacePolicy
 	_ = json.Unmarshal(p.WorkspacePolicy, &policy) // what does not fit counts as not said
 	var own struct {
@@ -365,10 +366,10 @@ func planWorkspace(tx *ledger.Tx, p company.Project, i company.Issue) (w Executi
 	if override := cmpOr(own.Mode, i.WorkspacePref); override != "" && (policy.AllowOverride == nil || *policy.AllowOverride) {
 		mode = override
 	}
-	w = ExecutionWorkspace{Project: p.ID, ProjectWorkspace: core.NullText(of.ID), Mode: company.SharedWorkspace, Strategy: "project_primary", Cwd: of.Cwd,
+	w = ExecutionWorkspace{Project: p.ID, ProjectWorkspace: core.NullText(of.ID), Mode: entity.SharedWorkspace, Strategy: "project_primary", Cwd: of.Cwd,
 		RepoURL: core.NullText(withoutCredentials(string(of.RepoURL))), BaseRef: core.NullText(cmpOr(string(of.RepoRef), string(of.DefaultRef)))}
-	if policy.Enabled && company.WorkspaceMode(mode) == company.IsolatedWorkspace && (policy.Strategy.Type == "" || policy.Strategy.Type == "git_worktree") {
-		w.Mode, w.Strategy, w.Cwd = company.IsolatedWorkspace, "git_worktree", ""
+	if policy.Enabled && entity.WorkspaceMode(mode) == entity.IsolatedWorkspace && (policy.Strategy.Type == "" || policy.Strategy.Type == "git_worktree") {
+		w.Mode, w.Strategy, w.Cwd = entity.IsolatedWorkspace, "git_worktree", ""
 		w.BaseRef = core.NullText(cmpOr(policy.Strategy.BaseRef, string(w.BaseRef)))
 		w.Branch = core.NullText(branchName(cmpOr(policy.Strategy.BranchTemplate, "{{issue.identifier}}-{{slug}}"), p, i))
 		w.ParentDir = policy.Strategy.ParentDir
@@ -398,7 +399,7 @@ func withoutCredentials(s string) string {
 }
 
 // branchName fills a template in and keeps of it what Git takes for a branch.
-func branchName(template string, p company.Project, i company.Issue) string {
+func branchName(template string, p entity.Project, i entity.Issue) string {
 	name := strings.NewReplacer("{{issue.identifier}}", i.Identifier, "{{issue.id}}", i.ID, "{{issue.title}}", i.Title,
 		"{{project.name}}", p.Name, "{{project.id}}", p.ID, "{{slug}}", core.Snippet(core.URLKey(i.Title), 60)).Replace(template)
 	var b strings.Builder
@@ -442,15 +443,15 @@ func updateExecutionWorkspace(c *ledger.Context, p UpdateExecutionWorkspace) (an
 	if !ok || w.Gone {
 		return nil, errNoExecutionWorkspace()
 	}
-	if core.IsAgent(c) && (c.Cmd.Run == "" || !company.RunAlive(c.Tx, w.Company, c.Cmd.Run, c.Cmd.Actor.ID)) {
-		return nil, company.RefuseRunContext()
+	if core.IsAgent(c) && (c.Cmd.Run == "" || !entity.RunAlive(c.Tx, w.Company, c.Cmd.Run, c.Cmd.Actor.ID)) {
+		return nil, entity.RefuseRunContext()
 	}
 	if p.Name != nil {
-		if w.Name = *p.Name; strings.TrimSpace(w.Name) == "" || len(w.Name) > company.MaxName {
-			return nil, ledger.Refuse(ledger.Invalid, nil, "A workspace needs a name of at most %d bytes", company.MaxName)
+		if w.Name = *p.Name; strings.TrimSpace(w.Name) == "" || len(w.Name) > entity.MaxName {
+			return nil, ledger.Refuse(ledger.Invalid, nil, "A workspace needs a name of at most %d bytes", entity.MaxName)
 		}
 	}
-	metadata, err := core.CheckObject("metadata", p.Metadata, company.MaxConfig)
+	metadata, err := core.CheckObject("metadata", p.Metadata, entity.MaxConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -496,7 +497,7 @@ func (w ExecutionWorkspace) move(c *ledger.Context, to WorkspaceStatus, now core
 		w.ClosedAt = now
 		stopServices(c.Tx, w.Company, w.ID, now)
 		l := LifecycleOf(c.Tx, w)
-		if w.Node != "" && w.Cwd != "" && (w.Mode == company.IsolatedWorkspace || l.Cleanup != "") {
+		if w.Node != "" && w.Cwd != "" && (w.Mode == entity.IsolatedWorkspace || l.Cleanup != "") {
 			w.CleanupEligibleAt, w.CleanupReason = now, "archived"
 			c.Set(ExecCleanupKey(string(w.Node), w.ID), []byte(w.Company))
 		}
@@ -520,7 +521,7 @@ func (w ExecutionWorkspace) Busy(tx *ledger.Tx) (run string, busy bool) {
 // worked reports whether a run works in the workspace, or may until its node says that
 // it is over.
 func (w ExecutionWorkspace) worked(tx *ledger.Tx, run string) bool {
-	r, ok := company.RunTable.Get(tx, w.Company, run)
+	r, ok := entity.RunTable.Get(tx, w.Company, run)
 	return ok && r.ExecutionWorkspace == w.ID && (r.Status.Live() || r.Owed)
 }
 
@@ -533,7 +534,7 @@ func realizeWorkspace(c *ledger.Context, p RealizeWorkspace) (any, error) {
 	switch {
 	case !ok || r.ExecutionWorkspace != w.ID || w.Gone && w.Cwd != "":
 		return nil, errNoExecutionWorkspace()
-	case p.Cwd == "" || max(len(p.Cwd), len(p.Prepared)) > company.MaxPlacePath:
+	case p.Cwd == "" || max(len(p.Cwd), len(p.Prepared)) > entity.MaxPlacePath:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed path of a workspace")
 	case string(w.Cwd) == p.Cwd && (p.Prepared == "" || p.Prepared == w.Prepared):
 		return nil, nil
@@ -569,7 +570,7 @@ func cleanWorkspace(c *ledger.Context, p CleanWorkspace) (any, error) {
 		w.Status, w.CleanupReason = WorkspaceCleanupFailed, core.NullText(core.Snippet(p.Failed, maxCleanupReason))
 	} else {
 		w.CleanupEligibleAt, w.CleanupReason, w.Prepared = 0, "", ""
-		if w.Mode == company.IsolatedWorkspace {
+		if w.Mode == entity.IsolatedWorkspace {
 			w.Cwd = ""
 		}
 	}
@@ -589,20 +590,20 @@ func RepositoryOf(tx *ledger.Tx, w ExecutionWorkspace) (Workspace, bool) {
 // Affinity returns the nodes where a queued run would find something of its own:
 // where the session that it resumes was left, and where its workspace lies; ""
 // for none.
-func Affinity(tx *ledger.Tx, r company.Run) (session, workspace string) {
-	if s, ok := company.SessionFor(tx, r); ok {
-		last, _ := company.RunTable.Get(tx, r.Company, string(s.LastRun))
+func Affinity(tx *ledger.Tx, r entity.Run) (session, workspace string) {
+	if s, ok := entity.SessionFor(tx, r); ok {
+		last, _ := entity.RunTable.Get(tx, r.Company, string(s.LastRun))
 		session = last.Node
 	}
-	i, ok := company.IssueTable.Get(tx, r.Company, r.Context.IssueID)
+	i, ok := entity.IssueTable.Get(tx, r.Company, r.Context.IssueID)
 	if r.Context.IssueID == "" || !ok || i.Project == "" {
 		return session, ""
 	}
-	p, ok := company.ProjectTable.Get(tx, r.Company, i.Project)
+	p, ok := entity.ProjectTable.Get(tx, r.Company, i.Project)
 	if !ok {
 		return session, ""
 	}
-	if want, ok := planWorkspace(tx, p, i); ok && want.Mode == company.IsolatedWorkspace {
+	if want, ok := planWorkspace(tx, p, i); ok && want.Mode == entity.IsolatedWorkspace {
 		w, _ := workspaceThere(tx, i, want)
 		workspace = string(w.Node)
 	}
@@ -642,14 +643,14 @@ var Rules = company.Rules{
 			}
 		}
 	},
-	ProjectDeleted: func(c *ledger.Context, p company.Project) {
+	ProjectDeleted: func(c *ledger.Context, p entity.Project) {
 		dropWorkspacesOf(c, p.Company, p.ID)
 		for _, w := range WorkspacesOf(c.Tx, p.Company, p.ID) {
 			dropWorkspace(c.Tx, w)
 		}
 	},
-	IssueDeleted: func(c *ledger.Context, i company.Issue) { dropWorkspacesOf(c, i.Company, i.ID) },
-	CheckIssue: func(tx *ledger.Tx, was, next company.Issue) error {
+	IssueDeleted: func(c *ledger.Context, i entity.Issue) { dropWorkspacesOf(c, i.Company, i.ID) },
+	CheckIssue: func(tx *ledger.Tx, was, next entity.Issue) error {
 		if next.Workspace != "" && next.Workspace != was.Workspace {
 			if !workspaceExists(tx, next.Company, next.Workspace) {
 				return errNoWorkspace()
@@ -674,13 +675,13 @@ var Rules = company.Rules{
 // locations answers what the kernel asks of places.
 type locations struct{}
 
-func (locations) Inherit(tx *ledger.Tx, i company.Issue, from string, named bool) (company.Issue, error) {
+func (locations) Inherit(tx *ledger.Tx, i entity.Issue, from string, named bool) (entity.Issue, error) {
 	return inheritWorkspace(tx, i, from, named)
 }
 
-func (locations) Fits(tx *ledger.Tx, i company.Issue) error { return checkPlace(i, tx) }
+func (locations) Fits(tx *ledger.Tx, i entity.Issue) error { return checkPlace(i, tx) }
 
-func (locations) CheckProject(c *ledger.Context, was, p company.Project) error {
+func (locations) CheckProject(c *ledger.Context, was, p entity.Project) error {
 	if policyCommands(p.WorkspacePolicy) != policyCommands(was.WorkspacePolicy) {
 		if err := mayDefineCommands(c); err != nil {
 			return err
@@ -689,10 +690,10 @@ func (locations) CheckProject(c *ledger.Context, was, p company.Project) error {
 	return checkPolicy(p, c.Tx, was)
 }
 
-func (locations) Equip(c *ledger.Context, p company.Project, s company.SaveProject) (first string, err error) {
+func (locations) Equip(c *ledger.Context, p entity.Project, s entity.SaveProject) (first string, err error) {
 	all := s.More
 	if s.Workspace != nil {
-		all = append([]company.SaveWorkspace{*s.Workspace}, all...)
+		all = append([]entity.SaveWorkspace{*s.Workspace}, all...)
 	}
 	for _, one := range all {
 		one.Project = p.ID

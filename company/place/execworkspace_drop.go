@@ -3,6 +3,7 @@ package place
 import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -41,7 +42,7 @@ func firstIDs(ids func(func(string) bool), n int) (out []string) {
 func dropExecutionWorkspace(tx *ledger.Tx, w ExecutionWorkspace, now core.Time) {
 	_, busy := w.Busy(tx)
 	l := LifecycleOf(tx, w)
-	if w.Node == "" || w.Mode != company.IsolatedWorkspace && (w.Prepared == "" || l.Cleanup == "") || w.Cwd == "" && !busy {
+	if w.Node == "" || w.Mode != entity.IsolatedWorkspace && (w.Prepared == "" || l.Cleanup == "") || w.Cwd == "" && !busy {
 		forgetWorkspace(tx, w)
 		return
 	}

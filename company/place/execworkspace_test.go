@@ -8,13 +8,14 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func TestBranchNames(t *testing.T) {
 	t.Parallel()
-	p, i := company.Project{Name: "Ünder World"}, company.Issue{ID: companytest.UID(7), Identifier: "ACM-7", Title: "Fix: the ~flaky~ test!"}
+	p, i := entity.Project{Name: "Ünder World"}, entity.Issue{ID: companytest.UID(7), Identifier: "ACM-7", Title: "Fix: the ~flaky~ test!"}
 	for template, want := range map[string]string{
 		"{{issue.identifier}}-{{slug}}": "ACM-7-fix-the-flaky-test",
 		"agents/{{issue.identifier}}":   "agents/ACM-7",
@@ -40,7 +41,7 @@ func FuzzBranchName(f *testing.F) {
 	f.Add("{{issue.identifier}}-{{slug}}", "Fix it")
 	f.Add("-a/../b.lock/{{issue.title}}", "~^: \x00")
 	f.Fuzz(func(t *testing.T, template, title string) {
-		b := place.BranchName(template, company.Project{Name: title}, company.Issue{ID: companytest.UID(7), Identifier: "ACM-7", Title: title})
+		b := place.BranchName(template, entity.Project{Name: title}, entity.Issue{ID: companytest.UID(7), Identifier: "ACM-7", Title: title})
 		bad := b == "" || len(b) > place.MaxBranch || strings.HasPrefix(b, "-") || strings.Contains(b, "..") || strings.Contains(b, "//") ||
 			strings.HasSuffix(b, "/") || strings.HasSuffix(b, ".") || strings.Contains(b, "/.") || strings.HasPrefix(b, ".") || strings.HasPrefix(b, "/")
 		for part := range strings.SplitSeq(b, "/") {
@@ -69,20 +70,20 @@ func TestWorkspacesOfRuns(t *testing.T) {
 	shared := d.Start(d.Run(ada), "n1", i.ID)
 	again := d.Start(d.Run(ada), "n2", i.ID)
 	w, ok := place.ExecutionWorkspaceByID(d.Tx, shared.ExecutionWorkspace)
-	if !ok || again.ExecutionWorkspace != w.ID || w.Mode != company.SharedWorkspace || w.Strategy != "project_primary" || w.Cwd != "/srv/site" ||
+	if !ok || again.ExecutionWorkspace != w.ID || w.Mode != entity.SharedWorkspace || w.Strategy != "project_primary" || w.Cwd != "/srv/site" ||
 		w.ProjectWorkspace != core.NullText(of) || w.Node != "n2" || w.Name != i.Identifier {
 		t.Errorf("the shared one is %+v", w)
 	}
 	if strings.Contains(string(w.RepoURL), "CANARY") || w.RepoURL != "https://example.org/site.git" {
 		t.Errorf("its repository is shown as %s", w.RepoURL)
 	}
-	p, _ := company.ProjectTable.Get(d.Tx, d.Company, project)
+	p, _ := entity.ProjectTable.Get(d.Tx, d.Company, project)
 	p.WorkspacePolicy = json.RawMessage(`{"enabled":true,"defaultMode":"isolated_workspace","workspaceStrategy":{"type":"git_worktree","baseRef":"main"}}`)
-	company.ProjectTable.Put(d.Tx, d.Company, project, p)
+	entity.ProjectTable.Put(d.Tx, d.Company, project, p)
 	one, two := d.Start(d.Run(ada), "n1", i.ID), d.Start(d.Run(ada), "n1", other.ID)
 	a, _ := place.ExecutionWorkspaceByID(d.Tx, one.ExecutionWorkspace)
 	b, _ := place.ExecutionWorkspaceByID(d.Tx, two.ExecutionWorkspace)
-	if a.ID == b.ID || a.ID == w.ID || a.Mode != company.IsolatedWorkspace || a.Branch == b.Branch || a.Branch == "" || a.Cwd != "" || a.BaseRef != "main" {
+	if a.ID == b.ID || a.ID == w.ID || a.Mode != entity.IsolatedWorkspace || a.Branch == b.Branch || a.Branch == "" || a.Cwd != "" || a.BaseRef != "main" {
 		t.Errorf("isolated ones are %+v and %+v", a, b)
 	}
 	if l, ok := one.Lease(); !ok || string(l.ExecutionWorkspace) != a.ID {
@@ -99,9 +100,9 @@ func TestWorkspacesOfRuns(t *testing.T) {
 	archived := place.WorkspaceArchived
 	companytest.WantRefusal(t, d.Do(companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: a.ID, Status: &archived}, nil), ledger.Conflict, "")
 	d.EndRun(one.ID)
-	r, _ := company.RunTable.Get(d.Tx, d.Company, one.ID)
+	r, _ := entity.RunTable.Get(d.Tx, d.Company, one.ID)
 	r.Owed = false
-	company.RunTable.Put(d.Tx, d.Company, r.ID, r)
+	entity.RunTable.Put(d.Tx, d.Company, r.ID, r)
 	d.Must(t, companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: a.ID, Status: &archived}, nil)
 	due := place.WorkspacesToClean(d.Tx, "n1")
 	if len(due) != 1 || due[0].ID != a.ID || due[0].ClosedAt == 0 || due[0].CleanupEligibleAt == 0 {
@@ -130,13 +131,13 @@ func TestWorkspacesGoWithTheirIssueAndProject(t *testing.T) {
 		}
 		return row, tree
 	}
-	issue := func(title string, isolated bool) (company.Issue, company.Run) {
-		p, _ := company.ProjectTable.Get(d.Tx, d.Company, project)
+	issue := func(title string, isolated bool) (entity.Issue, entity.Run) {
+		p, _ := entity.ProjectTable.Get(d.Tx, d.Company, project)
 		p.WorkspacePolicy = json.RawMessage(`{"enabled":false}`)
 		if isolated {
 			p.WorkspacePolicy = json.RawMessage(`{"enabled":true,"defaultMode":"isolated_workspace"}`)
 		}
-		company.ProjectTable.Put(d.Tx, d.Company, project, p)
+		entity.ProjectTable.Put(d.Tx, d.Company, project, p)
 		i := d.Issue(t, company.CreateIssue{Project: project, Title: title})
 		r := d.Start(d.Run(ada), "n1", i.ID)
 		w, _ := place.ExecutionWorkspaceByID(d.Tx, r.ExecutionWorkspace)
@@ -165,7 +166,7 @@ func TestWorkspacesGoWithTheirIssueAndProject(t *testing.T) {
 	if row, _ := left(three.ExecutionWorkspace); row {
 		t.Error("the project's is left")
 	}
-	for _, r := range []company.Run{two, four} {
+	for _, r := range []entity.Run{two, four} {
 		if _, tree := left(r.ExecutionWorkspace); !tree {
 			t.Error("the tree of a deleted project stays")
 		}

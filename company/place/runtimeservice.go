@@ -9,6 +9,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -133,9 +134,9 @@ const (
 )
 
 var serviceKinds = []company.Kind{
-	{Name: KindRuntimeServiceControl, From: company.FromBoard | company.FromAgent, Needs: company.ManageSpaces, Do: ledger.Typed(controlServices)},
+	{Name: KindRuntimeServiceControl, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces, Do: ledger.Typed(controlServices)},
 	{Name: KindRuntimeServiceReport, From: company.FromNode, Do: ledger.Typed(reportService)},
-	{Name: KindWorkspaceOpRequest, From: company.FromBoard | company.FromAgent, Needs: company.ManageSpaces, Do: ledger.Typed(requestOperation)},
+	{Name: KindWorkspaceOpRequest, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces, Do: ledger.Typed(requestOperation)},
 }
 
 // ServicesOf returns the services of a workspace, as they were declared.
@@ -187,7 +188,7 @@ func ServicesOn(tx *ledger.Tx, node string) (out []WantedService) {
 			continue
 		}
 		if s.ScopeType == "run" || s.Lifecycle == "ephemeral" && s.StartedByRun != "" {
-			if r, ok := company.RunTable.Get(tx, s.Company, string(s.StartedByRun)); !ok || !r.Status.Live() {
+			if r, ok := entity.RunTable.Get(tx, s.Company, string(s.StartedByRun)); !ok || !r.Status.Live() {
 				s.Desired = "stopped"
 			}
 		}
@@ -215,7 +216,7 @@ func deniedService(tx *ledger.Tx, of, issue string) company.Denial {
 	if why := company.DeniedIn(tx, of); why != "" {
 		return why
 	}
-	if i, ok := company.IssueTable.Get(tx, of, issue); ok && issue != "" {
+	if i, ok := entity.IssueTable.Get(tx, of, issue); ok && issue != "" {
 		if company.Ask.Stops(tx, i) {
 			return company.DeniedTreeHold
 		}
@@ -246,7 +247,7 @@ func reportService(c *ledger.Context, p ReportService) (any, error) {
 	case s.Generation != p.Generation:
 		return nil, ledger.Refuse(ledger.Conflict, nil, "the service was started anew")
 	case !slices.Contains([]ServiceStatus{ServiceStarting, ServiceRunning, ServiceStopped, ServiceFailed}, p.Status) ||
-		!slices.Contains([]string{"unknown", "healthy", "unhealthy"}, p.Health) || max(len(p.URL), len(p.Cwd), len(p.LogRef)) > company.MaxPlacePath:
+		!slices.Contains([]string{"unknown", "healthy", "unhealthy"}, p.Health) || max(len(p.URL), len(p.Cwd), len(p.LogRef)) > entity.MaxPlacePath:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed report of a service")
 	}
 	now := core.TimeOf(c.Now)
@@ -320,8 +321,8 @@ func loseServices(c *ledger.Context, node string) {
 
 // SessionsAtWork returns the sessions whose node somebody relies on: those with
 // runs, and those of nodes with a service or a workspace's command under way. By session.
-func SessionsAtWork(tx *ledger.Tx) []company.NodeLost {
-	out := company.SessionsWithRuns(tx)
+func SessionsAtWork(tx *ledger.Tx) []entity.NodeLost {
+	out := entity.SessionsWithRuns(tx)
 	busy := func(family string, at func(company, id string) bool) {
 		prefix := ledger.Key(family, "")
 		for from := prefix; from != nil; {
@@ -340,8 +341,8 @@ func SessionsAtWork(tx *ledger.Tx) []company.NodeLost {
 				return
 			}
 			if s, ok := ledger.SessionOf(tx, identity.NodeID(node)); ok && works &&
-				!slices.ContainsFunc(out, func(l company.NodeLost) bool { return l.Session == s.ID }) {
-				out = append(out, company.NodeLost{Node: node, Session: s.ID})
+				!slices.ContainsFunc(out, func(l entity.NodeLost) bool { return l.Session == s.ID }) {
+				out = append(out, entity.NodeLost{Node: node, Session: s.ID})
 			}
 			from = ledger.PrefixEnd(ledger.Key(family, node, ""))
 		}
@@ -351,6 +352,6 @@ func SessionsAtWork(tx *ledger.Tx) []company.NodeLost {
 		return ok && s.Status != ServiceStopped && s.Status != ServiceFailed
 	})
 	busy(operationNodes, func(string, string) bool { return true })
-	slices.SortFunc(out, func(a, b company.NodeLost) int { return cmp.Compare(a.Session, b.Session) })
+	slices.SortFunc(out, func(a, b entity.NodeLost) int { return cmp.Compare(a.Session, b.Session) })
 	return out
 }

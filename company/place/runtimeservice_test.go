@@ -7,6 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/companytest"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -152,7 +153,7 @@ func TestServicesRestWithWhatTheyBelongTo(t *testing.T) {
 			}, nil, ""},
 		"a pause of the agent": {
 			func(t *testing.T, d *companytest.Desk, _ string) {
-				d.Must(t, companytest.Board, "agent.pause", company.ChangeAgent{Agent: company.AgentsOf(d.Tx, d.Company, false)[0].ID}, nil)
+				d.Must(t, companytest.Board, "agent.pause", company.ChangeAgent{Agent: entity.AgentsOf(d.Tx, d.Company, false)[0].ID}, nil)
 			}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

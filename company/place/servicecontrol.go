@@ -8,6 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -22,8 +23,8 @@ type servicePlace struct {
 func placeOf(c *ledger.Context, p ControlServices) (s servicePlace, err error) {
 	if w, ok := ExecWorkspaces.Get(c.Tx, c.Cmd.Company, p.Workspace); ok && !w.Gone {
 		switch {
-		case core.IsAgent(c) && (c.Cmd.Run == "" || !company.RunAlive(c.Tx, w.Company, c.Cmd.Run, c.Cmd.Actor.ID)):
-			return s, company.RefuseRunContext()
+		case core.IsAgent(c) && (c.Cmd.Run == "" || !entity.RunAlive(c.Tx, w.Company, c.Cmd.Run, c.Cmd.Actor.ID)):
+			return s, entity.RefuseRunContext()
 		case w.Status.Over():
 			return s, ledger.Refuse(ledger.Conflict, core.Object{}.Str("status", string(w.Status)).Close(), "The execution workspace is closed")
 		case w.Node == "" || w.Cwd == "":
@@ -43,7 +44,7 @@ func placeOf(c *ledger.Context, p ControlServices) (s servicePlace, err error) {
 	node := p.Node
 	var at core.Time
 	for id := range execWorkspaceOf.IDs(c.Tx, w.Company, w.Project, false) {
-		if e, ok := ExecWorkspaces.Get(c.Tx, w.Company, id); ok && e.Mode == company.SharedWorkspace && string(e.ProjectWorkspace) == w.ID && e.Node != "" && e.LastUsedAt > at {
+		if e, ok := ExecWorkspaces.Get(c.Tx, w.Company, id); ok && e.Mode == entity.SharedWorkspace && string(e.ProjectWorkspace) == w.ID && e.Node != "" && e.LastUsedAt > at {
 			node, at = string(e.Node), e.LastUsedAt
 		}
 	}

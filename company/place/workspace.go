@@ -8,6 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -76,7 +77,7 @@ func errNoWorkspace() error {
 	return ledger.Refuse(ledger.NotFound, nil, "Project workspace not found")
 }
 
-func (w Workspace) with(s company.SaveWorkspace) (Workspace, error) {
+func (w Workspace) with(s entity.SaveWorkspace) (Workspace, error) {
 	core.Assign(&w.Name, s.Name)
 	core.Assign(&w.SourceType, s.SourceType)
 	core.AssignText(&w.Cwd, s.Cwd)
@@ -94,7 +95,7 @@ func (w Workspace) with(s company.SaveWorkspace) (Workspace, error) {
 		from json.RawMessage
 		to   *json.RawMessage
 	}{{"metadata", s.Metadata, &w.Metadata}, {"runtimeConfig", s.RuntimeConfig, &w.RuntimeConfig}} {
-		v, err := core.CheckObject(f.name, f.from, company.MaxConfig)
+		v, err := core.CheckObject(f.name, f.from, entity.MaxConfig)
 		if err != nil {
 			return w, err
 		}
@@ -130,26 +131,26 @@ func (w Workspace) check() error {
 	switch {
 	case w.Cwd == "" && w.RepoURL == "" && w.RemoteRef == "":
 		return ledger.Refuse(ledger.Invalid, nil, "A workspace needs cwd, repoUrl or remoteWorkspaceRef")
-	case !slices.Contains(company.SourceTypes, w.SourceType):
+	case !slices.Contains(entity.SourceTypes, w.SourceType):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown source type: %s", w.SourceType)
-	case !slices.Contains(company.Visibilities, w.Visibility):
+	case !slices.Contains(entity.Visibilities, w.Visibility):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown visibility: %s", w.Visibility)
 	}
 	for _, text := range []string{w.Name, string(w.Cwd), string(w.RepoURL), string(w.RepoRef), string(w.DefaultRef), string(w.RemoteProvider), string(w.RemoteRef),
 		string(w.SharedKey), string(w.SetupCommand), string(w.CleanupCommand)} {
-		if len(text) > company.MaxDescriptor {
-			return ledger.Refuse(ledger.TooLarge, nil, "A text of the workspace is longer than %d bytes", company.MaxDescriptor)
+		if len(text) > entity.MaxDescriptor {
+			return ledger.Refuse(ledger.TooLarge, nil, "A text of the workspace is longer than %d bytes", entity.MaxDescriptor)
 		}
 	}
 	return nil
 }
 
 // addWorkspace stores a new workspace; the first of a project is its primary one.
-func addWorkspace(c *ledger.Context, s company.SaveWorkspace) (Workspace, error) {
+func addWorkspace(c *ledger.Context, s entity.SaveWorkspace) (Workspace, error) {
 	of, now := c.Cmd.Company, core.TimeOf(c.Now)
-	p, ok := company.ProjectTable.Get(c.Tx, of, s.Project)
+	p, ok := entity.ProjectTable.Get(c.Tx, of, s.Project)
 	if !ok {
-		return Workspace{}, company.ErrNoProject()
+		return Workspace{}, entity.ErrNoProject()
 	}
 	if err := core.CheckNewID(c.Tx, s.ID); err != nil {
 		return Workspace{}, err
@@ -169,8 +170,8 @@ func addWorkspace(c *ledger.Context, s company.SaveWorkspace) (Workspace, error)
 			return w, err
 		}
 	}
-	if len(WorkspacesOf(c.Tx, of, p.ID)) >= company.MaxWorkspaces {
-		return w, ledger.Refuse(ledger.Conflict, nil, "A project has at most %d workspaces", company.MaxWorkspaces)
+	if len(WorkspacesOf(c.Tx, of, p.ID)) >= entity.MaxWorkspaces {
+		return w, ledger.Refuse(ledger.Conflict, nil, "A project has at most %d workspaces", entity.MaxWorkspaces)
 	}
 	w.Primary = p.Workspace == "" || s.Primary != nil && *s.Primary
 	if w.Primary {
@@ -181,16 +182,16 @@ func addWorkspace(c *ledger.Context, s company.SaveWorkspace) (Workspace, error)
 }
 
 // makePrimary sets the primary workspace of a project; the one before loses the mark.
-func makePrimary(c *ledger.Context, p company.Project, id string) {
+func makePrimary(c *ledger.Context, p entity.Project, id string) {
 	if old, ok := Workspaces.Get(c.Tx, p.Company, p.Workspace); ok && old.ID != id {
 		old.Primary, old.UpdatedAt = false, core.TimeOf(c.Now)
 		Workspaces.Put(c.Tx, p.Company, old.ID, old)
 	}
 	p.Workspace = id
-	company.ProjectTable.Put(c.Tx, p.Company, p.ID, p)
+	entity.ProjectTable.Put(c.Tx, p.Company, p.ID, p)
 }
 
-func createWorkspace(c *ledger.Context, s company.SaveWorkspace) (any, error) {
+func createWorkspace(c *ledger.Context, s entity.SaveWorkspace) (any, error) {
 	w, err := addWorkspace(c, s)
 	if err != nil {
 		return nil, err
@@ -200,10 +201,10 @@ func createWorkspace(c *ledger.Context, s company.SaveWorkspace) (any, error) {
 	return w, nil
 }
 
-func workspaceOf(c *ledger.Context, project, id string) (Workspace, company.Project, error) {
-	p, ok := company.ProjectTable.Get(c.Tx, c.Cmd.Company, project)
+func workspaceOf(c *ledger.Context, project, id string) (Workspace, entity.Project, error) {
+	p, ok := entity.ProjectTable.Get(c.Tx, c.Cmd.Company, project)
 	if !ok {
-		return Workspace{}, p, company.ErrNoProject()
+		return Workspace{}, p, entity.ErrNoProject()
 	}
 	w, ok := Workspaces.Get(c.Tx, c.Cmd.Company, id)
 	if !ok || w.Project != project {
@@ -212,7 +213,7 @@ func workspaceOf(c *ledger.Context, project, id string) (Workspace, company.Proj
 	return w, p, nil
 }
 
-func updateWorkspace(c *ledger.Context, s company.SaveWorkspace) (any, error) {
+func updateWorkspace(c *ledger.Context, s entity.SaveWorkspace) (any, error) {
 	w, p, err := workspaceOf(c, s.Project, s.ID)
 	if err != nil {
 		return nil, err
@@ -255,7 +256,7 @@ func deleteWorkspace(c *ledger.Context, s DeleteWorkspace) (any, error) {
 			Workspaces.Put(c.Tx, p.Company, left[0].ID, left[0])
 			p.Workspace = left[0].ID
 		}
-		company.ProjectTable.Put(c.Tx, p.Company, p.ID, p)
+		entity.ProjectTable.Put(c.Tx, p.Company, p.ID, p)
 	}
 	c.Record(ledger.Change{Action: "project.workspace_deleted", EntityType: "project", EntityID: p.ID,
 		Details: core.Object{}.Str("name", core.Snippet(w.Name, toldPlace)).Str("workspaceId", w.ID).Close()})
@@ -290,8 +291,8 @@ func mayDefineCommands(c *ledger.Context) error {
 	if c.Cmd.Actor.Type != "user" || c.Cmd.Credential.Kind == "local" || c.Cmd.Credential.Kind == "" {
 		return nil
 	}
-	if !company.Ask.Permitted(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID, company.ManageSpaces) {
-		return ledger.Refuse(ledger.Forbidden, nil, "Missing permission: %s", company.ManageSpaces)
+	if !company.Ask.Permitted(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID, entity.ManageSpaces) {
+		return ledger.Refuse(ledger.Forbidden, nil, "Missing permission: %s", entity.ManageSpaces)
 	}
 	return nil
 }
@@ -333,7 +334,7 @@ var workspaceKinds = []company.Kind{
 }
 
 // checkPlace refuses a workspace of a project that is not the issue's.
-func checkPlace(i company.Issue, tx *ledger.Tx) error {
+func checkPlace(i entity.Issue, tx *ledger.Tx) error {
 	if i.Workspace == "" || i.Project == "" {
 		return nil
 	}
@@ -346,7 +347,7 @@ func checkPlace(i company.Issue, tx *ledger.Tx) error {
 
 // checkPolicy refuses a policy with a default workspace that is not one of the
 // project; a new project has none yet. What it named before may be gone.
-func checkPolicy(p company.Project, tx *ledger.Tx, before company.Project) error {
+func checkPolicy(p entity.Project, tx *ledger.Tx, before entity.Project) error {
 	id := p.DefaultWorkspace()
 	if id == "" || id == before.DefaultWorkspace() {
 		return nil

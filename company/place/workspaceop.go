@@ -9,6 +9,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -222,7 +223,7 @@ func startOperation(c *ledger.Context, p StartOperation) (any, error) {
 	if by.Type != "node" {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "only its node reports on an operation")
 	}
-	if len(p.Command) > MaxCommandLine || max(len(p.Cwd), len(p.LogRef), len(p.Name)) > company.MaxPlacePath {
+	if len(p.Command) > MaxCommandLine || max(len(p.Cwd), len(p.LogRef), len(p.Name)) > entity.MaxPlacePath {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "the operation's texts are too long")
 	}
 	now := core.TimeOf(c.Now)
@@ -272,7 +273,7 @@ func finishOperation(c *ledger.Context, p FinishOperation) (any, error) {
 	case len(p.LogSHA256) != 0 && len(p.LogSHA256) != 2*sha256.Size:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed digest of a log")
 	}
-	o.Stdout, o.Stderr = core.NullText(core.Snippet(p.Stdout, company.MaxExcerpt)), core.NullText(core.Snippet(p.Stderr, company.MaxExcerpt))
+	o.Stdout, o.Stderr = core.NullText(core.Snippet(p.Stdout, entity.MaxExcerpt)), core.NullText(core.Snippet(p.Stderr, entity.MaxExcerpt))
 	o.ExitCode, o.LogBytes, o.LogSHA256 = p.ExitCode, new(p.LogBytes), core.NullText(p.LogSHA256)
 	endOperation(c, o, p.Error)
 	recordOperation(c, o.ended(p.Error), "workspace_operation.finished")
@@ -320,7 +321,7 @@ func LifecycleOf(tx *ledger.Tx, w ExecutionWorkspace) Lifecycle {
 		return *w.Frozen
 	}
 	var l Lifecycle
-	if p, ok := company.ProjectTable.Get(tx, w.Company, w.Project); ok {
+	if p, ok := entity.ProjectTable.Get(tx, w.Company, w.Project); ok {
 		var policy workspacePolicy
 		_ = json.Unmarshal(p.WorkspacePolicy, &policy)
 		if policy.Enabled {
@@ -349,7 +350,7 @@ func LifecycleOf(tx *ledger.Tx, w ExecutionWorkspace) Lifecycle {
 	if len(own.States) > 0 {
 		l.States = own.States
 	}
-	if w.Mode != company.IsolatedWorkspace {
+	if w.Mode != entity.IsolatedWorkspace {
 		l.Provision, l.Teardown = "", ""
 	}
 	return l
@@ -428,7 +429,7 @@ func (w WorkspaceConfig) with(s WorkspaceConfig) (WorkspaceConfig, error) {
 		name     string
 		to, from *json.RawMessage
 	}{{"config.workspaceRuntime", &w.Runtime, &s.Runtime}, {"config.serviceStates", &w.States, &s.States}} {
-		v, err := core.CheckObject(f.name, *f.from, company.MaxConfig)
+		v, err := core.CheckObject(f.name, *f.from, entity.MaxConfig)
 		if err != nil {
 			return w, err
 		}
@@ -444,7 +445,7 @@ func (w WorkspaceConfig) with(s WorkspaceConfig) (WorkspaceConfig, error) {
 // came to its own end leaves it at work. What a person asked for goes on but for
 // the emergency stop.
 func (o WorkspaceOperation) Over(tx *ledger.Tx) company.Denial {
-	r, ok := company.RunTable.Get(tx, o.Company, string(o.Run))
+	r, ok := entity.RunTable.Get(tx, o.Company, string(o.Run))
 	if o.Run == "" || !ok {
 		return company.EndedFor(tx, o.Company, ledger.Actor{}, "", false)
 	}

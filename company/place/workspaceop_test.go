@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -85,14 +86,14 @@ func TestWhatIsExecutedForAWorkspace(t *testing.T) {
 	who := companytest.As{Agent: ada, Run: d.Run(ada)}
 	name, setup := "X", "id"
 	policy := json.RawMessage(`{"enabled":true,"workspaceStrategy":{"provisionCommand":"npm ci","teardownCommand":"rm x"},"defaultMode":"shared_workspace"}`)
-	d.Must(t, who, "project.update", company.SaveProject{ID: string(i.Project), WorkspacePolicy: policy}, nil)
+	d.Must(t, who, "project.update", entity.SaveProject{ID: string(i.Project), WorkspacePolicy: policy}, nil)
 	for _, p := range []string{`{"workspaceStrategy":{"provisionCommand":"id"}}`, `{"workspaceRuntime":{"services":[]}}`, `{}`} {
-		companytest.WantRefusal(t, d.Do(who, "project.update", company.SaveProject{ID: string(i.Project), WorkspacePolicy: json.RawMessage(p)}, nil), ledger.Forbidden, "")
+		companytest.WantRefusal(t, d.Do(who, "project.update", entity.SaveProject{ID: string(i.Project), WorkspacePolicy: json.RawMessage(p)}, nil), ledger.Forbidden, "")
 	}
-	companytest.WantRefusal(t, d.Do(who, "project.create", company.SaveProject{ID: d.ID(), Name: &name, WorkspacePolicy: policy}, nil), ledger.Forbidden, "")
-	d.Must(t, who, "workspace.create", company.SaveWorkspace{ID: d.ID(), Project: string(i.Project), Cwd: &name}, nil)
-	companytest.WantRefusal(t, d.Do(who, "workspace.create", company.SaveWorkspace{ID: d.ID(), Project: string(i.Project), Cwd: &name, SetupCommand: &setup}, nil), ledger.Forbidden, "")
-	companytest.WantRefusal(t, d.Do(who, "workspace.update", company.SaveWorkspace{ID: string(w.ProjectWorkspace), Project: string(i.Project), CleanupCommand: &setup}, nil), ledger.Forbidden, "")
+	companytest.WantRefusal(t, d.Do(who, "project.create", entity.SaveProject{ID: d.ID(), Name: &name, WorkspacePolicy: policy}, nil), ledger.Forbidden, "")
+	d.Must(t, who, "workspace.create", entity.SaveWorkspace{ID: d.ID(), Project: string(i.Project), Cwd: &name}, nil)
+	companytest.WantRefusal(t, d.Do(who, "workspace.create", entity.SaveWorkspace{ID: d.ID(), Project: string(i.Project), Cwd: &name, SetupCommand: &setup}, nil), ledger.Forbidden, "")
+	companytest.WantRefusal(t, d.Do(who, "workspace.update", entity.SaveWorkspace{ID: string(w.ProjectWorkspace), Project: string(i.Project), CleanupCommand: &setup}, nil), ledger.Forbidden, "")
 
 	// One that is deleted keeps what its node still has to do.
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: i.ID}, nil)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -148,8 +149,8 @@ func (f Folder) check(tx *ledger.Tx) error {
 	switch {
 	case !slices.Contains(FolderKinds, f.Kind):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown kind of folder")
-	case f.Name == "" || len(f.Name) > company.MaxName || len(f.Color) > company.MaxName || len(f.Slug) > company.MaxName || f.Position < 0:
-		return ledger.Refuse(ledger.Invalid, nil, "name: required; name, color and slug have at most %d bytes, position is 0 or more", company.MaxName)
+	case f.Name == "" || len(f.Name) > entity.MaxName || len(f.Color) > entity.MaxName || len(f.Slug) > entity.MaxName || f.Position < 0:
+		return ledger.Refuse(ledger.Invalid, nil, "name: required; name, color and slug have at most %d bytes, position is 0 or more", entity.MaxName)
 	case !folderSlug.MatchString(f.Slug):
 		return ledger.Refuse(ledger.Invalid, nil, "A folder's slug has small letters, digits and single dashes")
 	}

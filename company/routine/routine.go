@@ -11,6 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -26,7 +27,7 @@ type Routine struct {
 	Title           string            `cbor:"7,keyasint" json:"title"`
 	Description     core.NullText     `cbor:"8,keyasint,omitempty" json:"description"`
 	Assignee        core.NullText     `cbor:"9,keyasint,omitempty" json:"assigneeAgentId"`
-	Priority        company.Priority  `cbor:"10,keyasint" json:"priority"`
+	Priority        entity.Priority   `cbor:"10,keyasint" json:"priority"`
 	Status          RoutineStatus     `cbor:"11,keyasint" json:"status"`
 	Concurrency     string            `cbor:"12,keyasint" json:"concurrencyPolicy"`
 	CatchUp         string            `cbor:"13,keyasint" json:"catchUpPolicy"`
@@ -168,7 +169,7 @@ type SaveRoutine struct {
 	Goal        *string            `cbor:"6,keyasint,omitempty"`
 	Parent      *string            `cbor:"7,keyasint,omitempty"`
 	Assignee    *string            `cbor:"8,keyasint,omitempty"`
-	Priority    *company.Priority  `cbor:"9,keyasint,omitempty"`
+	Priority    *entity.Priority   `cbor:"9,keyasint,omitempty"`
 	Status      *RoutineStatus     `cbor:"10,keyasint,omitempty"`
 	Concurrency *string            `cbor:"11,keyasint,omitempty"`
 	CatchUp     *string            `cbor:"12,keyasint,omitempty"`
@@ -258,8 +259,8 @@ func RoutineRevisions(tx *ledger.Tx, r Routine) []RoutineRevision {
 
 // ActiveRoutineIssue returns the newest open issue of a routine that is being
 // worked on.
-func ActiveRoutineIssue(tx *ledger.Tx, r Routine) (found company.Issue, ok bool) {
-	for i := range company.IssuesIn(tx, r.Company, routineIssues.IDs(tx, r.Company, r.ID, false)) {
+func ActiveRoutineIssue(tx *ledger.Tx, r Routine) (found entity.Issue, ok bool) {
+	for i := range entity.IssuesIn(tx, r.Company, routineIssues.IDs(tx, r.Company, r.ID, false)) {
 		if workedOn(tx, i) && (!ok || i.Number > found.Number) {
 			found, ok = i, true
 		}
@@ -284,10 +285,10 @@ func mayRoutine(c *ledger.Context, assignee string) error {
 	if !core.IsAgent(c) {
 		return nil
 	}
-	if drafting, own := company.DraftingCEO(c, company.Issue{}); drafting && own { // what a routine makes starts by itself
-		return company.RefuseDraft(company.Issue{}, company.IssueTodo)
+	if drafting, own := company.DraftingCEO(c, entity.Issue{}); drafting && own { // what a routine makes starts by itself
+		return company.RefuseDraft(entity.Issue{}, entity.IssueTodo)
 	}
-	if assignee != c.Cmd.Actor.ID && (assignee == "" || !company.Manages(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID, assignee)) {
+	if assignee != c.Cmd.Actor.ID && (assignee == "" || !entity.Manages(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID, assignee)) {
 		return ledger.Refuse(ledger.Forbidden, nil, "Agents can only manage routines assigned to themselves")
 	}
 	return company.MustRun(c)
@@ -314,7 +315,7 @@ func (r Routine) with(s SaveRoutine) (Routine, error) {
 	if s.Labels != nil {
 		r.Labels = core.SortedSet(*s.Labels)
 	}
-	env, err := core.CheckObject("env", s.Env, company.MaxConfig)
+	env, err := core.CheckObject("env", s.Env, entity.MaxConfig)
 	if err != nil {
 		return r, err
 	}
@@ -330,9 +331,9 @@ func (r Routine) with(s SaveRoutine) (Routine, error) {
 func (r Routine) check(tx *ledger.Tx, old Routine) error {
 	one := func(list []string, v string) bool { return slices.Contains(list, v) }
 	switch {
-	case r.Title == "" || len(r.Title) > company.MaxTitle || len(r.Description) > company.MaxText || len(r.BillingCode) > company.MaxName:
-		return ledger.Refuse(ledger.Invalid, nil, "title: required, at most %d bytes; description has at most %d, billingCode %d", company.MaxTitle, company.MaxText, company.MaxName)
-	case !slices.Contains(routineStatuses, r.Status) || r.Priority.Rank() == len(company.Priorities) || !one(RoutineConcurrency, r.Concurrency) ||
+	case r.Title == "" || len(r.Title) > entity.MaxTitle || len(r.Description) > entity.MaxText || len(r.BillingCode) > entity.MaxName:
+		return ledger.Refuse(ledger.Invalid, nil, "title: required, at most %d bytes; description has at most %d, billingCode %d", entity.MaxTitle, entity.MaxText, entity.MaxName)
+	case !slices.Contains(routineStatuses, r.Status) || r.Priority.Rank() == len(entity.Priorities) || !one(RoutineConcurrency, r.Concurrency) ||
 		!one(routineCatchUps, r.CatchUp) || !one(routineGates, r.Gate) || !one(routineGateScopes, r.GateScope):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown status or policy of a routine")
 	case r.Status == RoutineActive && r.Assignee == "":
@@ -340,12 +341,12 @@ func (r Routine) check(tx *ledger.Tx, old Routine) error {
 	case r.Folder != "" && r.Folder != old.Folder && !folderIs(tx, r.Company, string(r.Folder), FolderRoutines):
 		return ledger.Refuse(ledger.NotFound, nil, "Folder not found")
 	}
-	i := company.Issue{Company: r.Company, Assignee: string(r.Assignee), Project: string(r.Project), Goal: string(r.Goal), Labels: r.Labels}
-	was := company.Issue{Company: r.Company, Assignee: string(old.Assignee), Project: string(old.Project), Goal: string(old.Goal), Labels: old.Labels}
+	i := entity.Issue{Company: r.Company, Assignee: string(r.Assignee), Project: string(r.Project), Goal: string(r.Goal), Labels: r.Labels}
+	was := entity.Issue{Company: r.Company, Assignee: string(old.Assignee), Project: string(old.Project), Goal: string(old.Goal), Labels: old.Labels}
 	if err := company.CheckReferences(tx, was, i); err != nil {
 		return err
 	}
-	if r.Parent != "" && r.Parent != old.Parent && !tx.Has(company.IssueTable.Key(r.Company, string(r.Parent))) {
+	if r.Parent != "" && r.Parent != old.Parent && !tx.Has(entity.IssueTable.Key(r.Company, string(r.Parent))) {
 		return ledger.Refuse(ledger.NotFound, nil, "Parent issue not found")
 	}
 	for _, t := range TriggersOf(tx, r) {
@@ -408,12 +409,12 @@ func createRoutine(c *ledger.Context, s SaveRoutine) (any, error) {
 	if err := core.CheckNewID(c.Tx, s.ID); err != nil {
 		return nil, err
 	}
-	r := Routine{ID: s.ID, Company: of, Priority: company.PriorityMedium, Status: RoutineActive, Concurrency: RoutineCoalesce, CatchUp: CatchUpSkip,
+	r := Routine{ID: s.ID, Company: of, Priority: entity.PriorityMedium, Status: RoutineActive, Concurrency: RoutineCoalesce, CatchUp: CatchUpSkip,
 		Gate: "always", GateScope: "company", OriginKind: "manual", CreatedAt: now}
 	r.CreatedAgent, r.CreatedUser = author(c)
 	r.ResponsibleUser = r.CreatedUser
 	if r.ResponsibleUser == "" {
-		row, _ := company.CompanyTable.Get(c.Tx, of, of)
+		row, _ := entity.CompanyTable.Get(c.Tx, of, of)
 		r.ResponsibleUser = row.DefaultResponsibleUser
 	}
 	if s.Status == nil && (s.Assignee == nil || *s.Assignee == "") {
@@ -612,7 +613,7 @@ var Rules = company.Rules{
 			}
 		},
 	},
-	IssueStored: func(tx *ledger.Tx, was, next company.Issue) company.Issue {
+	IssueStored: func(tx *ledger.Tx, was, next entity.Issue) entity.Issue {
 		settleRoutineIssue(tx, was, next)
 		return next
 	},
@@ -653,8 +654,8 @@ func (s SaveRoutine) Sealed(seal conceal.SealFunc) (any, error) {
 // origins answers what the kernel asks of routines.
 type origins struct{}
 
-func (origins) Env(tx *ledger.Tx, i company.Issue) (company.EnvUse, bool) {
-	if i.OriginKind != company.OriginRoutine || !core.IsID(i.OriginID) {
+func (origins) Env(tx *ledger.Tx, i entity.Issue) (company.EnvUse, bool) {
+	if i.OriginKind != entity.OriginRoutine || !core.IsID(i.OriginID) {
 		return company.EnvUse{}, false
 	}
 	r, ok := Routines.Get(tx, i.Company, i.OriginID)

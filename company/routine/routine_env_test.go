@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/company/secret"
@@ -133,15 +134,15 @@ func TestDailyCapsOfAnAgent(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
 	policy := func(p string) {
-		a, _ := company.AgentTable.Get(d.Tx, d.Company, ada)
+		a, _ := entity.AgentTable.Get(d.Tx, d.Company, ada)
 		a.RuntimeConfig = json.RawMessage(`{"heartbeat":` + p + `}`)
-		company.AgentTable.Put(d.Tx, d.Company, ada, a)
+		entity.AgentTable.Put(d.Tx, d.Company, ada, a)
 	}
-	wake := func(want company.WakeStatus, reason string) {
+	wake := func(want entity.WakeStatus, reason string) {
 		t.Helper()
-		i := d.Issue(t, company.CreateIssue{Title: "T", Status: company.IssueBacklog, AllowDuplicate: true})
-		d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Assignee: &ada, Status: company.IssueTodo}, nil)
-		if u := company.WakeupsOf(d.Tx, d.Company, ada)[0]; u.Status != want || string(u.Error) != reason {
+		i := d.Issue(t, company.CreateIssue{Title: "T", Status: entity.IssueBacklog, AllowDuplicate: true})
+		d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Assignee: &ada, Status: entity.IssueTodo}, nil)
+		if u := entity.WakeupsOf(d.Tx, d.Company, ada)[0]; u.Status != want || string(u.Error) != reason {
 			t.Errorf("a wake is %s %q, want %s %q", u.Status, u.Error, want, reason)
 		}
 	}
@@ -149,16 +150,16 @@ func TestDailyCapsOfAnAgent(t *testing.T) {
 	if err := d.Cost(companytest.Board, ada, 49); err != nil {
 		t.Fatal(err)
 	}
-	wake(company.WakeQueued, "")
+	wake(entity.WakeQueued, "")
 	if err := d.Cost(companytest.Board, ada, 1); err != nil {
 		t.Fatal(err)
 	}
-	wake(company.WakeSkipped, "heartbeat.maxDailyCostCents.reached")
+	wake(entity.WakeSkipped, "heartbeat.maxDailyCostCents.reached")
 	d.Now = d.Now.AddDate(0, 0, 1)
-	wake(company.WakeQueued, "")
+	wake(entity.WakeQueued, "")
 	policy(`{"maxDailyRuns":2}`)
-	wake(company.WakeQueued, "")
-	wake(company.WakeSkipped, "heartbeat.maxDailyRuns.reached")
+	wake(entity.WakeQueued, "")
+	wake(entity.WakeSkipped, "heartbeat.maxDailyRuns.reached")
 	d.Now = d.Now.AddDate(0, 0, 1)
-	wake(company.WakeQueued, "")
+	wake(entity.WakeQueued, "")
 }

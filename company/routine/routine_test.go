@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -21,18 +22,18 @@ func TestARoutineMakesAnIssueAndWakesItsAssignee(t *testing.T) {
 	run := d.RunIt(t, r)
 	i := d.Load(string(run.Issue))
 	if run.Status != routine.RoutineIssued || i.Title != "Report of sales" || i.Description != "Write about sales on 2026-11-21." || i.Assignee != ada ||
-		i.OriginKind != company.OriginRoutine || i.OriginID != r.ID || i.OriginRun != run.ID || i.Status != company.IssueTodo {
+		i.OriginKind != entity.OriginRoutine || i.OriginID != r.ID || i.OriginRun != run.ID || i.Status != entity.IssueTodo {
 		t.Fatalf("run %+v made %+v", run, i)
 	}
-	if live := company.LiveRunsOfAgent(d.Tx, d.Company, ada); len(live) != 1 || live[0].Context.IssueID != i.ID {
+	if live := entity.LiveRunsOfAgent(d.Tx, d.Company, ada); len(live) != 1 || live[0].Context.IssueID != i.ID {
 		t.Errorf("its agent has %d runs", len(live))
 	}
-	d.CloseIssue(t, i.ID, company.IssueDone)
+	d.CloseIssue(t, i.ID, entity.IssueDone)
 	if run = d.RoutineRun(t, run.ID); run.Status != routine.RoutineCompleted || run.CompletedAt == 0 {
 		t.Errorf("after its issue is done the run is %+v", run)
 	}
 	run = d.RunIt(t, r)
-	d.CloseIssue(t, string(run.Issue), company.IssueCancelled)
+	d.CloseIssue(t, string(run.Issue), entity.IssueCancelled)
 	if run = d.RoutineRun(t, run.ID); run.Status != routine.RoutineFailed || run.Failure == "" {
 		t.Errorf("after its issue is cancelled the run is %+v", run)
 	}
@@ -67,7 +68,7 @@ func TestConcurrencyOfRoutines(t *testing.T) {
 		company.CancelRunsOfAgent(d.Context(companytest.Board, "", nil), d.Company, ada, company.DeniedAgent, "test")
 		left := d.RunIt(t, r)
 		switch {
-		case policy == routine.RoutineCoalesce && (left.Status != routine.RoutineCoalesced || len(company.LiveRunsOfAgent(d.Tx, d.Company, ada)) != 1):
+		case policy == routine.RoutineCoalesce && (left.Status != routine.RoutineCoalesced || len(entity.LiveRunsOfAgent(d.Tx, d.Company, ada)) != 1):
 			t.Errorf("the issue that was left is not taken up: %+v", left)
 		case policy != routine.RoutineCoalesce && left.Status != routine.RoutineIssued:
 			t.Errorf("%s: an issue that was left holds its routine up: %+v", policy, left)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -198,7 +199,7 @@ func tickRoutine(c *ledger.Context, p TickRoutine) (any, error) {
 	}
 	t = storeTrigger(c.Tx, before, t, r.Status)
 	id := core.DerivedID("routine-tick", t.ID, ledger.Order(uint64(p.Due)))
-	if row, ok := company.CompanyTable.Get(c.Tx, r.Company, r.Company); !ok || row.Status != company.CompanyActive {
+	if row, ok := entity.CompanyTable.Get(c.Tx, r.Company, r.Company); !ok || row.Status != entity.CompanyActive {
 		return endFiring(c, r, &t, FireRoutine{Run: id, Source: "schedule"}, RoutineSkipped, "The company is not active")
 	}
 	if r.Gate != "always" && p.Quiet {
@@ -314,15 +315,15 @@ func dispatch(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) (R
 	}
 	run.Payload = payload
 	now := r.present(c.Tx)
-	want := company.CreateIssue{ID: core.DerivedID("routine-issue", run.ID), Title: core.Snippet(fill(r.Title, values, run.TriggeredAt), company.MaxTitle),
+	want := company.CreateIssue{ID: core.DerivedID("routine-issue", run.ID), Title: core.Snippet(fill(r.Title, values, run.TriggeredAt), entity.MaxTitle),
 		Description: fill(string(r.Description), values, run.TriggeredAt), Priority: r.Priority, Assignee: cmp.Or(p.Assignee, string(r.Assignee)),
 		Project: cmp.Or(p.Project, string(now.Project)), Workspace: p.Workspace, Goal: string(now.Goal), Parent: string(now.Parent), Labels: now.Labels,
-		BillingCode: string(r.BillingCode), OriginKind: company.OriginRoutine, OriginID: r.ID, OriginRun: run.ID, ExecutionWorkspace: p.ExecutionWorkspace,
-		WorkspacePref: p.WorkspacePref, WorkspaceSettings: p.WorkspaceSettings, Status: company.IssueTodo, AllowDuplicate: true}
+		BillingCode: string(r.BillingCode), OriginKind: entity.OriginRoutine, OriginID: r.ID, OriginRun: run.ID, ExecutionWorkspace: p.ExecutionWorkspace,
+		WorkspacePref: p.WorkspacePref, WorkspaceSettings: p.WorkspaceSettings, Status: entity.IssueTodo, AllowDuplicate: true}
 	if want.Assignee == "" {
 		return run, ledger.Refuse(ledger.Unprocessable, nil, "The routine has no assignee, and the request names none")
 	}
-	if len(want.Description) > company.MaxText {
+	if len(want.Description) > entity.MaxText {
 		return run, ledger.Refuse(ledger.TooLarge, nil, "The routine's text is too long with its values")
 	}
 	run.Fingerprint = core.NullText(dispatchFingerprint(want))
@@ -341,9 +342,9 @@ func dispatch(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) (R
 	if err != nil {
 		return run, err
 	}
-	i := made.(company.IssueResult).Issue
-	if core.IsAgent(c) && c.Cmd.Actor.ID == i.Assignee && i.Status == company.IssueTodo { // what it asked for is work as any other
-		if err := company.WakeForIssue(c, i, company.WakeAutomation, "routine.run", "issue_assigned", ""); err != nil {
+	i := made.(entity.IssueResult).Issue
+	if core.IsAgent(c) && c.Cmd.Actor.ID == i.Assignee && i.Status == entity.IssueTodo { // what it asked for is work as any other
+		if err := company.WakeForIssue(c, i, entity.WakeAutomation, "routine.run", "issue_assigned", ""); err != nil {
 			return run, err
 		}
 	}
@@ -353,16 +354,16 @@ func dispatch(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) (R
 
 // present returns r without what it names and what is gone since.
 func (r Routine) present(tx *ledger.Tx) Routine {
-	if r.Project != "" && !company.ProjectExists(tx, r.Company, string(r.Project)) {
+	if r.Project != "" && !entity.ProjectExists(tx, r.Company, string(r.Project)) {
 		r.Project = ""
 	}
-	if r.Goal != "" && !company.GoalExists(tx, r.Company, string(r.Goal)) {
+	if r.Goal != "" && !entity.GoalExists(tx, r.Company, string(r.Goal)) {
 		r.Goal = ""
 	}
-	if r.Parent != "" && !tx.Has(company.IssueTable.Key(r.Company, string(r.Parent))) {
+	if r.Parent != "" && !tx.Has(entity.IssueTable.Key(r.Company, string(r.Parent))) {
 		r.Parent = ""
 	}
-	r.Labels = slices.DeleteFunc(slices.Clone(r.Labels), func(id string) bool { return !tx.Has(company.Labels.Key(r.Company, id)) })
+	r.Labels = slices.DeleteFunc(slices.Clone(r.Labels), func(id string) bool { return !tx.Has(entity.Labels.Key(r.Company, id)) })
 	return r
 }
 
@@ -382,14 +383,14 @@ func dispatchFingerprint(p company.CreateIssue) string {
 // workedOn reports whether an open issue is at work: checked out, or with a run
 // that waits or goes on. One that was left behind is not; it must not hold up
 // its routine for ever.
-func workedOn(tx *ledger.Tx, i company.Issue) bool {
+func workedOn(tx *ledger.Tx, i entity.Issue) bool {
 	if i.Status.Terminal() {
 		return false
 	}
 	if i.Held() {
 		return true
 	}
-	return len(company.LiveRunsOnIssue(tx, i)) > 0
+	return len(entity.LiveRunsOnIssue(tx, i)) > 0
 }
 
 // join looks for an open issue that makes another one needless. By coalescing,
@@ -400,12 +401,12 @@ func join(c *ledger.Context, r Routine, t *RoutineTrigger, run RoutineRun) (Rout
 	if r.Concurrency == RoutineAlways {
 		return run, false, nil
 	}
-	var found company.Issue
-	for i := range company.IssuesIn(c.Tx, r.Company, routineIssues.IDs(c.Tx, r.Company, r.ID, false)) {
+	var found entity.Issue
+	for i := range entity.IssuesIn(c.Tx, r.Company, routineIssues.IDs(c.Tx, r.Company, r.ID, false)) {
 		if r.Concurrency == RoutineCoalesce && i.OriginFingerprint != string(run.Fingerprint) {
 			continue
 		}
-		if workedOn(c.Tx, i) || r.Concurrency == RoutineCoalesce && (i.Status == company.IssueTodo || i.Status == company.IssueInProgress) {
+		if workedOn(c.Tx, i) || r.Concurrency == RoutineCoalesce && (i.Status == entity.IssueTodo || i.Status == entity.IssueInProgress) {
 			if i.Number > found.Number {
 				found = i
 			}
@@ -424,7 +425,7 @@ func join(c *ledger.Context, r Routine, t *RoutineTrigger, run RoutineRun) (Rout
 	}
 	run.Status = RoutineCoalesced
 	if !workedOn(c.Tx, found) {
-		if err := company.WakeForIssue(c, found, company.WakeAutomation, "routine.run", "issue_assigned", ""); err != nil {
+		if err := company.WakeForIssue(c, found, entity.WakeAutomation, "routine.run", "issue_assigned", ""); err != nil {
 			return run, true, err
 		}
 	}
@@ -433,12 +434,12 @@ func join(c *ledger.Context, r Routine, t *RoutineTrigger, run RoutineRun) (Rout
 
 // settleRoutineIssue follows an issue of a routine: it is open for its routine
 // until it ends, and its run ends with it. next is zero when it is deleted.
-func settleRoutineIssue(tx *ledger.Tx, old, next company.Issue) {
+func settleRoutineIssue(tx *ledger.Tx, old, next entity.Issue) {
 	i := next
 	if i.ID == "" {
 		i = old
 	}
-	if i.OriginKind != company.OriginRoutine || !core.IsID(i.OriginID) {
+	if i.OriginKind != entity.OriginRoutine || !core.IsID(i.OriginID) {
 		return
 	}
 	was, is := old.ID != "" && !old.Status.Terminal(), next.ID != "" && !next.Status.Terminal()
@@ -461,9 +462,9 @@ func settleRoutineIssue(tx *ledger.Tx, old, next company.Issue) {
 	switch {
 	case next.ID == "":
 		run.Status, run.Failure, run.CompletedAt = RoutineFailed, "Its issue was deleted", old.UpdatedAt
-	case next.Status == company.IssueDone:
+	case next.Status == entity.IssueDone:
 		run.Status, run.CompletedAt = RoutineCompleted, next.UpdatedAt
-	case next.Status == company.IssueCancelled:
+	case next.Status == entity.IssueCancelled:
 		run.Status, run.Failure, run.CompletedAt = RoutineFailed, "Its issue was cancelled", next.UpdatedAt
 	}
 	run.UpdatedAt = max(run.UpdatedAt, i.UpdatedAt)

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -199,7 +199,7 @@ func triggerKeys(t RoutineTrigger) [][]byte {
 func (t RoutineTrigger) with(s SaveTrigger) (RoutineTrigger, error) {
 	core.AssignText(&t.Label, s.Label)
 	core.Assign(&t.Enabled, s.Enabled)
-	if len(t.Label) > company.MaxName {
+	if len(t.Label) > entity.MaxName {
 		return t, ledger.Refuse(ledger.TooLarge, nil, "The trigger's label is too long")
 	}
 	switch t.Kind {

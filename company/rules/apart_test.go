@@ -17,6 +17,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -104,7 +105,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{storyteller: newStory(t, map[string]int{}), rows: map[string]*spot{}}
 	w.quiet = true
 	w.of = [2]string{w.Company, companytest.UID(2)}
-	company.CompanyTable.Put(w.Tx, companytest.UID(2), companytest.UID(2), company.Company{ID: companytest.UID(2), Name: "Bee", Status: "active", IssuePrefix: "BEE", DefaultResponsibleUser: "local-board"})
+	entity.CompanyTable.Put(w.Tx, companytest.UID(2), companytest.UID(2), entity.Company{ID: companytest.UID(2), Name: "Bee", Status: "active", IssuePrefix: "BEE", DefaultResponsibleUser: "local-board"})
 	for n, prefix := range []string{"ACM", "BEE"} {
 		w.Tx.Set(core.CompanyIDKey(w.of[n]), nil)
 		w.Tx.Set(core.PrefixKey(prefix), []byte(w.of[n]))
@@ -507,8 +508,8 @@ func TestNobodyIsWokenAboutWhatIsNowhere(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
-	for about, w := range map[string]company.Wake{"an issue": {Issue: nowhere}, "a comment": {Comment: nowhere}, "an approval": {Approval: nowhere}, "an interaction": {Interaction: nowhere}, "a linked issue": {LinkedIssues: []string{nowhere}}} {
-		w.Agent, w.Source, w.Wakeup, w.Run = ada, company.WakeOnDemand, d.ID(), d.ID()
+	for about, w := range map[string]entity.Wake{"an issue": {Issue: nowhere}, "a comment": {Comment: nowhere}, "an approval": {Approval: nowhere}, "an interaction": {Interaction: nowhere}, "a linked issue": {LinkedIssues: []string{nowhere}}} {
+		w.Agent, w.Source, w.Wakeup, w.Run = ada, entity.WakeOnDemand, d.ID(), d.ID()
 		if err := d.Do(companytest.Board, "agent.wake", w, nil); err == nil {
 			t.Errorf("a wake about %s that is nowhere was taken", about)
 		}
@@ -530,9 +531,9 @@ func TestBrokenWallsAreFound(t *testing.T) {
 			p.Goal = ""
 			cmd.Payload, c.Cmd = ledger.Marshal(p), &cmd
 			v, err := create(c)
-			if i, ok := company.IssueTable.Get(c.Tx, cmd.Company, p.ID); ok && err == nil {
+			if i, ok := entity.IssueTable.Get(c.Tx, cmd.Company, p.ID); ok && err == nil {
 				i.Goal = goal
-				company.IssueTable.Put(c.Tx, cmd.Company, i.ID, i)
+				entity.IssueTable.Put(c.Tx, cmd.Company, i.ID, i)
 			}
 			return v, err
 		}
@@ -549,7 +550,7 @@ func TestBrokenWallsAreFound(t *testing.T) {
 		w.Mux["run.cancel"] = func(c *ledger.Context) ([]byte, error) { // shows a run of whomever
 			var p company.Cancel
 			if ledger.Unmarshal(c.Cmd.Payload, &p) == nil {
-				if r, ok := company.RunByID(c.Tx, p.Run); ok && r.Company != c.Cmd.Company {
+				if r, ok := entity.RunByID(c.Tx, p.Run); ok && r.Company != c.Cmd.Company {
 					return ledger.Marshal(r), nil
 				}
 			}
@@ -567,21 +568,21 @@ func TestBrokenWallsAreFound(t *testing.T) {
 // credential, and nothing is stopped.
 func calm(tx *ledger.Tx) {
 	ledger.SetAuthMode(tx, people.LocalTrusted)
-	for id := range company.Halts.All(tx) {
-		company.Halts.Delete(tx, id)
+	for id := range entity.Halts.All(tx) {
+		entity.Halts.Delete(tx, id)
 	}
 	for of, row := range companiesIn(tx) {
-		if row.Status == company.CompanyPaused {
-			row.Status, row.PauseReason = company.CompanyActive, ""
-			company.CompanyTable.Put(tx, of, of, row)
+		if row.Status == entity.CompanyPaused {
+			row.Status, row.PauseReason = entity.CompanyActive, ""
+			entity.CompanyTable.Put(tx, of, of, row)
 		}
 	}
 }
 
-func companiesIn(tx *ledger.Tx) map[string]company.Company {
-	out := map[string]company.Company{}
+func companiesIn(tx *ledger.Tx) map[string]entity.Company {
+	out := map[string]entity.Company{}
 	for _, of := range []string{companytest.UID(1), companytest.UID(2)} {
-		if row, ok := company.CompanyTable.Get(tx, of, of); ok {
+		if row, ok := entity.CompanyTable.Get(tx, of, of); ok {
 			out[of] = row
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/rules"
@@ -34,11 +34,11 @@ func BenchmarkApplyCosts(b *testing.B) {
 	mux, of := rules.Handlers(), companytest.UID(1)
 	id := func(kind, n int) string { return companytest.UID(kind*1000 + n) }
 	mux["bench.seed"] = func(c *ledger.Context) ([]byte, error) {
-		company.CompanyTable.Put(c.Tx, of, of, company.Company{ID: of, Name: "Acme", Status: "active", IssuePrefix: "ACM"})
+		entity.CompanyTable.Put(c.Tx, of, of, entity.Company{ID: of, Name: "Acme", Status: "active", IssuePrefix: "ACM"})
 		for n := range agentsOf {
-			a := company.Agent{ID: id(2, n), Company: of, Name: fmt.Sprint("Agent ", n), Status: company.AgentIdle}
-			company.AgentTable.Put(c.Tx, of, a.ID, a)
-			company.RunTable.Put(c.Tx, of, id(3, n), company.Run{ID: id(3, n), Company: of, Agent: a.ID, Status: company.RunRunning, Source: company.WakeOnDemand, StartedAt: 1})
+			a := entity.Agent{ID: id(2, n), Company: of, Name: fmt.Sprint("Agent ", n), Status: entity.AgentIdle}
+			entity.AgentTable.Put(c.Tx, of, a.ID, a)
+			entity.RunTable.Put(c.Tx, of, id(3, n), entity.Run{ID: id(3, n), Company: of, Agent: a.ID, Status: entity.RunRunning, Source: entity.WakeOnDemand, StartedAt: 1})
 			people.AgentKeys.Put(c.Tx, of, id(4, n), people.AgentKey{ID: id(4, n), Agent: a.ID, Name: "bench"})
 		}
 		return nil, nil

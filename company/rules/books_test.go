@@ -13,6 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/money"
@@ -100,8 +101,8 @@ func booksOf(tx *ledger.Tx, of ...string) *books {
 // work is what there is to do: goals, projects, issues, and what is said on them.
 func (b *books) work(c string) {
 	tx := b.tx
-	var oldest company.Goal
-	for id, g := range company.Goals.All(tx, c) {
+	var oldest entity.Goal
+	for id, g := range entity.Goals.All(tx, c) {
 		b.owned(c, id)
 		b.some(c, "goal-parent", string(g.Parent), id)
 		if g.Root() && (oldest.ID == "" || g.CreatedAt < oldest.CreatedAt) {
@@ -109,17 +110,17 @@ func (b *books) work(c string) {
 		}
 	}
 	if oldest.ID != "" {
-		b.key(company.RootGoalKey(c), oldest.ID)
+		b.key(entity.RootGoalKey(c), oldest.ID)
 	}
-	for id := range company.ProjectTable.All(tx, c) {
+	for id := range entity.ProjectTable.All(tx, c) {
 		b.owned(c, id)
 	}
 	for id, w := range place.Workspaces.All(tx, c) {
 		b.owned(c, id)
 		b.index(c, "workspace-project", w.Project, id)
 	}
-	for id := range company.Labels.All(tx, c) {
-		b.key(company.LabelCompanyKey(id), c)
+	for id := range entity.Labels.All(tx, c) {
+		b.key(entity.LabelCompanyKey(id), c)
 	}
 	for id := range routine.Folders.All(tx, c) {
 		b.owned(c, id)
@@ -127,17 +128,17 @@ func (b *books) work(c string) {
 	for id := range place.NamedEnvironments.All(tx, c) {
 		b.owned(c, id)
 	}
-	counts := map[company.IssueStatus]int{}
-	for id, i := range company.IssueTable.All(tx, c) {
-		b.key(company.IssueCompanyKey(id), c)
-		b.key(company.IdentifierKey(i.Identifier), c+"/"+id)
+	counts := map[entity.IssueStatus]int{}
+	for id, i := range entity.IssueTable.All(tx, c) {
+		b.key(entity.IssueCompanyKey(id), c)
+		b.key(entity.IdentifierKey(i.Identifier), c+"/"+id)
 		hidden := ""
 		if i.HiddenAt != 0 {
 			hidden = "\x01"
 		} else {
 			counts[i.Status]++
 		}
-		b.key(company.IssueStatusKey(i), hidden)
+		b.key(entity.IssueStatusKey(i), hidden)
 		b.some(c, "issue-assignee", i.Assigned(), id)
 		b.some(c, "issue-project", i.Project, id)
 		b.some(c, "issue-goal", i.Goal, id)
@@ -155,23 +156,23 @@ func (b *books) work(c string) {
 		if i.Monitors() {
 			b.key(care.MonitorKey(i), c)
 		}
-		if i.OriginKind == company.OriginRoutine && !i.Status.Terminal() && tx.Has(routine.Routines.Key(c, i.OriginID)) {
+		if i.OriginKind == entity.OriginRoutine && !i.Status.Terminal() && tx.Has(routine.Routines.Key(c, i.OriginID)) {
 			b.index(c, "routine-issue", i.OriginID, id)
 		}
 	}
-	if !maps.Equal(counts, company.CountIssues(tx, c)) {
-		b.want[string(company.IssueCountKey(c))] = fmt.Sprint(counts)
+	if !maps.Equal(counts, entity.CountIssues(tx, c)) {
+		b.want[string(entity.IssueCountKey(c))] = fmt.Sprint(counts)
 	} else {
-		b.may[string(company.IssueCountKey(c))] = true
+		b.may[string(entity.IssueCountKey(c))] = true
 	}
 	said := map[string]uint64{}
-	prefix := company.Comments.Key(c, "")
+	prefix := entity.Comments.Key(c, "")
 	for k, v := range tx.Prefix(prefix) {
-		cm := core.DecodeRow[company.Comment](v)
+		cm := core.DecodeRow[entity.Comment](v)
 		row := string(k[len(prefix):])
-		b.key(company.CommentAtKey(c, cm.ID), row)
+		b.key(entity.CommentAtKey(c, cm.ID), row)
 		if cm.ClientRequest != "" {
-			b.key(company.CommentRequestKey(c, cm.Issue, string(cm.ClientRequest)), row)
+			b.key(entity.CommentRequestKey(c, cm.Issue, string(cm.ClientRequest)), row)
 		}
 		if cm.DeletedAt == 0 {
 			said[cm.Issue+"."+inbox.Voice(cm)]++
@@ -203,11 +204,11 @@ func (b *books) work(c string) {
 		b.index(c, "approval-status-type", a.State(), a.Ref())
 		for issue := range money.IssuesByApproval.IDs(tx, c, id, false) {
 			b.index(c, "approval-by-issue", issue, a.Ref())
-			if tx.Has(company.IssueTable.Key(c, issue)) {
+			if tx.Has(entity.IssueTable.Key(c, issue)) {
 				b.index(c, "issue-by-approval", id, issue)
 			}
 		}
-		if a.Agent != "" && company.AgentExists(tx, c, string(a.Agent)) {
+		if a.Agent != "" && entity.AgentExists(tx, c, string(a.Agent)) {
 			b.index(c, "approval-by-agent", string(a.Agent), id)
 		}
 	}
@@ -225,10 +226,10 @@ func (b *books) work(c string) {
 // people are agents, members, and those who want to be.
 func (b *books) people(c string) {
 	tx := b.tx
-	for id, a := range company.AgentTable.All(tx, c) {
+	for id, a := range entity.AgentTable.All(tx, c) {
 		b.owned(c, id)
 		b.index(c, "agent-urlkey", a.URLKey(), id)
-		b.index(c, "agent-manager", company.ManagerValue(a), id)
+		b.index(c, "agent-manager", entity.ManagerValue(a), id)
 		b.index(c, "agent-status", string(a.Status), id)
 	}
 	for id, k := range people.AgentKeys.All(tx, c) {
@@ -262,40 +263,40 @@ func (b *books) people(c string) {
 // runs are runs with what wakes, keeps and places them.
 func (b *books) runs(c string, blobs map[string]uint32) {
 	tx := b.tx
-	for id, r := range company.RunTable.All(tx, c) {
-		b.key(company.RunCompanyKey(id), c)
-		b.index(c, "run-time", company.AllRuns, r.Ref())
+	for id, r := range entity.RunTable.All(tx, c) {
+		b.key(entity.RunCompanyKey(id), c)
+		b.index(c, "run-time", entity.AllRuns, r.Ref())
 		b.index(c, "run-agent", r.Agent, r.Ref())
 		b.some(c, "run-issue", r.Context.IssueID, r.Ref())
 		if r.Status.Live() {
 			b.index(c, "run-live", r.Agent, id)
 		}
 		switch {
-		case r.Status.Live() && r.Session == 0 && r.Status != company.RunRunning:
-			b.key(company.QueueKey(r), string(company.QueueValue(r)))
+		case r.Status.Live() && r.Session == 0 && r.Status != entity.RunRunning:
+			b.key(entity.QueueKey(r), string(entity.QueueValue(r)))
 		case r.Session != 0 && (r.Status.Live() || r.Owed):
-			b.key(company.SessionKey(r.Session, id), c)
+			b.key(entity.SessionKey(r.Session, id), c)
 		case r.Session != 0 && r.ControlDeadlineAt != 0: // what stands for a node in tests owes nothing
-			b.may[string(company.SessionKey(r.Session, id))] = true
+			b.may[string(entity.SessionKey(r.Session, id))] = true
 		}
 		if r.LogKeptAt != 0 {
-			b.may[string(company.LogKeptKey(r.LogKeptAt, id))] = true
-			blobs[string(company.BlobKey(string(r.LogSHA256), c))]++
+			b.may[string(entity.LogKeptKey(r.LogKeptAt, id))] = true
+			blobs[string(entity.BlobKey(string(r.LogSHA256), c))]++
 		}
 	}
 	ordered := map[string]bool{}
 	for k, id := range tx.Prefix(ledger.Key("c", c, "wakeup-order", "")) {
-		if tx.Has(company.Wakeups.Key(c, string(id))) {
+		if tx.Has(entity.Wakeups.Key(c, string(id))) {
 			b.key(slices.Clone(k), string(id))
 			ordered[string(id)] = true
 		}
 	}
-	for id, u := range company.Wakeups.All(tx, c) {
+	for id, u := range entity.Wakeups.All(tx, c) {
 		if !ordered[id] {
-			b.key(company.WakeupOrderKey(c, u.Agent, 0), id)
+			b.key(entity.WakeupOrderKey(c, u.Agent, 0), id)
 		}
 		if u.IdempotencyKey != "" {
-			b.key(company.WakeupOnceKey(c, u.Agent, string(u.IdempotencyKey)), id)
+			b.key(entity.WakeupOnceKey(c, u.Agent, string(u.IdempotencyKey)), id)
 		}
 	}
 }
@@ -306,7 +307,7 @@ func (b *books) files(c string, blobs map[string]uint32) {
 		b.owned(c, id)
 		b.key(file.ObjectKey(c, a.ObjectKey), id)
 		b.index(c, "asset-created", ledger.Order(uint64(a.CreatedAt)), id)
-		blobs[string(company.BlobKey(a.SHA256, c))]++
+		blobs[string(entity.BlobKey(a.SHA256, c))]++
 	}
 	for id, a := range file.Attachments.All(tx, c) {
 		b.owned(c, id)

@@ -5,6 +5,7 @@ package rules
 import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/money"
@@ -38,4 +39,4 @@ func init() {
 const _ = uint(ledger.MaxTouched - company.ThreadChunk*(3*(paper.MaxDocument/company.MaxPart+2)+2))
 
 // Deleting an issue at all of its bounds stays within one command.
-const _ = uint(ledger.MaxTouched - 4*company.MaxChildren - 4*company.MaxBlocked - 3*company.MaxComments - 2*company.MaxReads - 2*money.MaxApprovalLinks - 2*(inbox.MaxVoices+1) - 100)
+const _ = uint(ledger.MaxTouched - 4*entity.MaxChildren - 4*company.MaxBlocked - 3*entity.MaxComments - 2*entity.MaxReads - 2*money.MaxApprovalLinks - 2*(inbox.MaxVoices+1) - 100)

@@ -3,8 +3,8 @@ package rules
 import (
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -62,35 +62,35 @@ type RunDay struct {
 // DashboardOf sums up company at now.
 func DashboardOf(tx *ledger.Tx, of string, now core.Time) Dashboard {
 	d := Dashboard{Company: of}
-	for _, a := range company.AgentTable.All(tx, of) {
+	for _, a := range entity.AgentTable.All(tx, of) {
 		switch a.Status {
-		case company.AgentIdle, company.AgentActive:
+		case entity.AgentIdle, entity.AgentActive:
 			d.Agents.Active++
-		case company.AgentRunning:
+		case entity.AgentRunning:
 			d.Agents.Running++
-		case company.AgentPaused:
+		case entity.AgentPaused:
 			d.Agents.Paused++
-		case company.AgentError:
+		case entity.AgentError:
 			d.Agents.Error++
 		}
-		if a.PauseReason == company.PausedForBudget {
+		if a.PauseReason == entity.PausedForBudget {
 			d.Budgets.PausedAgents++
 		}
 	}
-	counts := company.CountIssues(tx, of)
-	for _, status := range company.IssueStatuses {
+	counts := entity.CountIssues(tx, of)
+	for _, status := range entity.IssueStatuses {
 		if !status.Terminal() {
 			d.Tasks.Open += counts[status]
 		}
 	}
-	d.Tasks.InProgress, d.Tasks.Blocked, d.Tasks.Done = counts[company.IssueInProgress], counts[company.IssueBlocked], counts[company.IssueDone]
+	d.Tasks.InProgress, d.Tasks.Blocked, d.Tasks.Done = counts[entity.IssueInProgress], counts[entity.IssueBlocked], counts[entity.IssueDone]
 	d.Costs.Budget, d.Costs.Spend = money.CompanyBudget(tx, of, now)
-	d.Costs.Held = money.MoneyHeld(tx, of, company.ScopeCompany, of)
+	d.Costs.Held = money.MoneyHeld(tx, of, entity.ScopeCompany, of)
 	d.Costs.Utilization = d.Costs.Spend.Percent(d.Costs.Budget)
 	d.Budgets.ActiveIncidents = len(money.OpenIncidents(tx, of, now))
 	d.PendingApprovals, d.Budgets.PendingApprovals = money.PendingApprovals(tx, of)
-	for _, p := range company.ProjectTable.All(tx, of) {
-		if p.PauseReason == company.PausedForBudget {
+	for _, p := range entity.ProjectTable.All(tx, of) {
+		if p.PauseReason == entity.PausedForBudget {
 			d.Budgets.PausedProjects++
 		}
 	}
@@ -109,7 +109,7 @@ func runActivity(tx *ledger.Tx, of string, now core.Time) []RunDay {
 	// The newest come first, so a retry is met before what it retries.
 	healed := map[string]bool{}
 	n := 0
-	for r := range company.RunsOf(tx, of) {
+	for r := range entity.RunsOf(tx, of) {
 		if n++; n > maxDashboardRuns || r.CreatedAt < core.TimeOf(first) {
 			break
 		}
@@ -120,9 +120,9 @@ func runActivity(tx *ledger.Tx, of string, now core.Time) []RunDay {
 		day := &days[i]
 		day.Total++
 		switch r.Status {
-		case company.RunSucceeded:
+		case entity.RunSucceeded:
 			day.Succeeded++
-		case company.RunFailed, company.RunTimedOut, company.RunInterrupted:
+		case entity.RunFailed, entity.RunTimedOut, entity.RunInterrupted:
 			if healed[r.ID] {
 				day.Recovered++
 				break
@@ -136,7 +136,7 @@ func runActivity(tx *ledger.Tx, of string, now core.Time) []RunDay {
 		default:
 			day.Other++
 		}
-		if r.RetryOf != "" && (r.Status == company.RunSucceeded || healed[r.ID]) {
+		if r.RetryOf != "" && (r.Status == entity.RunSucceeded || healed[r.ID]) {
 			healed[string(r.RetryOf)] = true
 		}
 	}
@@ -154,7 +154,7 @@ type Badges struct {
 // BadgesOf counts what waits for the board: approvals, requests to join, and agents
 // whose last run went wrong.
 func BadgesOf(tx *ledger.Tx, of string) (b Badges) {
-	for range company.AgentsByStatus.IDs(tx, of, string(company.AgentError), false) {
+	for range entity.AgentsByStatus.IDs(tx, of, string(entity.AgentError), false) {
 		b.FailedRuns++
 	}
 	b.Approvals, _ = money.PendingApprovals(tx, of)
@@ -174,12 +174,12 @@ type Stat struct {
 // Stats counts agents and issues of every company that has any, by company.
 func Stats(tx *ledger.Tx) map[string]Stat {
 	out := map[string]Stat{}
-	for _, row := range company.Companies(tx) {
+	for _, row := range entity.Companies(tx) {
 		var s Stat
-		for range company.AgentTable.All(tx, row.ID) {
+		for range entity.AgentTable.All(tx, row.ID) {
 			s.Agents++
 		}
-		for _, n := range company.CountIssues(tx, row.ID) {
+		for _, n := range entity.CountIssues(tx, row.ID) {
 			s.Issues += n
 		}
 		if s != (Stat{}) {

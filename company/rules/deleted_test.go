@@ -7,6 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -22,7 +23,7 @@ func TestDeletingACompanyLeavesNothingOfAnyKind(t *testing.T) {
 			s := newStory(t, map[string]int{})
 			story.tell(s)
 			gone := s.Company
-			if _, ok := company.CompanyOf(s.Tx, gone); !ok {
+			if _, ok := entity.CompanyOf(s.Tx, gone); !ok {
 				return // the story deleted it
 			}
 			for table := range core.OwnedTables { // of each that is found by its ID, one row at least

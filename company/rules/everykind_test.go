@@ -13,6 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/money"
@@ -120,7 +121,7 @@ func (s *storyteller) carryOut(c *ledger.Context, kind, lines string, out []any)
 	s.told[kind]++
 	var got []string
 	for _, ch := range c.Changes() {
-		if !company.Live(ch) {
+		if !entity.Live(ch) {
 			got = append(got, ch.Action)
 		}
 		if ch.EntityType == "" || ch.EntityID == "" || len(ch.Details) > 0 && !json.Valid(ch.Details) {
@@ -201,22 +202,22 @@ var stories = []struct {
 func tellOfCompanies(s *storyteller) {
 	other := s.ID()
 	s.Company = other
-	s.by(companytest.Board, "company.create", company.SaveCompany{ID: other, Name: new("Other")}, "company.created")
-	s.by(companytest.Board, "company.update", company.SaveCompany{Description: new("d")}, "company.updated")
-	s.by(companytest.Board, "company.branding", company.SaveCompany{BrandColor: new("#123456")}, "company.branding_updated")
+	s.by(companytest.Board, "company.create", entity.SaveCompany{ID: other, Name: new("Other")}, "company.created")
+	s.by(companytest.Board, "company.update", entity.SaveCompany{Description: new("d")}, "company.updated")
+	s.by(companytest.Board, "company.branding", entity.SaveCompany{BrandColor: new("#123456")}, "company.branding_updated")
 	s.by(companytest.Board, "company.pause", company.ChangeCompany{}, "company.paused")
 	s.by(companytest.Board, "company.resume", company.ChangeCompany{}, "company.resumed")
 	s.by(companytest.Board, "activity.note", company.Note{Action: "lunch.eaten", EntityType: "lunch", EntityID: "1"}, "lunch.eaten")
 	root, goal := s.ID(), s.ID()
-	s.by(companytest.Board, "goal.create", company.SaveGoal{ID: root, Title: new("Root"), Level: new(company.GoalLevel("company"))}, "goal.created")
-	s.by(companytest.Board, "goal.create", company.SaveGoal{ID: goal, Title: new("Team"), Level: new(company.GoalLevel("team")), Parent: &root}, "goal.created")
-	s.by(companytest.Board, "goal.update", company.SaveGoal{ID: goal, Title: new("Team A")}, "goal.updated")
+	s.by(companytest.Board, "goal.create", entity.SaveGoal{ID: root, Title: new("Root"), Level: new(entity.GoalLevel("company"))}, "goal.created")
+	s.by(companytest.Board, "goal.create", entity.SaveGoal{ID: goal, Title: new("Team"), Level: new(entity.GoalLevel("team")), Parent: &root}, "goal.created")
+	s.by(companytest.Board, "goal.update", entity.SaveGoal{ID: goal, Title: new("Team A")}, "goal.updated")
 	project, space := s.ID(), s.ID()
-	s.by(companytest.Board, "project.create", company.SaveProject{ID: project, Name: new("Site"), Goals: &[]string{goal}}, "project.created")
-	s.by(companytest.Board, "project.create", company.SaveProject{ID: s.ID(), Name: new("Yard"), More: []company.SaveWorkspace{{ID: s.ID(), RepoURL: new("https://example.com/a")}}}, "project.created")
-	s.by(companytest.Board, "project.update", company.SaveProject{ID: project, Name: new("Site 2")}, "project.updated")
-	s.by(companytest.Board, "workspace.create", company.SaveWorkspace{ID: space, Project: project, RepoURL: new("https://example.com/r")}, "project.workspace_created")
-	s.by(companytest.Board, "workspace.update", company.SaveWorkspace{ID: space, Project: project, Name: new("w")}, "project.workspace_updated")
+	s.by(companytest.Board, "project.create", entity.SaveProject{ID: project, Name: new("Site"), Goals: &[]string{goal}}, "project.created")
+	s.by(companytest.Board, "project.create", entity.SaveProject{ID: s.ID(), Name: new("Yard"), More: []entity.SaveWorkspace{{ID: s.ID(), RepoURL: new("https://example.com/a")}}}, "project.created")
+	s.by(companytest.Board, "project.update", entity.SaveProject{ID: project, Name: new("Site 2")}, "project.updated")
+	s.by(companytest.Board, "workspace.create", entity.SaveWorkspace{ID: space, Project: project, RepoURL: new("https://example.com/r")}, "project.workspace_created")
+	s.by(companytest.Board, "workspace.update", entity.SaveWorkspace{ID: space, Project: project, Name: new("w")}, "project.workspace_updated")
 	s.by(companytest.Board, "workspace.delete", place.DeleteWorkspace{ID: space, Project: project}, "project.workspace_deleted")
 	s.by(companytest.Board, "resource.join", people.JoinResource{Kind: "project", ID: project, State: "joined"}, "resource_membership.updated")
 	s.by(companytest.Board, "project.delete", company.DeleteProject{ID: project}, "project.deleted")
@@ -245,14 +246,14 @@ func tellOfIssues(s *storyteller) {
 	ada := s.Hired("Ada")
 	at := companytest.As{Agent: ada, Run: s.Run(ada)}
 	id, comment := s.ID(), s.ID()
-	s.by(companytest.Board, "issue.create", company.CreateIssue{ID: id, Title: "T", Status: company.IssueTodo}, "issue.created")
+	s.by(companytest.Board, "issue.create", company.CreateIssue{ID: id, Title: "T", Status: entity.IssueTodo}, "issue.created")
 	s.by(companytest.Board, "issue.create", company.CreateIssue{ID: s.ID(), Title: "Like T", InheritFrom: id}, "issue.created")
-	s.by(at, "issue.checkout", company.CheckOutIssue{Issue: id, Agent: ada, Expected: []company.IssueStatus{company.IssueTodo}}, "issue.checked_out")
-	s.by(at, "comment.create", company.CreateComment{ID: comment, Issue: id, Body: "word"}, "issue.comment_added")
+	s.by(at, "issue.checkout", company.CheckOutIssue{Issue: id, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, "issue.checked_out")
+	s.by(at, "comment.create", entity.CreateComment{ID: comment, Issue: id, Body: "word"}, "issue.comment_added")
 	s.by(companytest.Board, "issue.vote", inbox.CastVote{Issue: id, TargetType: "issue_comment", Target: comment, Vote: "up"}, "issue.feedback_vote_saved")
 	s.by(at, "comment.delete", company.DeleteComment{Issue: id, ID: comment}, "issue.comment_deleted")
 	s.by(at, "issue.release", company.ReleaseIssue{Issue: id}, "issue.released")
-	s.by(at, "issue.checkout", company.CheckOutIssue{Issue: id, Agent: ada, Expected: []company.IssueStatus{company.IssueTodo}}, "issue.checked_out")
+	s.by(at, "issue.checkout", company.CheckOutIssue{Issue: id, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, "issue.checked_out")
 	s.by(companytest.Board, "issue.force_release", company.ForceReleaseIssue{Issue: id, ClearAssignee: true}, "issue.admin_force_release")
 	s.by(companytest.Board, "issue.read", inbox.MarkIssue{Issue: id}, "issue.read_marked")
 	s.by(companytest.Board, "issue.unread", inbox.MarkIssue{Issue: id}, "issue.read_unmarked")
@@ -266,15 +267,15 @@ func tellOfIssues(s *storyteller) {
 	s.by(companytest.Board, "tree.hold", care.HoldTree{ID: hold, Issue: id, Mode: "pause"}, "issue.tree_hold_created")
 	s.by(companytest.Board, "tree.release", care.ReleaseTree{Issue: id, Hold: hold}, "issue.tree_hold_released")
 	due := core.TimeOf(s.Now.Add(time.Hour))
-	s.by(companytest.Board, "issue.update", company.UpdateIssue{Issue: id, Status: company.IssueInProgress, Assignee: &ada, ExecutionPolicy: json.RawMessage(`{"monitor":{"nextCheckAt":"` + due.String() + `","maxAttempts":5}}`)}, "issue.updated")
+	s.by(companytest.Board, "issue.update", company.UpdateIssue{Issue: id, Status: entity.IssueInProgress, Assignee: &ada, ExecutionPolicy: json.RawMessage(`{"monitor":{"nextCheckAt":"` + due.String() + `","maxAttempts":5}}`)}, "issue.updated")
 	s.by(companytest.Board, "issue.monitor", care.CheckMonitor{Issue: id}, "issue.monitor_triggered")
 
 	// Comments that wait for the run at work to end.
-	queued := s.Issue(s.t, company.CreateIssue{Assignee: ada, Status: company.IssueBacklog})
+	queued := s.Issue(s.t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog})
 	at = s.OnIssue(s.t, ada, queued)
 	one, two := s.ID(), s.ID()
-	s.by(companytest.Board, "comment.create", company.CreateComment{ID: one, Issue: queued.ID, Body: "one"}, "issue.comment_added")
-	s.by(companytest.Board, "comment.create", company.CreateComment{ID: two, Issue: queued.ID, Body: "two"}, "issue.comment_added")
+	s.by(companytest.Board, "comment.create", entity.CreateComment{ID: one, Issue: queued.ID, Body: "one"}, "issue.comment_added")
+	s.by(companytest.Board, "comment.create", entity.CreateComment{ID: two, Issue: queued.ID, Body: "two"}, "issue.comment_added")
 	change := func(f func(*company.ChangeQueue)) company.ChangeQueue {
 		q, _ := company.QueueOf(s.Tx, s.Load(queued.ID))
 		p := company.ChangeQueue{Issue: queued.ID, Queue: q.Run.ID, Revision: q.Revision()}
@@ -286,9 +287,9 @@ func tellOfIssues(s *storyteller) {
 	s.by(companytest.Board, "queue.drop", change(func(p *company.ChangeQueue) { p.Comment = two }), "issue.comment_deleted")
 	s.by(companytest.Board, "queue.interrupt", change(func(p *company.ChangeQueue) { p.Target = at.Run }), "issue.queued_comments_interrupted & issue.lock_released environment.lease_released")
 	s.OnIssue(s.t, ada, queued)
-	s.by(companytest.Board, "comment.create", company.CreateComment{ID: s.ID(), Issue: queued.ID, Body: "stop", Interrupt: true}, "issue.comment_added & heartbeat.cancelled issue.lock_released environment.lease_released")
-	s.by(companytest.Board, "issue.update", company.UpdateIssue{Issue: queued.ID, Status: company.IssueDone}, "issue.updated")
-	s.by(companytest.Board, "comment.create", company.CreateComment{ID: s.ID(), Issue: queued.ID, Body: "go on", Resume: true}, "issue.comment_added & issue.updated")
+	s.by(companytest.Board, "comment.create", entity.CreateComment{ID: s.ID(), Issue: queued.ID, Body: "stop", Interrupt: true}, "issue.comment_added & heartbeat.cancelled issue.lock_released environment.lease_released")
+	s.by(companytest.Board, "issue.update", company.UpdateIssue{Issue: queued.ID, Status: entity.IssueDone}, "issue.updated")
+	s.by(companytest.Board, "comment.create", entity.CreateComment{ID: s.ID(), Issue: queued.ID, Body: "go on", Resume: true}, "issue.comment_added & issue.updated")
 
 	theFile := s.File("x")
 	var attached file.Attached
@@ -301,21 +302,21 @@ func tellOfIssues(s *storyteller) {
 	s.by(companytest.Board, "product.delete", file.DeleteProduct{ID: product.ID}, "issue.work_product_deleted")
 
 	// An issue that nothing brings on.
-	left := s.Issue(s.t, company.CreateIssue{Status: company.IssueTodo, Assignee: ada})
-	for r := range company.RunsOfIssue(s.Tx, s.Company, left.ID) {
+	left := s.Issue(s.t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
+	for r := range entity.RunsOfIssue(s.Tx, s.Company, left.ID) {
 		c := s.Context(companytest.As{}, "", nil)
-		company.EndRun(c, r, company.Outcome{Status: company.RunCancelled})
+		company.EndRun(c, r, company.Outcome{Status: entity.RunCancelled})
 	}
 	s.Now = s.Now.Add(48 * time.Hour)
 	s.byNode("issue.recover", care.RecoverIssue{Issue: left.ID}, "issue.continued")
-	for r := range company.RunsOfIssue(s.Tx, s.Company, left.ID) {
+	for r := range entity.RunsOfIssue(s.Tx, s.Company, left.ID) {
 		c := s.Context(companytest.As{}, "", nil)
-		company.EndRun(c, r, company.Outcome{Status: company.RunCancelled})
+		company.EndRun(c, r, company.Outcome{Status: entity.RunCancelled})
 		break
 	}
 	s.Now = s.Now.Add(48 * time.Hour)
 	s.byNode("issue.recover", care.RecoverIssue{Issue: left.ID}, "issue.updated & issue.comment_added")
-	s.by(companytest.Board, "issue.resolve_recovery", care.ResolveRecovery{Issue: left.ID, Outcome: "restored", Status: company.IssueTodo}, "issue.recovery_action_resolved")
+	s.by(companytest.Board, "issue.resolve_recovery", care.ResolveRecovery{Issue: left.ID, Outcome: "restored", Status: entity.IssueTodo}, "issue.recovery_action_resolved")
 	s.by(companytest.Board, "issue.delete", company.DeleteIssue{Issue: id}, "issue.deleted")
 }
 
@@ -338,7 +339,7 @@ func tellOfDocuments(s *storyteller) {
 
 func tellOfInteractions(s *storyteller) {
 	ada := s.Hired("Ada")
-	i := s.Issue(s.t, company.CreateIssue{Status: company.IssueTodo})
+	i := s.Issue(s.t, company.CreateIssue{Status: entity.IssueTodo})
 	asked := func(kind, payload string) string {
 		in := s.Asks(s.t, companytest.As{Agent: ada, Run: s.Run(ada)}, i.ID, kind, payload)
 		return in.ID
@@ -357,13 +358,13 @@ func tellOfInteractions(s *storyteller) {
 
 func tellOfAgents(s *storyteller) {
 	ada := s.ID()
-	s.by(companytest.Board, "agent.create", company.SaveAgent{ID: ada, Name: new("Ada"), AdapterType: new("process"), AdapterConfig: json.RawMessage(`{"command":"true"}`),
+	s.by(companytest.Board, "agent.create", entity.SaveAgent{ID: ada, Name: new("Ada"), AdapterType: new("process"), AdapterConfig: json.RawMessage(`{"command":"true"}`),
 		RuntimeConfig: json.RawMessage(`{"heartbeat":{"enabled":true,"intervalSec":60,"wakeOnDemand":true}}`)}, "agent.created")
-	s.by(companytest.Board, "agent.update", company.SaveAgent{ID: ada, Title: new("Dr"), AdapterConfig: json.RawMessage(`{"command":"false"}`)}, "agent.updated")
-	list := company.RevisionsOf(s.Tx, s.Company, ada)
+	s.by(companytest.Board, "agent.update", entity.SaveAgent{ID: ada, Title: new("Dr"), AdapterConfig: json.RawMessage(`{"command":"false"}`)}, "agent.updated")
+	list := entity.RevisionsOf(s.Tx, s.Company, ada)
 	s.by(companytest.Board, "agent.rollback", company.RollbackAgent{Agent: ada, Revision: list[0].ID}, "agent.config_rolled_back")
 	yes := true
-	s.by(companytest.Board, "agent.permissions", company.GrantAgent{Agent: ada, Grant: company.Grant{CreateAgents: &yes}}, "agent.permissions_updated")
+	s.by(companytest.Board, "agent.permissions", company.GrantAgent{Agent: ada, Grant: entity.Grant{CreateAgents: &yes}}, "agent.permissions_updated")
 	s.by(companytest.Board, "agent.pause", company.ChangeAgent{Agent: ada}, "agent.paused")
 	s.by(companytest.Board, "agent.resume", company.ChangeAgent{Agent: ada}, "agent.resumed")
 	key := s.ID()
@@ -380,13 +381,13 @@ func tellOfAgents(s *storyteller) {
 	s.by(companytest.Board, "message.send", skill.SendMessage{ID: letter, To: ada, Payload: json.RawMessage(`1`)}, "agent.message_sent")
 	s.by(companytest.As{Agent: ada, Run: s.Run(ada)}, "message.take", skill.TakeMessages{Agent: ada, IDs: []string{letter}}, "agent.messages_taken")
 	s.by(companytest.As{Agent: ada, Run: s.Run(ada)}, "tool.trace", skill.TraceTools{Calls: []skill.ToolCall{{Tool: "paperclipMe", Method: "GET", Path: "/api/agents/me", Status: 200, At: core.TimeOf(s.Now)}}}, "mcp.tool_called")
-	tm, ok := company.TimerOf(s.Tx, s.Company, ada)
+	tm, ok := entity.TimerOf(s.Tx, s.Company, ada)
 	if !ok {
 		s.t.Fatal("no timer")
 	}
 	s.Now = s.Now.Add(time.Hour)
 	s.byNode("timer.tick", company.Tick{Agent: ada, Seq: tm.Seq}, "")
-	s.by(companytest.Board, "agent.wake", company.Wake{Agent: ada, Source: company.WakeOnDemand, TriggerDetail: "manual", Wakeup: s.ID(), Run: s.ID()}, "heartbeat.invoked")
+	s.by(companytest.Board, "agent.wake", entity.Wake{Agent: ada, Source: entity.WakeOnDemand, TriggerDetail: "manual", Wakeup: s.ID(), Run: s.ID()}, "heartbeat.invoked")
 	s.by(companytest.Board, "agent.terminate", company.ChangeAgent{Agent: ada}, "agent.terminated & environment.lease_released environment.lease_released")
 	s.by(companytest.Board, "agent.delete", company.ChangeAgent{Agent: ada}, "agent.deleted")
 	file := s.File("\x00asm")
@@ -414,8 +415,8 @@ func tellOfApprovals(s *storyteller) {
 	s.by(companytest.Board, "approval.reject", money.DecideApproval{Approval: second}, "approval.rejected")
 	s.by(companytest.Board, "approval.cancel", money.DecideApproval{Approval: third}, "approval.cancelled")
 	yes, chief, hire := true, s.Boss(s.t), s.ID()
-	s.Must(s.t, companytest.Board, "company.update", company.SaveCompany{RequireHireApproval: &yes}, nil)
-	s.by(chief, "agent.hire", money.HireAgent{Agent: company.SaveAgent{ID: s.ID(), Name: new("Bob"), AdapterType: new("process")}, Approval: hire}, "agent.hire_created & approval.created")
+	s.Must(s.t, companytest.Board, "company.update", entity.SaveCompany{RequireHireApproval: &yes}, nil)
+	s.by(chief, "agent.hire", money.HireAgent{Agent: entity.SaveAgent{ID: s.ID(), Name: new("Bob"), AdapterType: new("process")}, Approval: hire}, "agent.hire_created & approval.created")
 	s.by(companytest.Board, "approval.approve", money.DecideApproval{Approval: hire}, "approval.approved & agent.hire_approved approval.requester_wakeup_queued")
 }
 
@@ -469,7 +470,7 @@ func tellOfPeople(s *storyteller) {
 func tellOfMoney(s *storyteller) {
 	ada := s.Hired("Ada")
 	s.by(companytest.Board, "cost.report", money.ReportCost{Event: money.CostEvent{ID: s.ID(), Agent: ada, Provider: "p", Model: "m", Cost: core.Cents(10), OccurredAt: core.TimeOf(s.Now)}}, "cost.reported")
-	s.by(companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: ada, Amount: core.Cents(100)}, "budget.policy_upserted")
+	s.by(companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Amount: core.Cents(100)}, "budget.policy_upserted")
 	s.by(companytest.Board, "cost.report", money.ReportCost{Event: money.CostEvent{ID: s.ID(), Agent: ada, Provider: "p", Model: "m", Cost: core.Cents(90), OccurredAt: core.TimeOf(s.Now)}}, "cost.reported & approval.created budget.hard_threshold_crossed")
 	in := money.OpenIncidents(s.Tx, s.Company, core.TimeOf(s.Now))
 	s.by(companytest.Board, "budget.resolve", money.ResolveIncident{Incident: in[0].ID, Action: "raise_budget_and_resume", Amount: new(core.Cents(5000))}, "budget.incident_resolved & approval.approved budget.policy_upserted")
@@ -495,10 +496,10 @@ func tellOfMoney(s *storyteller) {
 
 func tellOfRuns(s *storyteller) {
 	ada := s.Hired("Ada")
-	i := s.Issue(s.t, company.CreateIssue{Status: company.IssueBacklog, Assignee: ada})
+	i := s.Issue(s.t, company.CreateIssue{Status: entity.IssueBacklog, Assignee: ada})
 	wake := func() string {
 		id := s.ID()
-		s.by(companytest.Board, "agent.wake", company.Wake{Agent: ada, Source: company.WakeOnDemand, TriggerDetail: "manual", Issue: i.ID, Wakeup: s.ID(), Run: id}, "heartbeat.invoked")
+		s.by(companytest.Board, "agent.wake", entity.Wake{Agent: ada, Source: entity.WakeOnDemand, TriggerDetail: "manual", Issue: i.ID, Wakeup: s.ID(), Run: id}, "heartbeat.invoked")
 		return id
 	}
 	run := wake()
@@ -507,11 +508,11 @@ func tellOfRuns(s *storyteller) {
 	s.byNode("run.return", company.Return{Run: run, Reason: "full"}, "")
 	s.byNode("run.place", company.Place{Run: run, Node: s.node, Session: s.session}, "")
 	s.byNode("run.start", company.Start{Run: run, LogStore: "local_file", LogRef: "x"}, "environment.lease_acquired")
-	s.byNode("run.report", company.Report{Run: run, Phase: company.PhaseExecute, PID: 7, Group: 7, Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info", Message: "m"}}}, "")
-	s.by(companytest.As{Agent: ada, Run: run}, "run.callback", company.Callback{Run: run, Status: company.RunSucceeded, Summary: "done"}, "heartbeat.called_back")
+	s.byNode("run.report", company.Report{Run: run, Phase: entity.PhaseExecute, PID: 7, Group: 7, Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info", Message: "m"}}}, "")
+	s.by(companytest.As{Agent: ada, Run: run}, "run.callback", company.Callback{Run: run, Status: entity.RunSucceeded, Summary: "done"}, "heartbeat.called_back")
 	s.by(companytest.Board, "run.watch", care.DecideWatch{ID: s.ID(), Run: run, Decision: "continue"}, "heartbeat.watchdog_decision_recorded")
 	size := int64(4)
-	s.byNode("run.finish", company.Finish{Run: run, Outcome: company.Outcome{Status: company.RunFailed, ErrorCode: "upstream", Transient: true}, LogBytes: &size, LogSHA256: companytest.HexHash("a")}, "environment.lease_released")
+	s.byNode("run.finish", company.Finish{Run: run, Outcome: company.Outcome{Status: entity.RunFailed, ErrorCode: "upstream", Transient: true}, LogBytes: &size, LogSHA256: companytest.HexHash("a")}, "environment.lease_released")
 	s.by(companytest.Board, "run.retry_now", company.RetryNow{Issue: i.ID}, "issue.scheduled_retry_triggered")
 	s.byNode("run_log.keep", company.KeepLogs{Logs: []company.KeptLog{{Run: run, Nodes: []string{s.node}}}}, "heartbeat.run.logs_kept")
 	retry, _ := company.RetryOf(s.Tx, s.Load(i.ID))
@@ -520,12 +521,12 @@ func tellOfRuns(s *storyteller) {
 	s.byNode("run.place", company.Place{Run: run, Node: s.node, Session: s.session}, "")
 	s.byNode("run.start", company.Start{Run: run, LogStore: "local_file", LogRef: "x"}, "environment.lease_acquired")
 	s.by(companytest.Board, "run.cancel", company.Cancel{Run: run, Reason: "no"}, "heartbeat.cancelled & environment.lease_released")
-	s.byNode("run.cost", money.TellCost{Run: run, Cost: company.RunCost{Provider: "p", Model: "m", Usage: company.Usage{InputTokens: 5}, Cost: core.Cents(3), Priced: true}}, "cost.reported")
-	s.byNode("run.finish", company.Finish{Run: run, Outcome: company.Outcome{Status: company.RunCancelled}}, alreadyTold)
+	s.byNode("run.cost", money.TellCost{Run: run, Cost: entity.RunCost{Provider: "p", Model: "m", Usage: entity.Usage{InputTokens: 5}, Cost: core.Cents(3), Priced: true}}, "cost.reported")
+	s.byNode("run.finish", company.Finish{Run: run, Outcome: company.Outcome{Status: entity.RunCancelled}}, alreadyTold)
 	run = wake()
 	s.byNode("run.place", company.Place{Run: run, Node: s.node, Session: s.session}, "")
 	s.byNode("run.start", company.Start{Run: run, LogStore: "local_file", LogRef: "x"}, "environment.lease_acquired")
-	s.byNode("node.lost", company.NodeLost{Node: s.node, Session: s.session}, "node.lost & session.ended environment.lease_released")
+	s.byNode("node.lost", entity.NodeLost{Node: s.node, Session: s.session}, "node.lost & session.ended environment.lease_released")
 	s.byNode("run.lost", company.TellLoss{Run: run, Why: "it could not run for 9.1 s: load 31"}, "heartbeat.loss_explained")
 	s.Now = s.Now.Add(400 * 24 * time.Hour)
 	s.byNode("run_log.sweep", company.SweepLogs{}, "instance.run_logs_swept")
@@ -536,7 +537,7 @@ func tellOfRuns(s *storyteller) {
 func tellOfWorkspaces(s *storyteller) {
 	_, r, w := s.Space(s.t, "One")
 	for _, id := range []string{r.ID} { // on this node
-		s.Tx.Delete(company.SessionKey(r.Session, id))
+		s.Tx.Delete(entity.SessionKey(r.Session, id))
 		r.Node, r.Session = s.node, s.session
 		s.StoreRun(r)
 		w.Node = core.NullText(s.node)
@@ -556,11 +557,11 @@ func tellOfWorkspaces(s *storyteller) {
 	s.by(companytest.Board, "environment.probe", place.NameEnvironment{ID: machine}, "environment.probed")
 	s.by(companytest.Board, "environment.delete", place.NameEnvironment{ID: machine}, "environment.deleted")
 	c := s.Context(companytest.As{}, "", nil)
-	company.EndRun(c, r, company.Outcome{Status: company.RunSucceeded})
-	r, _ = company.RunTable.Get(s.Tx, s.Company, r.ID)
-	s.Tx.Delete(company.SessionKey(r.Session, r.ID))
+	company.EndRun(c, r, company.Outcome{Status: entity.RunSucceeded})
+	r, _ = entity.RunTable.Get(s.Tx, s.Company, r.ID)
+	s.Tx.Delete(entity.SessionKey(r.Session, r.ID))
 	r.Owed = false
-	company.RunTable.Put(s.Tx, s.Company, r.ID, r)
+	entity.RunTable.Put(s.Tx, s.Company, r.ID, r)
 	archived := place.WorkspaceArchived
 	s.by(companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: w.ID, Status: &archived}, "execution_workspace.updated")
 	s.byNode("exec_workspace.cleaned", place.CleanWorkspace{ID: w.ID}, "execution_workspace.cleaned")
@@ -621,7 +622,7 @@ func tellOfSecrets(s *storyteller) {
 	s.by(companytest.Board, "secret.update", secret.PatchSecret{ID: id, Description: new("d")}, "secret.updated")
 	ada := s.Hired("Ada")
 	run := s.Run(ada)
-	r, _ := company.RunTable.Get(s.Tx, s.Company, run)
+	r, _ := entity.RunTable.Get(s.Tx, s.Company, run)
 	r.Node, r.Session = s.node, s.session
 	s.StoreRun(r)
 	s.byNode("secret.access", secret.UseSecrets{Run: run, Uses: []secret.SecretUse{{Secret: id, Version: 2, Path: "env.A"}}}, "secret.accessed")
@@ -639,7 +640,7 @@ func tellOfTheMesh(s *storyteller) {
 	busy := func() {
 		for range company.MaxStoppedRuns + 1 { // more than a stop ends at once
 			id := s.Run(ada)
-			r, _ := company.RunTable.Get(s.Tx, s.Company, id)
+			r, _ := entity.RunTable.Get(s.Tx, s.Company, id)
 			r.Node, r.Session, r.Owed = s.node, s.session, true
 			s.StoreRun(r)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -16,18 +17,18 @@ func TestWhatIsGoneIsNotNamed(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada, root, name := d.Hire(t, "Ada", ""), d.Goal(t, "Root", ""), "Rig"
 	goal := d.Goal(t, "Ship", root.ID)
-	d.Must(t, companytest.Board, "goal.update", company.SaveGoal{ID: goal.ID, Owner: &ada}, nil)
-	project := company.Project{ID: d.ID()}
-	d.Must(t, companytest.Board, "project.create", company.SaveProject{ID: project.ID, Name: &name, Lead: &ada}, nil)
+	d.Must(t, companytest.Board, "goal.update", entity.SaveGoal{ID: goal.ID, Owner: &ada}, nil)
+	project := entity.Project{ID: d.ID()}
+	d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: project.ID, Name: &name, Lead: &ada}, nil)
 	above := d.Issue(t, company.CreateIssue{})
 	parent := d.Issue(t, company.CreateIssue{Parent: above.ID})
 	theRoutine := routine.SaveRoutine{ID: d.ID(), Title: new("Daily"), Assignee: &ada, Project: &project.ID, Goal: &goal.ID, Parent: &parent.ID}
 	d.Must(t, companytest.Board, "routine.create", theRoutine, nil)
 
 	d.Must(t, companytest.Board, "agent.delete", company.ChangeAgent{Agent: ada}, nil)
-	err := d.Do(companytest.Board, "project.update", company.SaveProject{ID: project.ID, Description: new("x")}, nil)
-	p, _ := company.ProjectTable.Get(d.Tx, d.Company, project.ID)
-	g, _ := company.Goals.Get(d.Tx, d.Company, goal.ID)
+	err := d.Do(companytest.Board, "project.update", entity.SaveProject{ID: project.ID, Description: new("x")}, nil)
+	p, _ := entity.ProjectTable.Get(d.Tx, d.Company, project.ID)
+	g, _ := entity.Goals.Get(d.Tx, d.Company, goal.ID)
 	if err != nil || p.Lead != "" || g.Owner != "" {
 		t.Errorf("%v: the project has the lead %q, the goal the owner %q", err, p.Lead, g.Owner)
 	}
@@ -59,7 +60,7 @@ func TestWhatIsNamedBelongsThere(t *testing.T) {
 
 	acme := d.Found(t, "Acme")
 	d.Company = acme.ID
-	companytest.WantRefusal(t, d.Do(companytest.Board, "company.update", company.SaveCompany{ResponsibleUser: new("nobody")}, nil), ledger.NotFound, "Responsible user not found")
-	d.Must(t, companytest.Board, "company.update", company.SaveCompany{ResponsibleUser: new("")}, nil)
-	d.Must(t, companytest.Board, "company.update", company.SaveCompany{ResponsibleUser: new("local-board")}, nil)
+	companytest.WantRefusal(t, d.Do(companytest.Board, "company.update", entity.SaveCompany{ResponsibleUser: new("nobody")}, nil), ledger.NotFound, "Responsible user not found")
+	d.Must(t, companytest.Board, "company.update", entity.SaveCompany{ResponsibleUser: new("")}, nil)
+	d.Must(t, companytest.Board, "company.update", entity.SaveCompany{ResponsibleUser: new("local-board")}, nil)
 }

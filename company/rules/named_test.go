@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/paper"
@@ -48,11 +49,11 @@ func TestWhatIsNamedIsThere(t *testing.T) {
 		kind    string
 		payload any
 	}{
-		"a window":                      {"budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: ada, Window: "fortnight", Amount: core.Cents(5)}},
+		"a window":                      {"budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Window: "fortnight", Amount: core.Cents(5)}},
 		"a service":                     {"product.update", file.SaveProduct{ID: product.ID, RuntimeService: new(nowhere)}},
-		"a project's workspace":         {"project.update", company.SaveProject{ID: here, WorkspacePolicy: space(nowhere)}},
-		"another project's workspace":   {"project.update", company.SaveProject{ID: here, WorkspacePolicy: space(away)}},
-		"a new project's workspace":     {"project.create", company.SaveProject{ID: d.ID(), Name: &name, WorkspacePolicy: space(home)}},
+		"a project's workspace":         {"project.update", entity.SaveProject{ID: here, WorkspacePolicy: space(nowhere)}},
+		"another project's workspace":   {"project.update", entity.SaveProject{ID: here, WorkspacePolicy: space(away)}},
+		"a new project's workspace":     {"project.create", entity.SaveProject{ID: d.ID(), Name: &name, WorkspacePolicy: space(home)}},
 		"a stage's agent":               {"issue.update", company.UpdateIssue{Issue: i.ID, ExecutionPolicy: stages(reviewer(ada), reviewer(nowhere))}},
 		"a stage's agent that is ended": {"issue.update", company.UpdateIssue{Issue: i.ID, ExecutionPolicy: stages(reviewer(gone))}},
 		"a stage's user":                {"issue.create", company.CreateIssue{ID: d.ID(), Title: "x", AllowDuplicate: true, ExecutionPolicy: stages(`{"type":"user","userId":"nobody"}`)}},
@@ -70,13 +71,13 @@ func TestWhatIsNamedIsThere(t *testing.T) {
 		}
 		d.Tx = at
 	}
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: company.ScopeAgent, Scope: ada, Window: money.WindowWeek, Amount: core.Cents(5)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Window: money.WindowWeek, Amount: core.Cents(5)}, nil)
 	d.Must(t, companytest.Board, "product.update", file.SaveProduct{ID: product.ID, RuntimeService: &service}, nil)
 	place.Services.Delete(d.Tx, d.Company, service)
 	d.Must(t, companytest.Board, "product.update", file.SaveProduct{ID: product.ID, RuntimeService: &service, Title: new("y")}, nil)
-	d.Must(t, companytest.Board, "project.update", company.SaveProject{ID: here, WorkspacePolicy: space(home)}, nil)
+	d.Must(t, companytest.Board, "project.update", entity.SaveProject{ID: here, WorkspacePolicy: space(home)}, nil)
 	place.Workspaces.Delete(d.Tx, d.Company, home)
-	d.Must(t, companytest.Board, "project.update", company.SaveProject{ID: here, WorkspacePolicy: fmt.Appendf(nil, `{"enabled":true,"defaultProjectWorkspaceId":%q}`, home)}, nil)
+	d.Must(t, companytest.Board, "project.update", entity.SaveProject{ID: here, WorkspacePolicy: fmt.Appendf(nil, `{"enabled":true,"defaultProjectWorkspaceId":%q}`, home)}, nil)
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: reviewed.ID, ExecutionPolicy: stages(reviewer(gone), reviewer(ada))}, nil)
 	d.Must(t, companytest.Board, "interaction.create", propose(`"assigneeAgentId":"`+ada+`","projectId":"`+here+`","parentId":"`+reviewed.ID+`"`), nil)
 }

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -101,7 +101,7 @@ func (b *brancher) lines(kind string, changes []ledger.Change, changed bool) str
 	}
 	own, others, about := 0, 0, ""
 	for _, ch := range changes {
-		if company.Live(ch) {
+		if entity.Live(ch) {
 			continue
 		}
 		if !b.owns[kind][ch.Action] {

@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/place"
@@ -51,7 +52,7 @@ func (p *player) further() (kind, broken string) {
 	case 0, 1:
 		d := planned{issue: pick(p, p.issues), revision: p.ID()}
 		base, had := "", p.done["document.save"]
-		if i, ok := company.IssueTable.Get(p.Tx, p.Company, d.issue); ok {
+		if i, ok := entity.IssueTable.Get(p.Tx, p.Company, d.issue); ok {
 			if old, ok := paper.DocumentOf(p.Tx, i, "plan"); ok {
 				base = old.Latest
 			}
@@ -123,7 +124,7 @@ func (p *player) further() (kind, broken string) {
 	case 12:
 		project := pick(p, p.projects)
 		return "workspace.create", p.keeps(&p.spaces, id, "workspace.create", func() string {
-			return p.command(companytest.Board, "workspace.create", project, company.SaveWorkspace{ID: id, Project: project, Name: new("w" + id), RepoURL: new("https://example.com/" + id)})
+			return p.command(companytest.Board, "workspace.create", project, entity.SaveWorkspace{ID: id, Project: project, Name: new("w" + id), RepoURL: new("https://example.com/" + id)})
 		})
 	case 13:
 		project := pick(p, p.projects)
@@ -140,11 +141,11 @@ func (p *player) further() (kind, broken string) {
 	case 16:
 		issue := pick(p, p.issues)
 		return "comment.create", p.keeps(&p.comments, id, "comment.create", func() string {
-			return p.command(who, "comment.create", issue, company.CreateComment{ID: id, Issue: issue, Body: "word", Resume: p.rng.IntN(4) == 0, Interrupt: p.rng.IntN(4) == 0})
+			return p.command(who, "comment.create", issue, entity.CreateComment{ID: id, Issue: issue, Body: "word", Resume: p.rng.IntN(4) == 0, Interrupt: p.rng.IntN(4) == 0})
 		})
 	case 17:
 		comment, issue := pick(p, p.comments), pick(p, p.issues)
-		if at, ok := p.Tx.Get(company.CommentAtKey(p.Company, comment)); ok && p.rng.IntN(4) > 0 {
+		if at, ok := p.Tx.Get(entity.CommentAtKey(p.Company, comment)); ok && p.rng.IntN(4) > 0 {
 			issue, _, _ = strings.Cut(string(at), ".")
 		}
 		return "comment.delete", p.command(who, "comment.delete", issue, company.DeleteComment{Issue: issue, ID: comment})
@@ -222,9 +223,9 @@ func (p *player) byNode(kind, target string, payload any) string {
 
 // checkMore returns which rule of the newer nouns does not hold, or "".
 func (p *player) checkMore() string {
-	there := func(id string) bool { return p.Tx.Has(company.IssueTable.Key(p.Company, id)) }
+	there := func(id string) bool { return p.Tx.Has(entity.IssueTable.Key(p.Company, id)) }
 	for id, w := range care.Watchdogs.All(p.Tx, p.Company) {
-		if !there(id) || !company.AgentExists(p.Tx, p.Company, w.Agent) {
+		if !there(id) || !entity.AgentExists(p.Tx, p.Company, w.Agent) {
 			return "a watchdog of what is gone: " + id
 		}
 	}
@@ -232,12 +233,12 @@ func (p *player) checkMore() string {
 	due := map[string]bool{}
 	for k, of := range p.Tx.Prefix(prefix) {
 		id := string(k[len(k)-36:])
-		if i, ok := company.IssueTable.Get(p.Tx, string(of), id); !ok || !i.Monitors() {
+		if i, ok := entity.IssueTable.Get(p.Tx, string(of), id); !ok || !i.Monitors() {
 			return "a monitor fires for what does not wait: " + id
 		}
 		due[id] = true
 	}
-	for id, i := range company.IssueTable.All(p.Tx, p.Company) {
+	for id, i := range entity.IssueTable.All(p.Tx, p.Company) {
 		if i.Monitors() != due[id] {
 			return "a monitor that does not fire: " + id
 		}
@@ -254,7 +255,7 @@ func (p *player) checkMore() string {
 		}
 	}
 	for id, w := range place.Workspaces.All(p.Tx, p.Company) {
-		if !company.ProjectExists(p.Tx, p.Company, w.Project) {
+		if !entity.ProjectExists(p.Tx, p.Company, w.Project) {
 			return "a workspace of a project that is gone: " + id
 		}
 	}

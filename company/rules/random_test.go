@@ -11,6 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/routine"
@@ -44,7 +45,7 @@ func (p *player) begin() string {
 	_ = p.command(companytest.Board, "instance.auth", "", people.SetAuth{Mode: people.Authenticated}) // where people sign in
 	root := p.ID()
 	p.goals = append(p.goals, root)
-	return p.command(companytest.Board, "goal.create", root, company.SaveGoal{ID: root, Title: new("Root"), Level: new(company.GoalLevel("company"))})
+	return p.command(companytest.Board, "goal.create", root, entity.SaveGoal{ID: root, Title: new("Root"), Level: new(entity.GoalLevel("company"))})
 }
 
 // play returns what was broken, and after which step.
@@ -115,7 +116,7 @@ func (p *player) carry(c *ledger.Context, kind, target string) string {
 // rows are the rows of whatever has an ID, as they are stored.
 func (p *player) rows(id string) string {
 	out := ""
-	for _, key := range [][]byte{company.AgentTable.Key(p.Company, id), company.Goals.Key(p.Company, id), company.ProjectTable.Key(p.Company, id), company.IssueTable.Key(p.Company, id), routine.Routines.Key(p.Company, id)} {
+	for _, key := range [][]byte{entity.AgentTable.Key(p.Company, id), entity.Goals.Key(p.Company, id), entity.ProjectTable.Key(p.Company, id), entity.IssueTable.Key(p.Company, id), routine.Routines.Key(p.Company, id)} {
 		v, _ := p.Tx.Get(key)
 		out += string(v) + "|"
 	}
@@ -152,7 +153,7 @@ func (p *player) actor() companytest.As {
 	if p.rng.IntN(3) > 0 {
 		for range 5 {
 			id := pick(p, p.runs)
-			if r, ok := company.RunTable.Get(p.Tx, p.Company, id); ok && r.Status.Live() && company.AgentExists(p.Tx, p.Company, r.Agent) {
+			if r, ok := entity.RunTable.Get(p.Tx, p.Company, id); ok && r.Status.Live() && entity.AgentExists(p.Tx, p.Company, r.Agent) {
 				return companytest.As{Agent: r.Agent, Run: id}
 			}
 		}
@@ -163,7 +164,7 @@ func (p *player) actor() companytest.As {
 func (p *player) step() (kind, broken string) {
 	id, who := p.ID(), p.actor()
 	p.Now = p.Now.Add(time.Duration(p.rng.IntN(3600)) * time.Second)
-	status := slices.Concat(company.IssueStatuses, []company.IssueStatus{""})[p.rng.IntN(len(company.IssueStatuses)+1)]
+	status := slices.Concat(entity.IssueStatuses, []entity.IssueStatus{""})[p.rng.IntN(len(entity.IssueStatuses)+1)]
 	some := func(of []string) (out []string) {
 		for range p.rng.IntN(3) {
 			out = append(out, pick(p, of))
@@ -180,26 +181,26 @@ func (p *player) step() (kind, broken string) {
 		if p.rng.IntN(6) == 0 {
 			role = "ceo"
 		}
-		return "agent.create", p.command(companytest.Board, "agent.create", id, company.SaveAgent{ID: id, Name: new("Agent " + id), Role: &role, ReportsTo: maybe(p, p.agents), AdapterType: new("process")})
+		return "agent.create", p.command(companytest.Board, "agent.create", id, entity.SaveAgent{ID: id, Name: new("Agent " + id), Role: &role, ReportsTo: maybe(p, p.agents), AdapterType: new("process")})
 	case 2:
 		id = pick(p, p.agents)
-		return "agent.update", p.command(who, "agent.update", id, company.SaveAgent{ID: id, ReportsTo: new(value(maybe(p, p.agents)))})
+		return "agent.update", p.command(who, "agent.update", id, entity.SaveAgent{ID: id, ReportsTo: new(value(maybe(p, p.agents)))})
 	case 3:
 		id = pick(p, p.agents)
 		kind = []string{"agent.pause", "agent.resume", "agent.resume", "agent.terminate", "agent.delete"}[p.rng.IntN(5)]
 		return kind, p.command(companytest.Board, kind, id, company.ChangeAgent{Agent: id})
 	case 4:
 		p.goals = append(p.goals, id)
-		return "goal.create", p.command(who, "goal.create", id, company.SaveGoal{ID: id, Title: new("Goal"), Parent: maybe(p, p.goals)})
+		return "goal.create", p.command(who, "goal.create", id, entity.SaveGoal{ID: id, Title: new("Goal"), Parent: maybe(p, p.goals)})
 	case 5:
 		id = pick(p, p.goals[1:]) // the root stays
-		return "goal.update", p.command(who, "goal.update", id, company.SaveGoal{ID: id, Parent: new(value(maybe(p, p.goals)))})
+		return "goal.update", p.command(who, "goal.update", id, entity.SaveGoal{ID: id, Parent: new(value(maybe(p, p.goals)))})
 	case 6:
 		id = pick(p, p.goals[1:])
 		return "goal.delete", p.command(companytest.Board, "goal.delete", id, company.DeleteGoal{ID: id})
 	case 7:
 		p.projects = append(p.projects, id)
-		return "project.create", p.command(who, "project.create", id, company.SaveProject{ID: id, Name: new("Project " + id), Goals: new(some(p.goals))})
+		return "project.create", p.command(who, "project.create", id, entity.SaveProject{ID: id, Name: new("Project " + id), Goals: new(some(p.goals))})
 	case 8, 9, 10, 11:
 		p.issues = append(p.issues, id)
 		return "issue.create", p.command(who, "issue.create", id, company.CreateIssue{ID: id, Title: "Issue " + id, Status: status, Assignee: value(maybe(p, p.agents)), Parent: value(maybe(p, p.issues)),
@@ -220,7 +221,7 @@ func (p *player) step() (kind, broken string) {
 		if agent == "" {
 			agent = pick(p, p.agents)
 		}
-		return "issue.checkout", p.command(who, "issue.checkout", id, company.CheckOutIssue{Issue: id, Agent: agent, Expected: company.IssueStatuses})
+		return "issue.checkout", p.command(who, "issue.checkout", id, company.CheckOutIssue{Issue: id, Agent: agent, Expected: entity.IssueStatuses})
 	case 19:
 		id = pick(p, p.issues)
 		return "issue.release", p.command(who, "issue.release", id, company.ReleaseIssue{Issue: id})
@@ -231,25 +232,25 @@ func (p *player) step() (kind, broken string) {
 		}
 		return "issue.delete", p.command(companytest.Board, "issue.delete", id, company.DeleteIssue{Issue: id})
 	case 21, 22: // a run begins
-		if agent := pick(p, p.agents); company.AgentExists(p.Tx, p.Company, agent) && len(company.LiveRunsOfAgent(p.Tx, p.Company, agent)) < 5 {
+		if agent := pick(p, p.agents); entity.AgentExists(p.Tx, p.Company, agent) && len(entity.LiveRunsOfAgent(p.Tx, p.Company, agent)) < 5 {
 			p.runs = append(p.runs, p.Run(agent))
 		}
 		return "a run", ""
 	case 23, 24: // one ends
-		if r, ok := company.RunTable.Get(p.Tx, p.Company, pick(p, p.runs)); ok && r.Status.Live() {
+		if r, ok := entity.RunTable.Get(p.Tx, p.Company, pick(p, p.runs)); ok && r.Status.Live() {
 			c := p.Context(companytest.As{}, "", nil)
 			_, _ = p.bug.In(func(c *ledger.Context) ([]byte, error) {
-				company.EndRun(c, r, company.Outcome{Status: company.RunSucceeded})
+				company.EndRun(c, r, company.Outcome{Status: entity.RunSucceeded})
 				return nil, nil
 			})(c)
 		}
 		return "the end of a run", ""
 	case 25, 26:
-		scope := money.SetBudget{Type: company.ScopeCompany, Scope: p.Company, Window: money.WindowKinds[p.rng.IntN(len(money.WindowKinds))], Amount: core.Cents(p.rng.Int64N(2000))}
+		scope := money.SetBudget{Type: entity.ScopeCompany, Scope: p.Company, Window: money.WindowKinds[p.rng.IntN(len(money.WindowKinds))], Amount: core.Cents(p.rng.Int64N(2000))}
 		if agent := pick(p, p.agents); p.rng.IntN(2) == 0 {
-			scope.Type, scope.Scope = company.ScopeAgent, agent
+			scope.Type, scope.Scope = entity.ScopeAgent, agent
 		} else if p.rng.IntN(2) == 0 {
-			scope.Type, scope.Scope = company.ScopeProject, pick(p, p.projects)
+			scope.Type, scope.Scope = entity.ScopeProject, pick(p, p.projects)
 		}
 		return "budget.set", p.command(companytest.Board, "budget.set", core.DerivedID("budget-policy", p.Company, string(scope.Type), scope.Scope, string(scope.Window)), scope)
 	case 27:
@@ -298,37 +299,37 @@ func circle(id string, next func(string) []string) string {
 // check returns which rule does not hold, or "".
 func (p *player) check() string {
 	goal := func(id string) []string {
-		g, _ := company.Goals.Get(p.Tx, p.Company, id)
+		g, _ := entity.Goals.Get(p.Tx, p.Company, id)
 		return []string{string(g.Parent)}
 	}
-	for id, g := range company.Goals.All(p.Tx, p.Company) {
+	for id, g := range entity.Goals.All(p.Tx, p.Company) {
 		if c := circle(id, goal); c != "" {
 			return "a circle of goals at " + c
 		}
-		if g.Parent != "" && !company.GoalExists(p.Tx, p.Company, string(g.Parent)) {
+		if g.Parent != "" && !entity.GoalExists(p.Tx, p.Company, string(g.Parent)) {
 			return "goal " + id + " is below one that is gone"
 		}
 	}
-	for id, a := range company.AgentTable.All(p.Tx, p.Company) {
+	for id, a := range entity.AgentTable.All(p.Tx, p.Company) {
 		if c := circle(id, func(id string) []string {
-			a, _ := company.AgentTable.Get(p.Tx, p.Company, id)
+			a, _ := entity.AgentTable.Get(p.Tx, p.Company, id)
 			return []string{string(a.ReportsTo)}
 		}); c != "" {
 			return "a circle of managers at " + c
 		}
-		if a.ReportsTo != "" && !company.AgentExists(p.Tx, p.Company, string(a.ReportsTo)) {
+		if a.ReportsTo != "" && !entity.AgentExists(p.Tx, p.Company, string(a.ReportsTo)) {
 			return "agent " + id + " reports to one that is gone"
 		}
 	}
 	owners := map[string]int{} // how often the index has an issue
-	for a := range company.AgentTable.All(p.Tx, p.Company) {
-		for _, status := range company.IssueStatuses {
-			for i := range company.IssuesByAssignee.IDs(p.Tx, p.Company, a+"."+string(status), false) {
+	for a := range entity.AgentTable.All(p.Tx, p.Company) {
+		for _, status := range entity.IssueStatuses {
+			for i := range entity.IssuesByAssignee.IDs(p.Tx, p.Company, a+"."+string(status), false) {
 				owners[i]++
 			}
 		}
 	}
-	for id, i := range company.IssueTable.All(p.Tx, p.Company) {
+	for id, i := range entity.IssueTable.All(p.Tx, p.Company) {
 		if bad := p.checkIssue(i, owners[id]); bad != "" {
 			return i.Identifier + " (" + string(i.Status) + ") " + bad
 		}
@@ -344,23 +345,23 @@ func (p *player) check() string {
 // stopped reports whether a scope is at rest, for whatever reason.
 func (p *player) stopped(b money.ScopeBudget) bool {
 	switch b.Type {
-	case company.ScopeAgent:
-		a, _ := company.AgentTable.Get(p.Tx, p.Company, b.ID)
-		return a.Status == company.AgentPaused || a.Status == company.AgentTerminated || a.Status == company.AgentPendingApproval
-	case company.ScopeProject:
-		row, _ := company.ProjectTable.Get(p.Tx, p.Company, b.ID)
+	case entity.ScopeAgent:
+		a, _ := entity.AgentTable.Get(p.Tx, p.Company, b.ID)
+		return a.Status == entity.AgentPaused || a.Status == entity.AgentTerminated || a.Status == entity.AgentPendingApproval
+	case entity.ScopeProject:
+		row, _ := entity.ProjectTable.Get(p.Tx, p.Company, b.ID)
 		return row.PauseReason != ""
 	}
-	row, _ := company.CompanyTable.Get(p.Tx, p.Company, p.Company)
-	return row.Status != company.CompanyActive
+	row, _ := entity.CompanyTable.Get(p.Tx, p.Company, p.Company)
+	return row.Status != entity.CompanyActive
 }
 
-func (p *player) checkIssue(i company.Issue, owners int) string {
+func (p *player) checkIssue(i entity.Issue, owners int) string {
 	parent := func(id string) []string {
-		i, _ := company.IssueTable.Get(p.Tx, p.Company, id)
+		i, _ := entity.IssueTable.Get(p.Tx, p.Company, id)
 		return []string{i.Parent}
 	}
-	blockers := func(id string) []string { i, _ := company.IssueTable.Get(p.Tx, p.Company, id); return i.BlockedBy }
+	blockers := func(id string) []string { i, _ := entity.IssueTable.Get(p.Tx, p.Company, id); return i.BlockedBy }
 	if c := circle(i.ID, parent); c != "" {
 		return "is in a circle of parents at " + c
 	}
@@ -368,24 +369,24 @@ func (p *player) checkIssue(i company.Issue, owners int) string {
 		return "is in a circle of blockers at " + c
 	}
 	for _, id := range append([]string{i.Parent}, i.BlockedBy...) {
-		if id != "" && !p.Tx.Has(company.IssueTable.Key(p.Company, id)) {
+		if id != "" && !p.Tx.Has(entity.IssueTable.Key(p.Company, id)) {
 			return "names an issue that is gone: " + id
 		}
 	}
-	if chain := company.GoalChain(p.Tx, i); len(chain) == 0 || !chain[len(chain)-1].Root() {
+	if chain := entity.GoalChain(p.Tx, i); len(chain) == 0 || !chain[len(chain)-1].Root() {
 		return "is of no goal, not even the root: " + i.Goal
 	}
-	if i.Goal != "" && !company.GoalExists(p.Tx, p.Company, i.Goal) {
+	if i.Goal != "" && !entity.GoalExists(p.Tx, p.Company, i.Goal) {
 		return "is of no goal: " + i.Goal
 	}
 	if i.Assignee != "" && i.AssigneeUser != "" {
 		return "has two owners"
 	}
-	if a, ok := company.AgentTable.Get(p.Tx, p.Company, i.Assignee); i.Assignee != "" && !i.Status.Terminal() && (!ok || a.Status == company.AgentTerminated && i.Held()) {
+	if a, ok := entity.AgentTable.Get(p.Tx, p.Company, i.Assignee); i.Assignee != "" && !i.Status.Terminal() && (!ok || a.Status == entity.AgentTerminated && i.Held()) {
 		return "is of an agent that is gone: " + i.Assignee
 	}
 	if want := 0; i.Assignee != "" {
-		if _, ok := company.AgentTable.Get(p.Tx, p.Company, i.Assignee); ok {
+		if _, ok := entity.AgentTable.Get(p.Tx, p.Company, i.Assignee); ok {
 			want = 1
 		}
 		if owners != want {
@@ -393,7 +394,7 @@ func (p *player) checkIssue(i company.Issue, owners int) string {
 		}
 	}
 	if i.CheckoutRun != "" {
-		r, ok := company.RunTable.Get(p.Tx, p.Company, i.CheckoutRun)
+		r, ok := entity.RunTable.Get(p.Tx, p.Company, i.CheckoutRun)
 		if !ok || !r.Status.Live() {
 			return "is held by a run that is over"
 		}
@@ -445,44 +446,44 @@ func TestRandomCommandsFindBugs(t *testing.T) {
 		t.Errorf("locks that outlive their runs: found %q", found)
 	}
 	_, whole := play(1, randomSteps, nil)
-	for want, harm := range map[string]func(d *companytest.Desk, i company.Issue){
-		"a circle of goals": func(d *companytest.Desk, i company.Issue) {
-			g, _ := company.Goals.Get(d.Tx, d.Company, company.DefaultGoal(d.Tx, d.Company))
+	for want, harm := range map[string]func(d *companytest.Desk, i entity.Issue){
+		"a circle of goals": func(d *companytest.Desk, i entity.Issue) {
+			g, _ := entity.Goals.Get(d.Tx, d.Company, entity.DefaultGoal(d.Tx, d.Company))
 			g.Parent = core.NullText(g.ID)
-			company.StoreGoal(d.Tx, g)
+			entity.StoreGoal(d.Tx, g)
 		},
-		"circle of parents": func(d *companytest.Desk, i company.Issue) {
+		"circle of parents": func(d *companytest.Desk, i entity.Issue) {
 			i.Parent = i.ID
-			company.IssueTable.Put(d.Tx, d.Company, i.ID, i)
+			entity.IssueTable.Put(d.Tx, d.Company, i.ID, i)
 		},
-		"circle of blockers": func(d *companytest.Desk, i company.Issue) {
+		"circle of blockers": func(d *companytest.Desk, i entity.Issue) {
 			i.BlockedBy = []string{i.ID}
-			company.IssueTable.Put(d.Tx, d.Company, i.ID, i)
+			entity.IssueTable.Put(d.Tx, d.Company, i.ID, i)
 		},
-		"two owners": func(d *companytest.Desk, i company.Issue) {
+		"two owners": func(d *companytest.Desk, i entity.Issue) {
 			i.Assignee, i.AssigneeUser = "a", "u"
-			company.IssueTable.Put(d.Tx, d.Company, i.ID, i)
+			entity.IssueTable.Put(d.Tx, d.Company, i.ID, i)
 		},
-		"of no goal": func(d *companytest.Desk, i company.Issue) {
+		"of no goal": func(d *companytest.Desk, i entity.Issue) {
 			i.Goal = ""
-			company.IssueTable.Put(d.Tx, d.Company, i.ID, i)
-			company.DropGoal(d.Tx, company.Goal{ID: company.DefaultGoal(d.Tx, d.Company), Company: d.Company})
-			for _, g := range company.Goals.All(d.Tx, d.Company) {
+			entity.IssueTable.Put(d.Tx, d.Company, i.ID, i)
+			entity.DropGoal(d.Tx, entity.Goal{ID: entity.DefaultGoal(d.Tx, d.Company), Company: d.Company})
+			for _, g := range entity.Goals.All(d.Tx, d.Company) {
 				g.Parent = ""
 				g.Level = "task"
-				company.StoreGoal(d.Tx, g)
+				entity.StoreGoal(d.Tx, g)
 			}
 		},
-		"an agent that is gone": func(d *companytest.Desk, i company.Issue) {
-			i.Assignee, i.AssigneeUser, i.Status = companytest.UID(3), "", company.IssueTodo
-			company.IssueTable.Put(d.Tx, d.Company, i.ID, i)
+		"an agent that is gone": func(d *companytest.Desk, i entity.Issue) {
+			i.Assignee, i.AssigneeUser, i.Status = companytest.UID(3), "", entity.IssueTodo
+			entity.IssueTable.Put(d.Tx, d.Company, i.ID, i)
 		},
 	} {
 		p := *whole
 		d := *whole.Desk
 		d.Tx = whole.Tx.Child()
 		p.Desk = &d
-		for _, i := range company.IssueTable.All(d.Tx, d.Company) {
+		for _, i := range entity.IssueTable.All(d.Tx, d.Company) {
 			harm(&d, i)
 			break
 		}

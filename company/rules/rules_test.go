@@ -6,6 +6,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -17,21 +18,21 @@ func TestAgentsDoNotCancelWhatOthersWant(t *testing.T) {
 	ada := d.Hire(t, "Ada", boss)
 	who := companytest.As{Agent: ada, Run: d.Run(ada)}
 	theirs := d.Issue(t, company.CreateIssue{Assignee: ada})
-	var own company.IssueResult
+	var own entity.IssueResult
 	d.Must(t, who, "issue.create", company.CreateIssue{ID: d.ID(), Title: "Mine"}, &own)
-	r := companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: theirs.ID, Status: company.IssueCancelled}, nil), ledger.Unprocessable, "")
+	r := companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: theirs.ID, Status: entity.IssueCancelled}, nil), ledger.Unprocessable, "")
 	if m := companytest.Detail(t, r); len(m["allowedStatuses"].([]any)) != 2 || m["escalateToAgentId"] != boss {
 		t.Errorf("details %v", m)
 	}
-	d.Must(t, who, "issue.update", company.UpdateIssue{Issue: own.Issue.ID, Status: company.IssueCancelled}, nil)
-	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: theirs.ID, Status: company.IssueCancelled}, nil)
+	d.Must(t, who, "issue.update", company.UpdateIssue{Issue: own.Issue.ID, Status: entity.IssueCancelled}, nil)
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: theirs.ID, Status: entity.IssueCancelled}, nil)
 }
 
 func TestRequestDepthIsBounded(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	at := d.Issue(t, company.CreateIssue{})
-	for n := uint64(1); n < company.MaxIssueDepth; n++ {
+	for n := uint64(1); n < entity.MaxIssueDepth; n++ {
 		if at = d.Issue(t, company.CreateIssue{Parent: at.ID}); at.Depth != n {
 			t.Fatalf("depth %d, want %d", at.Depth, n)
 		}
@@ -45,10 +46,10 @@ func TestEveryIssueResolvesToARootGoal(t *testing.T) {
 	d := companytest.NewDesk(t)
 	root := d.Goal(t, "Root", "")
 	root.Level = "company"
-	company.StoreGoal(d.Tx, root)
+	entity.StoreGoal(d.Tx, root)
 	team := d.Goal(t, "Team", root.ID)
 	for id, want := range map[string]int{team.ID: 2, root.ID: 1, "": 1, companytest.UID(9): 1} {
-		if chain := company.GoalChain(d.Tx, company.Issue{Company: d.Company, Goal: id}); len(chain) != want || chain[want-1].ID != root.ID || chain[want-1].Role != company.Initiative {
+		if chain := entity.GoalChain(d.Tx, entity.Issue{Company: d.Company, Goal: id}); len(chain) != want || chain[want-1].ID != root.ID || chain[want-1].Role != entity.Initiative {
 			t.Errorf("%q: %+v", id, chain)
 		}
 	}
@@ -58,64 +59,64 @@ func TestACompanyAlwaysHasARootGoal(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	i := d.Issue(t, company.CreateIssue{})
-	row, _ := company.CompanyOf(d.Tx, d.Company)
-	implied := company.ImpliedGoalID(d.Company)
-	if chain := company.GoalChain(d.Tx, i); len(chain) != 1 || chain[0].ID != implied || chain[0].Title != row.Name || chain[0].Role != company.Initiative {
+	row, _ := entity.CompanyOf(d.Tx, d.Company)
+	implied := entity.ImpliedGoalID(d.Company)
+	if chain := entity.GoalChain(d.Tx, i); len(chain) != 1 || chain[0].ID != implied || chain[0].Title != row.Name || chain[0].Role != entity.Initiative {
 		t.Fatalf("without goals: %+v", chain)
 	}
-	if g, ok := company.GoalOf(d.Tx, d.Company, implied); !ok || g.Company != d.Company || len(company.GoalsOf(d.Tx, d.Company)) != 0 {
+	if g, ok := entity.GoalOf(d.Tx, d.Company, implied); !ok || g.Company != d.Company || len(entity.GoalsOf(d.Tx, d.Company)) != 0 {
 		t.Fatalf("the implied root: %+v, %v", g, ok)
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.delete", company.DeleteGoal{ID: implied}, nil), ledger.Conflict, "")
 
 	// A goal that stands alone is completed by the root; a team's goal of a project is a milestone.
 	team := d.Goal(t, "Ship", "")
-	levels := map[string]*company.GoalLevel{}
-	for _, l := range company.GoalLevels {
+	levels := map[string]*entity.GoalLevel{}
+	for _, l := range entity.GoalLevels {
 		levels[string(l)] = &l
 	}
-	d.Must(t, companytest.Board, "goal.update", company.SaveGoal{ID: team.ID, Level: levels["team"]}, nil)
+	d.Must(t, companytest.Board, "goal.update", entity.SaveGoal{ID: team.ID, Level: levels["team"]}, nil)
 	project := d.ID()
-	d.Must(t, companytest.Board, "project.create", company.SaveProject{ID: project, Name: new("Arm"), Goals: &[]string{team.ID}}, nil)
+	d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: project, Name: new("Arm"), Goals: &[]string{team.ID}}, nil)
 	i = d.Issue(t, company.CreateIssue{Project: project})
-	chain := company.GoalChain(d.Tx, i)
-	if len(chain) != 2 || chain[0].ID != team.ID || chain[0].Role != company.Milestone || chain[1].ID != implied {
+	chain := entity.GoalChain(d.Tx, i)
+	if len(chain) != 2 || chain[0].ID != team.ID || chain[0].Role != entity.Milestone || chain[1].ID != implied {
 		t.Fatalf("of a project: %+v", chain)
 	}
 	i.Goal = ""
-	if chain := company.GoalChain(d.Tx, i); len(chain) != 2 || chain[0].ID != team.ID {
+	if chain := entity.GoalChain(d.Tx, i); len(chain) != 2 || chain[0].ID != team.ID {
 		t.Errorf("by its project: %+v", chain)
 	}
 	child := d.Issue(t, company.CreateIssue{Parent: i.ID})
 	child.Goal, child.Project = "", ""
-	if chain := company.GoalChain(d.Tx, child); len(chain) != 2 || chain[0].ID != team.ID {
+	if chain := entity.GoalChain(d.Tx, child); len(chain) != 2 || chain[0].ID != team.ID {
 		t.Errorf("by the issue above: %+v", chain)
 	}
 
 	// What is put below the implied root makes it one of the company's own.
-	d.Must(t, companytest.Board, "goal.update", company.SaveGoal{ID: team.ID, Parent: &implied}, nil)
-	if list := company.GoalsOf(d.Tx, d.Company); len(list) != 2 || company.DefaultGoal(d.Tx, d.Company) != implied {
+	d.Must(t, companytest.Board, "goal.update", entity.SaveGoal{ID: team.ID, Parent: &implied}, nil)
+	if list := entity.GoalsOf(d.Tx, d.Company); len(list) != 2 || entity.DefaultGoal(d.Tx, d.Company) != implied {
 		t.Fatalf("%+v", list)
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.delete", company.DeleteGoal{ID: implied}, nil), ledger.Conflict, "A company with goals keeps at least one root goal of level company")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", company.SaveGoal{ID: implied, Level: levels["team"]}, nil), ledger.Conflict, "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", company.SaveGoal{ID: implied, Level: levels["task"]}, nil), ledger.Unprocessable, "A goal of level team cannot stand below one of level task")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", company.SaveGoal{ID: implied, Parent: &team.ID}, nil), ledger.Unprocessable, "Parent relationship would create cycle")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: implied, Level: levels["team"]}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: implied, Level: levels["task"]}, nil), ledger.Unprocessable, "A goal of level team cannot stand below one of level task")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: implied, Parent: &team.ID}, nil), ledger.Unprocessable, "Parent relationship would create cycle")
 	task := d.Goal(t, "Detail", team.ID)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.create", company.SaveGoal{ID: d.ID(), Title: new("x"), Level: levels["company"], Parent: &task.ID}, nil), ledger.Unprocessable, "A goal of level company cannot stand below one of level task")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.create", entity.SaveGoal{ID: d.ID(), Title: new("x"), Level: levels["company"], Parent: &task.ID}, nil), ledger.Unprocessable, "A goal of level company cannot stand below one of level task")
 
 	// Issues of a goal that goes move up.
 	served := d.Issue(t, company.CreateIssue{Goal: task.ID})
 	d.Must(t, companytest.Board, "goal.delete", company.DeleteGoal{ID: task.ID}, nil)
-	if got, _ := company.IssueOf(d.Tx, d.Company, served.ID); got.Goal != team.ID {
+	if got, _ := entity.IssueOf(d.Tx, d.Company, served.ID); got.Goal != team.ID {
 		t.Errorf("the issue serves %q", got.Goal)
 	}
 	d.Must(t, companytest.Board, "goal.delete", company.DeleteGoal{ID: team.ID}, nil)
-	if got, _ := company.IssueOf(d.Tx, d.Company, served.ID); got.Goal != implied {
+	if got, _ := entity.IssueOf(d.Tx, d.Company, served.ID); got.Goal != implied {
 		t.Errorf("the issue serves %q", got.Goal)
 	}
 	d.Must(t, companytest.Board, "goal.delete", company.DeleteGoal{ID: implied}, nil) // alone, it is implied again
-	if chain := company.GoalChain(d.Tx, served); len(chain) != 1 || chain[0].ID != implied {
+	if chain := entity.GoalChain(d.Tx, served); len(chain) != 1 || chain[0].ID != implied {
 		t.Errorf("in the end: %+v", chain)
 	}
 }
@@ -125,7 +126,7 @@ func TestAGoalOfTooManyIssuesStays(t *testing.T) {
 	d := companytest.NewDesk(t)
 	g := d.Goal(t, "Big", "")
 	for n := range company.MaxGoalMoves + 1 {
-		company.IssuesByGoal.Add(d.Tx, d.Company, g.ID, companytest.UID(n))
+		entity.IssuesByGoal.Add(d.Tx, d.Company, g.ID, companytest.UID(n))
 	}
 	if r := companytest.Refused(t, d.Do(companytest.Board, "goal.delete", company.DeleteGoal{ID: g.ID}, nil)); r.Code != ledger.Conflict || r.ErrCode != "goal_in_use" {
 		t.Errorf("%+v", r)
@@ -143,24 +144,24 @@ func TestAgentsTakeNoTasksFromOthers(t *testing.T) {
 	asAda, asBob, asBoss := by(ada), by(bob), by(boss)
 	me, yes, no := "local-board", true, false
 	for _, agent := range []string{ada, bob, boss} { // new ones may assign
-		d.Must(t, companytest.Board, "agent.permissions", company.GrantAgent{Agent: agent, Grant: company.Grant{CreateAgents: &no, AssignTasks: &no}}, nil)
+		d.Must(t, companytest.Board, "agent.permissions", company.GrantAgent{Agent: agent, Grant: entity.Grant{CreateAgents: &no, AssignTasks: &no}}, nil)
 	}
 	of := func(p company.CreateIssue) string { return d.Issue(t, p).ID }
 	give := func(who companytest.As, issue string, to *string) error {
 		return d.Do(who, "issue.update", company.UpdateIssue{Issue: issue, Assignee: to}, nil)
 	}
-	theirs := of(company.CreateIssue{Assignee: ada, Status: company.IssueBacklog})
+	theirs := of(company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog})
 	companytest.WantRefusal(t, give(asBob, theirs, &bob), ledger.Forbidden, "Missing permission: tasks:assign")
 	companytest.WantRefusal(t, give(asBob, theirs, new("")), ledger.Forbidden, "Missing permission: tasks:assign")
 	companytest.WantRefusal(t, d.Do(asBob, "issue.update", company.UpdateIssue{Issue: theirs, AssigneeUser: &me}, nil), ledger.Forbidden, "Missing permission: tasks:assign")
 	persons := of(company.CreateIssue{AssigneeUser: me})
 	companytest.WantRefusal(t, give(asBob, persons, &bob), ledger.Forbidden, "Missing permission: tasks:assign")
-	var made company.IssueResult
-	d.Must(t, asBob, "issue.create", company.CreateIssue{ID: d.ID(), Title: "Made by Bob", Assignee: ada, Status: company.IssueBacklog}, &made)
+	var made entity.IssueResult
+	d.Must(t, asBob, "issue.create", company.CreateIssue{ID: d.ID(), Title: "Made by Bob", Assignee: ada, Status: entity.IssueBacklog}, &made)
 	for what, err := range map[string]error{
 		"what nobody has":      give(asBob, of(company.CreateIssue{}), &bob),
 		"what it made":         give(asBob, made.Issue.ID, &bob),
-		"its own, to another":  give(asAda, of(company.CreateIssue{Assignee: ada, Status: company.IssueBacklog}), &bob),
+		"its own, to another":  give(asAda, of(company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog}), &bob),
 		"a report's":           give(asBoss, theirs, &bob),
 		"anybody's, the board": give(companytest.Board, theirs, &ada),
 	} {
@@ -168,11 +169,11 @@ func TestAgentsTakeNoTasksFromOthers(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	d.Must(t, companytest.Board, "agent.permissions", company.GrantAgent{Agent: bob, Grant: company.Grant{AssignTasks: &yes}}, nil)
+	d.Must(t, companytest.Board, "agent.permissions", company.GrantAgent{Agent: bob, Grant: entity.Grant{AssignTasks: &yes}}, nil)
 	if err := give(asBob, persons, &bob); err != nil {
 		t.Errorf("with the permission: %v", err)
 	}
-	d.Must(t, companytest.Board, "agent.permissions", company.GrantAgent{Agent: bob, Grant: company.Grant{AssignTasks: &no}}, nil)
+	d.Must(t, companytest.Board, "agent.permissions", company.GrantAgent{Agent: bob, Grant: entity.Grant{AssignTasks: &no}}, nil)
 	companytest.WantRefusal(t, give(asBob, theirs, &bob), ledger.Forbidden, "")
 
 	// Out of sight is as good as cancelled.
@@ -207,16 +208,16 @@ func TestCancellingNamesWhatIsLeft(t *testing.T) {
 	d := companytest.NewDesk(t)
 	ada := d.Agent("Ada")
 	who := companytest.As{Agent: ada, Run: d.Run(ada)}
-	for _, status := range company.IssueStatuses {
-		if status.Terminal() || status == company.IssueInProgress {
+	for _, status := range entity.IssueStatuses {
+		if status.Terminal() || status == entity.IssueInProgress {
 			continue
 		}
-		i := company.Issue{ID: d.ID(), Company: d.Company, Number: 1, Status: status, Assignee: ada, CreatedUser: "local-board"}
-		company.IssueTable.Put(d.Tx, d.Company, i.ID, i)
-		r := companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: company.IssueCancelled}, nil), ledger.Unprocessable, "")
+		i := entity.Issue{ID: d.ID(), Company: d.Company, Number: 1, Status: status, Assignee: ada, CreatedUser: "local-board"}
+		entity.IssueTable.Put(d.Tx, d.Company, i.ID, i)
+		r := companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueCancelled}, nil), ledger.Unprocessable, "")
 		list, _ := companytest.Detail(t, r)["allowedStatuses"].([]any)
 		for _, to := range list {
-			if _, _, err := i.Move(company.Move{To: company.IssueStatus(to.(string)), Routable: true}); err != nil {
+			if _, _, err := i.Move(entity.Move{To: entity.IssueStatus(to.(string)), Routable: true}); err != nil {
 				t.Errorf("from %s it is told %s: %v", status, to, err)
 			}
 		}

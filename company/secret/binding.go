@@ -11,6 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -89,8 +90,8 @@ func bindConfig(tx *ledger.Tx, company string, config, old json.RawMessage) (jso
 // NeedsSecrets reports whether a run of the agent needs the mesh's data key:
 // its own variables or those of the run's project or routine are sealed, or
 // refer to secrets.
-func NeedsSecrets(tx *ledger.Tx, r company.Run) bool {
-	a, _ := company.AgentTable.Get(tx, r.Company, r.Agent)
+func NeedsSecrets(tx *ledger.Tx, r entity.Run) bool {
+	a, _ := entity.AgentTable.Get(tx, r.Company, r.Agent)
 	p, _ := ProjectOfRun(tx, r)
 	ro, _ := routineOfRun(tx, r)
 	for _, b := range []json.RawMessage{a.AdapterConfig, p.Env, ro.Env} {
@@ -102,17 +103,17 @@ func NeedsSecrets(tx *ledger.Tx, r company.Run) bool {
 }
 
 // ProjectOfRun returns the project whose issue a run is for.
-func ProjectOfRun(tx *ledger.Tx, r company.Run) (company.Project, bool) {
+func ProjectOfRun(tx *ledger.Tx, r entity.Run) (entity.Project, bool) {
 	i, ok := issueOfRun(tx, r)
 	if !ok || i.Project == "" {
-		return company.Project{}, false
+		return entity.Project{}, false
 	}
-	return company.ProjectTable.Get(tx, r.Company, string(i.Project))
+	return entity.ProjectTable.Get(tx, r.Company, string(i.Project))
 }
 
 // routineOfRun returns the variables of the routine that made the issue a run is for.
 // Issues below that one are not the routine's.
-func routineOfRun(tx *ledger.Tx, r company.Run) (company.EnvUse, bool) {
+func routineOfRun(tx *ledger.Tx, r entity.Run) (company.EnvUse, bool) {
 	i, ok := issueOfRun(tx, r)
 	if !ok {
 		return company.EnvUse{}, false
@@ -120,11 +121,11 @@ func routineOfRun(tx *ledger.Tx, r company.Run) (company.EnvUse, bool) {
 	return company.Ask.Routines.Env(tx, i)
 }
 
-func issueOfRun(tx *ledger.Tx, r company.Run) (company.Issue, bool) {
+func issueOfRun(tx *ledger.Tx, r entity.Run) (entity.Issue, bool) {
 	if !core.IsID(r.Context.IssueID) {
-		return company.Issue{}, false
+		return entity.Issue{}, false
 	}
-	return company.IssueTable.Get(tx, r.Company, r.Context.IssueID)
+	return entity.IssueTable.Get(tx, r.Company, r.Context.IssueID)
 }
 
 // A SecretBinding is a variable that refers to a secret, and whose it is.

@@ -8,8 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -25,7 +25,7 @@ type Resolution struct {
 // refers to a secret, in the clear. The variables of the run's project go over
 // the agent's own, and those of its routine over both. open opens sealed bytes. The error names the variables that
 // have no value and why, and no value; the Uses are set then, too.
-func Resolve(tx *ledger.Tx, mesh string, run company.Run, config json.RawMessage, open func(aad, sealed []byte) ([]byte, error)) (Resolution, error) {
+func Resolve(tx *ledger.Tx, mesh string, run entity.Run, config json.RawMessage, open func(aad, sealed []byte) ([]byte, error)) (Resolution, error) {
 	r := resolver{tx: tx, mesh: mesh, run: run, open: open, vars: map[string]string{}, values: map[string]bool{}}
 	err := r.all(config)
 	if err != nil {
@@ -38,7 +38,7 @@ func Resolve(tx *ledger.Tx, mesh string, run company.Run, config json.RawMessage
 type resolver struct {
 	tx     *ledger.Tx
 	mesh   string
-	run    company.Run
+	run    entity.Run
 	open   func(aad, sealed []byte) ([]byte, error)
 	vars   map[string]string
 	values map[string]bool

@@ -13,6 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -257,7 +258,7 @@ func (s Secret) check() error {
 	switch {
 	case strings.TrimSpace(s.Name) == "":
 		return ledger.Refuse(ledger.Invalid, nil, "A secret needs a name")
-	case len(s.Name) > company.MaxName || len(s.Description) > company.MaxText/4 || len(s.Metadata) > company.MaxNote:
+	case len(s.Name) > entity.MaxName || len(s.Description) > entity.MaxText/4 || len(s.Metadata) > company.MaxNote:
 		return ledger.Refuse(ledger.TooLarge, nil, "The secret's text is too long")
 	case !slices.Contains([]string{"active", "disabled", "archived"}, s.Status):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown status of a secret: %s", s.Status)
@@ -412,7 +413,7 @@ func deleteSecret(c *ledger.Context, p DropSecret) (any, error) {
 // accessSecrets notes which secrets a node resolved for a run. Only the node
 // that the run was placed on may.
 func accessSecrets(c *ledger.Context, p UseSecrets) (any, error) {
-	r, ok := company.RunTable.Get(c.Tx, c.Cmd.Company, p.Run)
+	r, ok := entity.RunTable.Get(c.Tx, c.Cmd.Company, p.Run)
 	switch {
 	case !ok || r.Node != string(c.Origin):
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Run not found")
@@ -422,7 +423,7 @@ func accessSecrets(c *ledger.Context, p UseSecrets) (any, error) {
 	now := core.TimeOf(c.Now)
 	names, failed := []string{}, 0
 	for i, u := range p.Uses {
-		if len(u.Path) > company.MaxName || len(u.Error) > 100 {
+		if len(u.Path) > entity.MaxName || len(u.Error) > 100 {
 			return nil, ledger.Refuse(ledger.Invalid, nil, "path or error is too long")
 		}
 		if u.Error != "" {

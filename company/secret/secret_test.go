@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -87,26 +88,26 @@ func TestBindingsAreChecked(t *testing.T) {
 		{`{"A=B":"x"}`, ledger.Invalid, "env.A=B: no name of a variable"},
 		{`[]`, ledger.Invalid, "adapterConfig.env is not an object"},
 	} {
-		companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", company.SaveAgent{ID: d.ID(), Name: &name, AdapterConfig: []byte(`{"env":` + c.env + `}`)}, nil), c.code, c.text)
+		companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: d.ID(), Name: &name, AdapterConfig: []byte(`{"env":` + c.env + `}`)}, nil), c.code, c.text)
 	}
 	agent := d.ID()
-	d.Must(t, companytest.Board, "agent.create", company.SaveAgent{ID: agent, Name: &name, AdapterConfig: []byte(`{"env":{"A":{"type":"secret_ref","secretId":"` + id + `","version":1}}}`)}, nil)
+	d.Must(t, companytest.Board, "agent.create", entity.SaveAgent{ID: agent, Name: &name, AdapterConfig: []byte(`{"env":{"A":{"type":"secret_ref","secretId":"` + id + `","version":1}}}`)}, nil)
 	if u := secret.SecretUsage(d.Tx, d.Company); len(u) != 1 || u[0].Secret != id || u[0].Path != "env.A" || u[0].Version != 1 {
 		t.Errorf("usage %+v", u)
 	}
 	// A secret that is gone does not hinder other changes.
 	d.Must(t, companytest.Board, "secret.delete", secret.DropSecret{ID: id}, nil)
-	d.Must(t, companytest.Board, "agent.update", company.SaveAgent{ID: agent, AdapterConfig: []byte(`{"env":{"A":{"type":"secret_ref","secretId":"` + id + `","version":1},"B":"x"}}`)}, nil)
+	d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: agent, AdapterConfig: []byte(`{"env":{"A":{"type":"secret_ref","secretId":"` + id + `","version":1},"B":"x"}}`)}, nil)
 }
 
 func TestConfigurationsAreSealedAndOpened(t *testing.T) {
 	t.Parallel()
 	const in = `{"args":["-c","x"],"env":{"A":"canary","B":{"type":"plain","value":"canary"},"C":{"secretId":"id","type":"secret_ref"},"D":{"value":"canary"},"E":"***REDACTED***"},"headers":{"Authorization":"canary","X":"y"},"list":[{"apiKey":["canary",5]}],"maxTokens":5,"timeoutSec":1.50}`
-	v, err := company.SaveAgent{ID: "a", AdapterConfig: []byte(in), Metadata: []byte(`{"password":"canary"}`)}.Sealed(companytest.TestSeal)
+	v, err := entity.SaveAgent{ID: "a", AdapterConfig: []byte(in), Metadata: []byte(`{"password":"canary"}`)}.Sealed(companytest.TestSeal)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := v.(company.SaveAgent)
+	p := v.(entity.SaveAgent)
 	if s := string(p.AdapterConfig) + string(p.Metadata); strings.Contains(s, "canary") || !strings.Contains(s, `"maxTokens":5`) {
 		t.Errorf("sealed %s", s)
 	}
@@ -119,7 +120,7 @@ func TestConfigurationsAreSealedAndOpened(t *testing.T) {
 		t.Errorf("opened %s, %v; want %s", got, err, want)
 	}
 	for _, bad := range []string{`{"env":{"A":{"$sealed":"x"}}}`, `{"a":[{"$sealed":"x"}]}`, `{"token":{"$sealed":"x"}}`} {
-		if _, err := (company.SaveAgent{ID: "a", AdapterConfig: []byte(bad)}).Sealed(companytest.TestSeal); err == nil {
+		if _, err := (entity.SaveAgent{ID: "a", AdapterConfig: []byte(bad)}).Sealed(companytest.TestSeal); err == nil {
 			t.Errorf("%s is taken as sealed", bad)
 		}
 	}
@@ -142,7 +143,7 @@ func TestRollbackBringsValuesAndReferencesBack(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	key, bob, name, title := d.Secret(t, "K"), d.ID(), "Bob", "Chief"
-	save := func(p company.SaveAgent) {
+	save := func(p entity.SaveAgent) {
 		t.Helper()
 		v, err := p.Sealed(companytest.TestSeal)
 		if err != nil {
@@ -154,21 +155,21 @@ func TestRollbackBringsValuesAndReferencesBack(t *testing.T) {
 		}
 		d.Must(t, companytest.Board, kind, v, nil)
 	}
-	save(company.SaveAgent{ID: bob, Name: &name, AdapterConfig: []byte(`{"command":"/bin/true"}`)})
-	save(company.SaveAgent{ID: bob, Title: &title, AdapterConfig: []byte(`{"env":{"A":"canary","R":{"type":"secret_ref","secretId":"` + key + `"}}}`)})
-	before, _ := company.AgentOf(d.Tx, d.Company, bob)
-	save(company.SaveAgent{ID: bob, Title: new(""), Metadata: []byte(`{"a":1}`), ContextMode: new("fat"), AdapterConfig: []byte(`{"command":"x"}`), ReplaceAdapterConfig: true})
+	save(entity.SaveAgent{ID: bob, Name: &name, AdapterConfig: []byte(`{"command":"/bin/true"}`)})
+	save(entity.SaveAgent{ID: bob, Title: &title, AdapterConfig: []byte(`{"env":{"A":"canary","R":{"type":"secret_ref","secretId":"` + key + `"}}}`)})
+	before, _ := entity.AgentOf(d.Tx, d.Company, bob)
+	save(entity.SaveAgent{ID: bob, Title: new(""), Metadata: []byte(`{"a":1}`), ContextMode: new("fat"), AdapterConfig: []byte(`{"command":"x"}`), ReplaceAdapterConfig: true})
 	d.Must(t, companytest.Board, "secret.delete", secret.DropSecret{ID: key}, nil)
-	list := company.RevisionsOf(d.Tx, d.Company, bob)
+	list := entity.RevisionsOf(d.Tx, d.Company, bob)
 	if b, _ := json.Marshal(list); strings.Contains(string(b), conceal.SealedKey) || !strings.Contains(string(b), conceal.Redacted) {
 		t.Errorf("revisions show %s", b)
 	}
 	d.Must(t, companytest.Board, "agent.rollback", company.RollbackAgent{Agent: bob, Revision: list[1].ID}, nil)
-	after, _ := company.AgentOf(d.Tx, d.Company, bob)
+	after, _ := entity.AgentOf(d.Tx, d.Company, bob)
 	if string(after.AdapterConfig) != string(before.AdapterConfig) || after.Title != before.Title || len(after.Metadata) != 0 || after.Mode() != "thin" {
 		t.Errorf("rolled back to %+v %s, want %s", after, after.AdapterConfig, before.AdapterConfig)
 	}
-	if r := company.RevisionsOf(d.Tx, d.Company, bob)[0]; r.Source != "rollback" || string(r.RolledBack) != list[1].ID {
+	if r := entity.RevisionsOf(d.Tx, d.Company, bob)[0]; r.Source != "rollback" || string(r.RolledBack) != list[1].ID {
 		t.Errorf("the rollback's revision is %+v", r)
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.rollback", company.RollbackAgent{Agent: bob, Revision: d.ID()}, nil), ledger.NotFound, "Revision not found")

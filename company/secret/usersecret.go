@@ -9,6 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -94,7 +95,7 @@ func (d UserSecretDefinition) check() error {
 	switch {
 	case strings.TrimSpace(d.Name) == "":
 		return ledger.Refuse(ledger.Invalid, nil, "A definition needs a name")
-	case len(d.Name) > company.MaxName || len(d.Guidance) > 4_000:
+	case len(d.Name) > entity.MaxName || len(d.Guidance) > 4_000:
 		return ledger.Refuse(ledger.TooLarge, nil, "The definition's text is too long")
 	case !slices.Contains([]string{"active", "disabled", "archived"}, d.Status):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown status of a definition: %s", d.Status)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -88,7 +89,7 @@ func ManagedInstructionsConfig(company, agent, entry string) json.RawMessage {
 }
 
 // InstructionsOf returns the instructions of an agent.
-func InstructionsOf(tx *ledger.Tx, a company.Agent) Instructions {
+func InstructionsOf(tx *ledger.Tx, a entity.Agent) Instructions {
 	row, _ := instructionRows.Get(tx, a.Company, a.ID)
 	in := Instructions{Entry: InstructionsEntry, Files: slices.Clone(row.Files)}
 	v, _ := core.ParseJSON(a.AdapterConfig)
@@ -114,7 +115,7 @@ func InstructionText(tx *ledger.Tx, company, agent, path string) (text string, o
 // InstructionsFor returns what a run of an agent is to be given; nil when the
 // mesh keeps nothing for it.
 func InstructionsFor(tx *ledger.Tx, of, agent string) *company.RunInstructions {
-	a, ok := company.AgentTable.Get(tx, of, agent)
+	a, ok := entity.AgentTable.Get(tx, of, agent)
 	if !ok {
 		return nil
 	}
@@ -165,7 +166,7 @@ func nested(path, folder string) bool { return strings.HasPrefix(path, folder+"/
 
 // equip gives an agent that is being made the skills and files of p, and returns
 // its configuration, which names them.
-func equip(c *ledger.Context, a company.Agent, p company.SaveAgent) (json.RawMessage, error) {
+func equip(c *ledger.Context, a entity.Agent, p entity.SaveAgent) (json.RawMessage, error) {
 	if len(p.Skills) > 0 {
 		if err := checkSkillKeys(c, p.Skills, false); err != nil {
 			return nil, err
@@ -231,11 +232,11 @@ var instructionKinds = []company.Kind{
 
 // mayInstruct lets the board, the agent itself and whoever it reports to change
 // what an agent is told.
-func mayInstruct(c *ledger.Context, a company.Agent) error {
+func mayInstruct(c *ledger.Context, a entity.Agent) error {
 	if core.IsBoard(c) || c.Cmd.Actor.ID == a.ID {
 		return nil
 	}
-	for boss := range company.Managers(c.Tx, a) {
+	for boss := range entity.Managers(c.Tx, a) {
 		if boss.ID == c.Cmd.Actor.ID {
 			return nil
 		}
@@ -244,12 +245,12 @@ func mayInstruct(c *ledger.Context, a company.Agent) error {
 }
 
 // instructed returns the agent that a command means.
-func instructed(c *ledger.Context, id string) (company.Agent, error) {
-	a, ok := company.AgentTable.Get(c.Tx, c.Cmd.Company, id)
+func instructed(c *ledger.Context, id string) (entity.Agent, error) {
+	a, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, id)
 	switch {
 	case !ok:
-		return a, company.ErrNoAgent()
-	case a.Status == company.AgentTerminated:
+		return a, entity.ErrNoAgent()
+	case a.Status == entity.AgentTerminated:
 		return a, ledger.Refuse(ledger.Conflict, a.Standing(), "Cannot change terminated agent")
 	}
 	return a, mayInstruct(c, a)
@@ -257,7 +258,7 @@ func instructed(c *ledger.Context, id string) (company.Agent, error) {
 
 // configure stores an agent with other instructions in its configuration, with a
 // revision when that changes something.
-func configure(c *ledger.Context, old company.Agent, patch json.RawMessage, drop ...string) error {
+func configure(c *ledger.Context, old entity.Agent, patch json.RawMessage, drop ...string) error {
 	a := old
 	a.AdapterConfig = core.MergeObjects(old.AdapterConfig, patch)
 	if v, ok := core.ParseJSON(a.AdapterConfig); ok && len(drop) > 0 {
@@ -272,7 +273,7 @@ func configure(c *ledger.Context, old company.Agent, patch json.RawMessage, drop
 		return err
 	}
 	before := company.ConfigOf(c.Tx, old, a.UpdatedAt)
-	company.AgentTable.Put(c.Tx, a.Company, a.ID, a)
+	entity.AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	company.KeepRevision(c, a, before, company.ConfigOf(c.Tx, a, a.UpdatedAt), company.RevisionOrigin{})
 	return nil
 }
@@ -393,7 +394,7 @@ func setInstructions(c *ledger.Context, p SetInstructions) (any, error) {
 }
 
 // dropInstructions removes the files of an agent that is deleted.
-func dropInstructions(tx *ledger.Tx, a company.Agent) {
+func dropInstructions(tx *ledger.Tx, a entity.Agent) {
 	row, _ := instructionRows.Get(tx, a.Company, a.ID)
 	for _, f := range row.Files {
 		tx.Delete(instructionKey(a.Company, a.ID, f.Path))
@@ -404,7 +405,7 @@ func dropInstructions(tx *ledger.Tx, a company.Agent) {
 // Rules are what skills add to the kernel.
 var Rules = company.Rules{
 	Kinds: slices.Concat(skillReviewKinds, toolKinds, toolCallKinds, skillKinds, skillVersionKinds, memoryKinds, instructionKinds),
-	AgentDeleted: func(c *ledger.Context, a company.Agent) {
+	AgentDeleted: func(c *ledger.Context, a entity.Agent) {
 		dropInstructions(c.Tx, a)
 		dropMemories(c.Tx, a)
 		wantedSkills.Delete(c.Tx, a.Company, a.ID)
@@ -415,7 +416,7 @@ var Rules = company.Rules{
 // equipment answers what the kernel asks of skills.
 type equipment struct{}
 
-func (equipment) Equip(c *ledger.Context, a company.Agent, p company.SaveAgent) (json.RawMessage, error) {
+func (equipment) Equip(c *ledger.Context, a entity.Agent, p entity.SaveAgent) (json.RawMessage, error) {
 	return equip(c, a, p)
 }
 
@@ -424,7 +425,7 @@ func (equipment) Of(tx *ledger.Tx, company, agent string) []string {
 }
 
 // check refuses files that could not be written one by one.
-func check(n company.NewInstructions) error {
+func check(n entity.NewInstructions) error {
 	if len(n.Files) > MaxInstructionFiles {
 		return errTooManyFiles()
 	}

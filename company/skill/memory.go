@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -144,8 +145,8 @@ var memoryKinds = []company.Kind{
 // ownMemory finds the agent whose memory or inbox a command is about: the board
 // may change that of every agent, an agent its own.
 func ownMemory(c *ledger.Context, agent string) error {
-	if _, ok := company.AgentTable.Get(c.Tx, c.Cmd.Company, agent); !ok {
-		return company.ErrNoAgent()
+	if _, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, agent); !ok {
+		return entity.ErrNoAgent()
 	}
 	if !core.IsBoard(c) && c.Cmd.Actor.ID != agent {
 		return ledger.Refuse(ledger.Forbidden, nil, "Only the board or the agent itself can do that")
@@ -206,11 +207,11 @@ func messageRow(agent string, height uint64, id string) string {
 
 func sendMessage(c *ledger.Context, p SendMessage) (any, error) {
 	of := c.Cmd.Company
-	to, ok := company.AgentTable.Get(c.Tx, of, p.To)
+	to, ok := entity.AgentTable.Get(c.Tx, of, p.To)
 	if !ok {
-		return nil, company.ErrNoAgent()
+		return nil, entity.ErrNoAgent()
 	}
-	if to.Status == company.AgentTerminated {
+	if to.Status == entity.AgentTerminated {
 		return nil, ledger.Refuse(ledger.Conflict, to.Standing(), "The agent is terminated and takes no messages")
 	}
 	if p.ID == "" || len(p.Type) > maxMessageType || len(p.Correlation) > maxMessageType {
@@ -259,7 +260,7 @@ func takeMessages(c *ledger.Context, p TakeMessages) (any, error) {
 }
 
 // dropMemories removes what an agent keeps and what waits for it.
-func dropMemories(tx *ledger.Tx, a company.Agent) {
+func dropMemories(tx *ledger.Tx, a entity.Agent) {
 	for _, m := range MemoriesOf(tx, a.Company, a.ID) {
 		memories.Delete(tx, a.Company, a.ID+"."+m.Key)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -139,10 +140,10 @@ const (
 )
 
 var skillKinds = []company.Kind{
-	{Name: KindSkillCreate, From: company.FromBoard | company.FromAgent, Needs: company.CreateSkills, Traits: company.Importable, Do: ledger.Typed(createSkill)},
-	{Name: KindSkillUpdate, From: company.FromBoard | company.FromAgent, Needs: company.CreateSkills, Do: ledger.Typed(updateSkill)},
-	{Name: KindSkillDelete, From: company.FromBoard | company.FromAgent, Needs: company.CreateSkills, Do: ledger.Typed(deleteSkill)},
-	{Name: KindSkillFile, From: company.FromBoard | company.FromAgent, Needs: company.CreateSkills, Traits: company.Importable, Do: ledger.Typed(saveSkillFile)},
+	{Name: KindSkillCreate, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Traits: company.Importable, Do: ledger.Typed(createSkill)},
+	{Name: KindSkillUpdate, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(updateSkill)},
+	{Name: KindSkillDelete, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(deleteSkill)},
+	{Name: KindSkillFile, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Traits: company.Importable, Do: ledger.Typed(saveSkillFile)},
 	{Name: KindAgentSkills, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Do: ledger.Typed(syncSkills)},
 }
 
@@ -188,7 +189,7 @@ func maySkill(c *ledger.Context) error {
 	if core.IsBoard(c) {
 		return nil
 	}
-	if a, ok := company.AgentTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID); !ok || !a.Permissions.CreateSkills {
+	if a, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID); !ok || !a.Permissions.CreateSkills {
 		return ledger.Refuse(ledger.Forbidden, nil, "Missing permission: canCreateSkills")
 	}
 	return nil
@@ -212,19 +213,19 @@ func (s Skill) with(p SaveSkill) Skill {
 
 func (s Skill) check(tx *ledger.Tx) error {
 	switch {
-	case strings.TrimSpace(s.Name) == "" || len(s.Name) > company.MaxName || len(s.Slug) > company.MaxName:
-		return ledger.Refuse(ledger.Invalid, nil, "A skill needs a name of at most %d bytes", company.MaxName)
+	case strings.TrimSpace(s.Name) == "" || len(s.Name) > entity.MaxName || len(s.Slug) > entity.MaxName:
+		return ledger.Refuse(ledger.Invalid, nil, "A skill needs a name of at most %d bytes", entity.MaxName)
 	case s.Slug == "" || s.Slug != core.URLKey(s.Slug):
 		return ledger.Refuse(ledger.Invalid, nil, "slug may have small letters, digits and dashes")
 	case !slices.Contains(SkillScopes, s.Scope):
 		return ledger.Refuse(ledger.Invalid, nil, "Unknown sharing scope: %s", s.Scope)
-	case len(s.Description) > company.MaxText || len(s.Tagline) > 500 || len(s.Color) > 50 || len(s.Categories) > 20 ||
-		len(s.IconURL) > 4096 || len(s.Homepage) > 4096 || len(s.Author) > company.MaxName:
+	case len(s.Description) > entity.MaxText || len(s.Tagline) > 500 || len(s.Color) > 50 || len(s.Categories) > 20 ||
+		len(s.IconURL) > 4096 || len(s.Homepage) > 4096 || len(s.Author) > entity.MaxName:
 		return ledger.Refuse(ledger.TooLarge, nil, "The skill's fields are too long")
 	}
 	for _, name := range s.Categories {
-		if name == "" || len(name) > company.MaxName {
-			return ledger.Refuse(ledger.Invalid, nil, "A category is a word of at most %d bytes", company.MaxName)
+		if name == "" || len(name) > entity.MaxName {
+			return ledger.Refuse(ledger.Invalid, nil, "A category is a word of at most %d bytes", entity.MaxName)
 		}
 	}
 	for _, other := range SkillRows.All(tx, s.Company) {
@@ -431,8 +432,8 @@ func errTooManySkills() error {
 // has no more.
 func checkSkillKeys(c *ledger.Context, keys []string, gone bool) error {
 	for _, k := range keys {
-		if k == "" || len(k) > company.MaxName {
-			return ledger.Refuse(ledger.Invalid, nil, "A skill's key has at most %d bytes", company.MaxName)
+		if k == "" || len(k) > entity.MaxName {
+			return ledger.Refuse(ledger.Invalid, nil, "A skill's key has at most %d bytes", entity.MaxName)
 		}
 		if strings.HasPrefix(k, "company/") && !gone {
 			if _, ok := SkillOf(c.Tx, c.Cmd.Company, k); !ok {
@@ -447,8 +448,8 @@ func checkSkillKeys(c *ledger.Context, keys []string, gone bool) error {
 // for itself.
 func syncSkills(c *ledger.Context, p SyncSkills) (any, error) {
 	of := c.Cmd.Company
-	if _, ok := company.AgentTable.Get(c.Tx, of, p.Agent); !ok {
-		return nil, company.ErrNoAgent()
+	if _, ok := entity.AgentTable.Get(c.Tx, of, p.Agent); !ok {
+		return nil, entity.ErrNoAgent()
 	}
 	if !core.IsBoard(c) && c.Cmd.Actor.ID != p.Agent {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "Only the board or the agent itself can change its skills")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -143,10 +144,10 @@ const (
 var skillReviewKinds = []company.Kind{
 	{Name: KindSkillCommentCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Do: ledger.Typed(commentSkill)},
 	{Name: KindSkillCommentUpdate, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(changeSkillComment)},
-	{Name: KindSkillTestInput, From: company.FromBoard | company.FromAgent, Needs: company.CreateSkills, Traits: company.Importable, Do: ledger.Typed(saveSkillInput)},
-	{Name: KindSkillTestStart, From: company.FromBoard | company.FromAgent, Needs: company.CreateSkills, Do: ledger.Typed(startSkillTest)},
+	{Name: KindSkillTestInput, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Traits: company.Importable, Do: ledger.Typed(saveSkillInput)},
+	{Name: KindSkillTestStart, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(startSkillTest)},
 	{Name: KindSkillTestKeep, From: company.FromBoard, Traits: company.Importable, Do: ledger.Typed(keepSkillTest)},
-	{Name: KindSkillTestForget, From: company.FromBoard | company.FromAgent, Needs: company.CreateSkills, Do: ledger.Typed(forgetSkillTest)},
+	{Name: KindSkillTestForget, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(forgetSkillTest)},
 }
 
 func ofSkill[T any](tx *ledger.Tx, t ledger.Table[T], company, skill string) []T {
@@ -176,17 +177,17 @@ func SkillTestsOf(tx *ledger.Tx, s Skill) []SkillTest {
 
 // Status is what became of a test, by its issue: queued, running, succeeded, failed
 // or cancelled.
-func (t SkillTest) Status(i company.Issue, there bool) string {
+func (t SkillTest) Status(i entity.Issue, there bool) string {
 	switch {
 	case !there && t.Kept != "":
 		return t.Kept
-	case !there || i.Status == company.IssueBlocked:
+	case !there || i.Status == entity.IssueBlocked:
 		return "failed"
-	case i.Status == company.IssueCancelled:
+	case i.Status == entity.IssueCancelled:
 		return "cancelled"
-	case i.Status == company.IssueDone || i.Status == company.IssueInReview:
+	case i.Status == entity.IssueDone || i.Status == entity.IssueInReview:
 		return "succeeded"
-	case i.Status == company.IssueInProgress:
+	case i.Status == entity.IssueInProgress:
 		return "running"
 	}
 	return "queued"
@@ -308,8 +309,8 @@ func saveSkillInput(c *ledger.Context, p SaveSkillInput) (any, error) {
 	core.Assign(&in.Name, p.Name)
 	core.Assign(&in.Content, p.Content)
 	in.UpdatedAt = now
-	if strings.TrimSpace(in.Name) == "" || len(in.Name) > company.MaxName || strings.TrimSpace(in.Content) == "" || len(in.Content) > MaxSkillInput {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "An input needs a name of at most %d bytes and a content of at most %d", company.MaxName, MaxSkillInput)
+	if strings.TrimSpace(in.Name) == "" || len(in.Name) > entity.MaxName || strings.TrimSpace(in.Content) == "" || len(in.Content) > MaxSkillInput {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "An input needs a name of at most %d bytes and a content of at most %d", entity.MaxName, MaxSkillInput)
 	}
 	if p.Delete {
 		action = "company.skill_test_input_deleted"
@@ -341,7 +342,7 @@ func startSkillTest(c *ledger.Context, p StartSkillTest) (any, error) {
 		}
 	}
 	list := SkillTestsOf(c.Tx, s)
-	a, ok := company.AgentTable.Get(c.Tx, s.Company, p.Agent)
+	a, ok := entity.AgentTable.Get(c.Tx, s.Company, p.Agent)
 	switch {
 	case !core.IsID(p.ID) || slices.ContainsFunc(list, func(t SkillTest) bool { return t.ID == p.ID }):
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed ID of a test")
@@ -349,7 +350,7 @@ func startSkillTest(c *ledger.Context, p StartSkillTest) (any, error) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "The content that a skill is tested with has at most %d bytes", MaxSkillInput)
 	case number == 0:
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Skill version not found")
-	case !ok || a.Status == company.AgentTerminated:
+	case !ok || a.Status == entity.AgentTerminated:
 		return nil, ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	}
 	now := core.TimeOf(c.Now)
@@ -360,7 +361,7 @@ func startSkillTest(c *ledger.Context, p StartSkillTest) (any, error) {
 	text := "Try the skill " + s.Name + " on the input below. Its files as they are to be tried: GET /api/companies/" + s.Company + "/skills/" + s.ID + "/versions/" + version +
 		"\n\nFollow it as you would in earnest, but change nothing outside this issue. Write what comes of it as the document `" + SkillTestOutput +
 		"` of this issue, then set the issue to done; if the skill can not be followed, say in that document where it fails, and set it to blocked.\n\n## Input\n\n" + p.Content
-	if _, err := company.MakeIssue(c, company.CreateIssue{ID: p.Issue, Title: "Try the skill " + s.Name, Description: text, Status: company.IssueTodo, Assignee: a.ID, WorkMode: "skill_test", HarnessKind: "skill_test",
+	if _, err := company.MakeIssue(c, company.CreateIssue{ID: p.Issue, Title: "Try the skill " + s.Name, Description: text, Status: entity.IssueTodo, Assignee: a.ID, WorkMode: "skill_test", HarnessKind: "skill_test",
 		OriginKind: originSkillTest, OriginID: t.ID, AllowDuplicate: true, Many: true}); err != nil {
 		return nil, err
 	}
@@ -385,9 +386,9 @@ func keepSkillTest(c *ledger.Context, p KeepSkillTest) (any, error) {
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "unknown outcome %q of a test", p.Status)
 	case len(list) >= MaxSkillTests:
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "A skill can have at most %d tests", MaxSkillTests)
-	case p.Agent != "" && !company.AgentExists(c.Tx, s.Company, p.Agent):
-		return nil, company.ErrNoAgent()
-	case p.Issue != "" && !c.Has(company.IssueTable.Key(s.Company, p.Issue)):
+	case p.Agent != "" && !entity.AgentExists(c.Tx, s.Company, p.Agent):
+		return nil, entity.ErrNoAgent()
+	case p.Issue != "" && !c.Has(entity.IssueTable.Key(s.Company, p.Issue)):
 		return nil, company.ErrNoIssue()
 	}
 	now := core.TimeOf(c.Now)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -122,10 +123,10 @@ const (
 )
 
 var skillVersionKinds = []company.Kind{
-	{Name: KindSkillVersion, From: company.FromBoard | company.FromAgent, Needs: company.CreateSkills, Do: ledger.Typed(versionSkill)},
-	{Name: KindSkillFork, From: company.FromBoard | company.FromAgent, Needs: company.CreateSkills, Do: ledger.Typed(forkSkill)},
-	{Name: KindSkillReset, From: company.FromBoard | company.FromAgent, Needs: company.CreateSkills, Do: ledger.Typed(resetSkill)},
-	{Name: KindSkillRename, From: company.FromBoard | company.FromAgent, Needs: company.CreateSkills, Do: ledger.Typed(renameSkill)},
+	{Name: KindSkillVersion, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(versionSkill)},
+	{Name: KindSkillFork, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(forkSkill)},
+	{Name: KindSkillReset, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(resetSkill)},
+	{Name: KindSkillRename, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(renameSkill)},
 	{Name: KindSkillStar, From: company.FromBoard, Do: ledger.Typed(starSkill)},
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -181,7 +182,7 @@ func (e ToolEffect) Fits() bool {
 
 func HandleDeployTool(c *ledger.Context, p DeployTool) (any, error) {
 	of := c.Cmd.Company
-	if !company.CompanyExists(c.Tx, of) {
+	if !entity.CompanyExists(c.Tx, of) {
 		return nil, company.ErrNoCompany()
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/company/skill"
@@ -33,8 +34,8 @@ func TestWhatIsAtWorkEndsForEachDenial(t *testing.T) {
 		"its deletion": {func(t *testing.T, d *companytest.Desk, a, _ string) {
 			d.Must(t, companytest.Board, "agent.delete", company.ChangeAgent{Agent: a}, nil)
 		}, company.DeniedAgent, "", company.DeniedAgent},
-		"no progress": {func(_ *testing.T, d *companytest.Desk, a, _ string) { pauseFor(d, a, company.PausedForNoProgress) }, company.DeniedNoProgress, "", company.DeniedNoProgress},
-		"its budget":  {func(_ *testing.T, d *companytest.Desk, a, _ string) { pauseFor(d, a, company.PausedForBudget) }, company.DeniedBudget, "", company.DeniedBudget},
+		"no progress": {func(_ *testing.T, d *companytest.Desk, a, _ string) { pauseFor(d, a, entity.PausedForNoProgress) }, company.DeniedNoProgress, "", company.DeniedNoProgress},
+		"its budget":  {func(_ *testing.T, d *companytest.Desk, a, _ string) { pauseFor(d, a, entity.PausedForBudget) }, company.DeniedBudget, "", company.DeniedBudget},
 		"the company": {func(t *testing.T, d *companytest.Desk, _, _ string) {
 			d.Must(t, companytest.Board, "company.pause", company.ChangeCompany{}, nil)
 		}, company.DeniedCompany, "", company.DeniedCompany},
@@ -46,7 +47,7 @@ func TestWhatIsAtWorkEndsForEachDenial(t *testing.T) {
 		}, company.DeniedCompany, company.DeniedCompany, company.DeniedCompany},
 		"its limit": {func(t *testing.T, d *companytest.Desk, a, _ string) {
 			limit := core.Cents(100)
-			d.Must(t, companytest.Board, "company.update", company.SaveCompany{Budget: &limit}, nil)
+			d.Must(t, companytest.Board, "company.update", entity.SaveCompany{Budget: &limit}, nil)
 			if err := d.Cost(companytest.Board, a, 100); err != nil {
 				t.Fatal(err)
 			}
@@ -55,13 +56,13 @@ func TestWhatIsAtWorkEndsForEachDenial(t *testing.T) {
 			d.Must(t, companytest.Board, "run.cancel", company.Cancel{Run: run}, nil)
 		}, company.DeniedRunOver, "", company.DeniedRunOver},
 		"its run was denied": {func(_ *testing.T, d *companytest.Desk, _, run string) {
-			r, _ := company.RunTable.Get(d.Tx, d.Company, run)
+			r, _ := entity.RunTable.Get(d.Tx, d.Company, run)
 			company.DenyLive(d.Context(companytest.Board, "", nil), r, company.DeniedBudget, "Cancelled: the budget hard-stop of the project was reached")
 		}, company.DeniedBudget, "", company.DeniedBudget},
 		"its run is over": {func(_ *testing.T, d *companytest.Desk, _, run string) {
-			r, _ := company.RunTable.Get(d.Tx, d.Company, run)
-			r.Status = company.RunSucceeded
-			company.RunTable.Put(d.Tx, d.Company, run, r)
+			r, _ := entity.RunTable.Get(d.Tx, d.Company, run)
+			r.Status = entity.RunSucceeded
+			entity.RunTable.Put(d.Tx, d.Company, run, r)
 		}, company.DeniedRunOver, "", ""},
 		"its version is revoked": {func(_ *testing.T, d *companytest.Desk, _, _ string) {
 			skill.ToolRows.Put(d.Tx, d.Company, "count", skill.Tool{Company: d.Company, Name: "count", Versions: []skill.ToolVersion{{Version: 1, Revoked: true}, {Version: 2}}})
@@ -100,9 +101,9 @@ func TestWhatIsAtWorkEndsForEachDenial(t *testing.T) {
 }
 
 func pauseFor(d *companytest.Desk, agent, reason string) {
-	a, _ := company.AgentTable.Get(d.Tx, d.Company, agent)
-	a.Status, a.PauseReason = company.AgentPaused, core.NullText(reason)
-	company.AgentTable.Put(d.Tx, a.Company, a.ID, a)
+	a, _ := entity.AgentTable.Get(d.Tx, d.Company, agent)
+	a.Status, a.PauseReason = entity.AgentPaused, core.NullText(reason)
+	entity.AgentTable.Put(d.Tx, a.Company, a.ID, a)
 }
 
 // More is at work in a company that is paused than one command ends: the leader's
@@ -112,7 +113,7 @@ func TestAPausedCompanyIsSettled(t *testing.T) {
 	d := companytest.NewDesk(t)
 	n := 0
 	for _, name := range []string{"Ada", "Bob", "Cid"} {
-		for agent := d.Agent(name); n%company.MaxLiveRuns != company.MaxLiveRuns-1; n++ {
+		for agent := d.Agent(name); n%entity.MaxLiveRuns != entity.MaxLiveRuns-1; n++ {
 			d.Run(agent)
 		}
 		n++

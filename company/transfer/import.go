@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -135,8 +136,8 @@ func (s ImportStep) carryOut(c *ledger.Context, do ledger.Handler, created bool)
 		if s.Author == "" {
 			break
 		}
-		if _, ok := company.AgentTable.Get(c.Tx, cmd.Company, s.Author); !ok {
-			return company.ErrNoAgent()
+		if _, ok := entity.AgentTable.Get(c.Tx, cmd.Company, s.Author); !ok {
+			return entity.ErrNoAgent()
 		}
 		cmd.Actor = ledger.Actor{Type: "agent", ID: s.Author}
 	case s.Kind == company.KindCommentCreate:
@@ -154,16 +155,16 @@ func (s ImportStep) carryOut(c *ledger.Context, do ledger.Handler, created bool)
 
 // comment adds a comment in the name of the agent that wrote it.
 func (s ImportStep) comment(c *ledger.Context) error {
-	var p company.CreateComment
+	var p entity.CreateComment
 	if err := ledger.Unmarshal(s.Payload, &p); err != nil {
 		return ledger.Refuse(ledger.Invalid, nil, "malformed comment")
 	}
-	i, ok := company.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
+	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
 		return company.ErrNoIssue()
 	}
-	if _, ok := company.AgentTable.Get(c.Tx, c.Cmd.Company, s.Author); !ok {
-		return company.ErrNoAgent()
+	if _, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, s.Author); !ok {
+		return entity.ErrNoAgent()
 	}
 	c.Cmd.Actor = ledger.Actor{Type: "agent", ID: s.Author}
 	next, _, err := company.AddComment(c, i, p)
@@ -175,10 +176,10 @@ func (s ImportStep) comment(c *ledger.Context) error {
 
 // skipTo makes n the next issue's number, unless the company is there already.
 func skipTo(tx *ledger.Tx, of string, n uint64) {
-	row, ok := company.CompanyTable.Get(tx, of, of)
+	row, ok := entity.CompanyTable.Get(tx, of, of)
 	if ok && n > row.IssueCounter+1 && n < row.IssueCounter+maxIssueJump {
 		row.IssueCounter = n - 1
-		company.CompanyTable.Put(tx, of, of, row)
+		entity.CompanyTable.Put(tx, of, of, row)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
@@ -323,7 +323,7 @@ func ended(t *testing.T, b *testkit.Bed, id string) (r run) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		b.Must(0, "GET", "/api/heartbeat-runs/"+id, nil, &r, testkit.Strong...)
-		if !company.RunStatus(r.Status).Live() {
+		if !entity.RunStatus(r.Status).Live() {
 			return r
 		}
 		if time.Now().After(deadline) {

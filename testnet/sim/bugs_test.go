@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 )
@@ -164,9 +165,9 @@ func careless(seed uint64) func(context.Context, *world) error {
 
 // keptLocks leaves an issue locked when its run has ended.
 func keptLocks(_ string, h ledger.Handler) ledger.Handler {
-	issues := ledger.NewTable[company.Issue]("issue")
+	issues := ledger.NewTable[entity.Issue]("issue")
 	return func(c *ledger.Context) ([]byte, error) {
-		held := map[string]company.Issue{}
+		held := map[string]entity.Issue{}
 		for id, i := range issues.All(c.Tx, c.Cmd.Company) {
 			if i.Held() {
 				held[id] = i
@@ -179,7 +180,7 @@ func keptLocks(_ string, h ledger.Handler) ledger.Handler {
 		for _, id := range slices.Sorted(maps.Keys(held)) {
 			was := held[id]
 			now, ok := issues.Get(c.Tx, c.Cmd.Company, id)
-			if r, known := company.RunByID(c.Tx, was.CheckoutRun); ok && !now.Held() && known && !r.Status.Live() {
+			if r, known := entity.RunByID(c.Tx, was.CheckoutRun); ok && !now.Held() && known && !r.Status.Live() {
 				now.CheckoutRun, now.Fence = was.CheckoutRun, was.Fence
 				issues.Put(c.Tx, c.Cmd.Company, id, now)
 			}

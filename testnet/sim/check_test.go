@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-
-	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -234,7 +233,7 @@ func (r rules) change(e ledger.Entry, c ledger.Change) error {
 		if err := json.Unmarshal(c.Details, &d); err != nil {
 			return err
 		}
-		r.running[c.EntityID] = d.Status == string(company.RunRunning)
+		r.running[c.EntityID] = d.Status == string(entity.RunRunning)
 	case "issue.checked_out":
 		if err := json.Unmarshal(c.Details, &d); err != nil {
 			return err
@@ -258,14 +257,14 @@ func (r rules) change(e ledger.Entry, c ledger.Change) error {
 func (w *world) locks(p *Peer) error {
 	return p.Up().Ledger().View(func(tx *ledger.Tx) error {
 		for _, id := range append(append([]string(nil), w.issues...), w.jobs...) {
-			i, ok := company.IssueOf(tx, w.company, id)
+			i, ok := entity.IssueOf(tx, w.company, id)
 			if !ok {
 				return fmt.Errorf("issue %s is gone", id)
 			}
 			if i.CheckoutRun == "" {
 				continue
 			}
-			if r, ok := company.RunOf(tx, w.company, i.CheckoutRun); !ok || r.Status != company.RunRunning {
+			if r, ok := entity.RunOf(tx, w.company, i.CheckoutRun); !ok || r.Status != entity.RunRunning {
 				return fmt.Errorf("issue %.8s is held under run %.8s, which is %q", id, i.CheckoutRun, r.Status)
 			}
 		}

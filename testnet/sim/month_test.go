@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
@@ -24,7 +25,7 @@ import (
 type stopped struct {
 	what    string
 	company string
-	kind    company.ScopeType
+	kind    entity.ScopeType
 	id      string
 	agent   string // whose work it stops
 	issue   string // that the agent was given when the scope was stopped
@@ -87,7 +88,7 @@ type books struct {
 	runs map[string]int // of an issue
 }
 
-func (b *books) Status(string) company.Phase { return company.PhaseExecute }
+func (b *books) Status(string) entity.Phase { return entity.PhaseExecute }
 
 func (b *books) Cancel(string, string) {}
 
@@ -95,7 +96,7 @@ func (b *books) Invoke(_ context.Context, inv company.Invocation) company.Outcom
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.runs[inv.Run.Context.IssueID]++
-	return company.Outcome{Status: company.RunSucceeded}
+	return company.Outcome{Status: entity.RunSucceeded}
 }
 
 func (b *books) begun(issue string) int {
@@ -126,26 +127,26 @@ func (b *books) must(of, kind string, payload any) {
 func (b *books) exhaust() (all []stopped) {
 	for _, c := range []struct {
 		what    string
-		kind    company.ScopeType
+		kind    entity.ScopeType
 		windows []money.WindowKind
 		paused  bool // by a person, afterwards
 		goesOn  bool
 	}{
-		{"an agent", company.ScopeAgent, []money.WindowKind{money.WindowMonth}, false, true},
-		{"an agent with a lifetime", company.ScopeAgent, []money.WindowKind{money.WindowLifetime}, false, false},
-		{"an agent with both", company.ScopeAgent, []money.WindowKind{money.WindowMonth, money.WindowLifetime}, false, false},
-		{"an agent that a person paused", company.ScopeAgent, []money.WindowKind{money.WindowMonth}, true, false},
-		{"a project", company.ScopeProject, []money.WindowKind{money.WindowMonth}, false, true},
-		{"a project with a lifetime", company.ScopeProject, []money.WindowKind{money.WindowLifetime}, false, false},
-		{"a company", company.ScopeCompany, []money.WindowKind{money.WindowMonth}, false, true},
-		{"a company with a lifetime", company.ScopeCompany, []money.WindowKind{money.WindowLifetime}, false, false},
+		{"an agent", entity.ScopeAgent, []money.WindowKind{money.WindowMonth}, false, true},
+		{"an agent with a lifetime", entity.ScopeAgent, []money.WindowKind{money.WindowLifetime}, false, false},
+		{"an agent with both", entity.ScopeAgent, []money.WindowKind{money.WindowMonth, money.WindowLifetime}, false, false},
+		{"an agent that a person paused", entity.ScopeAgent, []money.WindowKind{money.WindowMonth}, true, false},
+		{"a project", entity.ScopeProject, []money.WindowKind{money.WindowMonth}, false, true},
+		{"a project with a lifetime", entity.ScopeProject, []money.WindowKind{money.WindowLifetime}, false, false},
+		{"a company", entity.ScopeCompany, []money.WindowKind{money.WindowMonth}, false, true},
+		{"a company with a lifetime", entity.ScopeCompany, []money.WindowKind{money.WindowLifetime}, false, false},
 	} {
 		s := stopped{what: c.what, company: uuid.NewString(), kind: c.kind, agent: uuid.NewString(), issue: uuid.NewString(), goesOn: c.goesOn}
 		project := uuid.NewString()
-		s.id = map[company.ScopeType]string{company.ScopeAgent: s.agent, company.ScopeProject: project, company.ScopeCompany: s.company}[c.kind]
-		b.must(s.company, "company.create", company.SaveCompany{ID: s.company, Name: new(c.what)})
-		b.must(s.company, "project.create", company.SaveProject{ID: project, Name: new("Rig")})
-		b.must(s.company, "agent.create", company.SaveAgent{ID: s.agent, Name: new("Ada"), AdapterType: new("process"), AdapterConfig: json.RawMessage(`{"command":"work"}`)})
+		s.id = map[entity.ScopeType]string{entity.ScopeAgent: s.agent, entity.ScopeProject: project, entity.ScopeCompany: s.company}[c.kind]
+		b.must(s.company, "company.create", entity.SaveCompany{ID: s.company, Name: new(c.what)})
+		b.must(s.company, "project.create", entity.SaveProject{ID: project, Name: new("Rig")})
+		b.must(s.company, "agent.create", entity.SaveAgent{ID: s.agent, Name: new("Ada"), AdapterType: new("process"), AdapterConfig: json.RawMessage(`{"command":"work"}`)})
 		for _, w := range c.windows {
 			b.must(s.company, "budget.set", money.SetBudget{Type: s.kind, Scope: s.id, Window: w, Amount: core.Cents(100)})
 		}
@@ -154,7 +155,7 @@ func (b *books) exhaust() (all []stopped) {
 		if c.paused {
 			b.must(s.company, "agent.pause", company.ChangeAgent{Agent: s.agent})
 		}
-		b.must(s.company, "issue.create", company.CreateIssue{ID: s.issue, Title: "Work", Status: company.IssueTodo, Project: project, Assignee: s.agent})
+		b.must(s.company, "issue.create", company.CreateIssue{ID: s.issue, Title: "Work", Status: entity.IssueTodo, Project: project, Assignee: s.agent})
 		err := b.ask(s.company, "issue.checkout", company.CheckOutIssue{Issue: s.issue, Agent: s.agent})
 		if r, ok := errors.AsType[*ledger.Refusal](err); !ok || r.Code != ledger.Conflict {
 			b.t.Errorf("%s: checked out with %v", s.what, err)
@@ -177,14 +178,14 @@ func (b *books) state(l *Life, s stopped) (out state) {
 		now := core.TimeOf(time.Now())
 		out.budget, out.open = money.BudgetOf(tx, s.company, s.kind, s.id, now), money.OpenIncidents(tx, s.company, now)
 		switch s.kind {
-		case company.ScopeAgent:
-			a, _ := company.AgentByID(tx, s.id)
+		case entity.ScopeAgent:
+			a, _ := entity.AgentByID(tx, s.id)
 			out.paused = string(a.PauseReason)
-		case company.ScopeProject:
-			p, _ := company.ProjectOf(tx, s.company, s.id)
+		case entity.ScopeProject:
+			p, _ := entity.ProjectOf(tx, s.company, s.id)
 			out.paused = string(p.PauseReason)
-		case company.ScopeCompany:
-			row, _ := company.CompanyOf(tx, s.company)
+		case entity.ScopeCompany:
+			row, _ := entity.CompanyOf(tx, s.company)
 			out.paused = string(row.PauseReason)
 		}
 		return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/google/uuid"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -61,12 +62,12 @@ type receipt struct {
 // found makes the company in which all happens.
 func (w *world) found(ctx context.Context) error {
 	w.ctx, w.company, w.start = ctx, uuid.NewString(), time.Now()
-	if err := w.must(ctx, "company.create", company.SaveCompany{ID: w.company, Name: new("Sim")}); err != nil {
+	if err := w.must(ctx, "company.create", entity.SaveCompany{ID: w.company, Name: new("Sim")}); err != nil {
 		return err
 	}
 	agent := func(name string) (string, error) {
 		id := uuid.NewString()
-		return id, w.must(ctx, "agent.create", company.SaveAgent{ID: id, Name: &name, AdapterType: new("process"),
+		return id, w.must(ctx, "agent.create", entity.SaveAgent{ID: id, Name: &name, AdapterType: new("process"),
 			AdapterConfig: json.RawMessage(`{"command":"work"}`)})
 	}
 	for i := range 4 {
@@ -202,7 +203,7 @@ func (w *world) operate(client int, l *Life, in input) output {
 	switch in.kind {
 	case "checkout":
 		out = w.ask(l, "issue.checkout", company.CheckOutIssue{Issue: in.issue, Agent: in.agent,
-			Expected: []company.IssueStatus{"todo", "backlog", "blocked", "in_review"}})
+			Expected: []entity.IssueStatus{"todo", "backlog", "blocked", "in_review"}})
 	case "release":
 		out = w.ask(l, "issue.release", company.ReleaseIssue{Issue: in.issue})
 	case "read":
@@ -244,7 +245,7 @@ func (w *world) read(l *Life, issue string) (out output) {
 	defer cancel()
 	out.kind = "unknown"
 	_, err := l.View(ctx, ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
-		if i, ok := company.IssueOf(tx, w.company, issue); ok {
+		if i, ok := entity.IssueOf(tx, w.company, issue); ok {
 			out = output{"ok", i.Assignee}
 		}
 		return nil
@@ -261,7 +262,7 @@ func (w *world) read(l *Life, issue string) (out output) {
 // wake asks for a run of a worker.
 func (w *world) wake(l *Life, by worker) (run string, err error) {
 	run = uuid.NewString()
-	r, err := w.submit(w.ctx, l, w.command("agent.wake", company.Wake{Agent: by.agent, Source: company.WakeOnDemand,
+	r, err := w.submit(w.ctx, l, w.command("agent.wake", entity.Wake{Agent: by.agent, Source: entity.WakeOnDemand,
 		TriggerDetail: "manual", Wakeup: uuid.NewString(), Run: run}))
 	if err == nil {
 		err = r.Err()
@@ -290,7 +291,7 @@ func newAgents(w *world, seed uint64) *agents {
 	return &agents{w: w, stops: map[string]context.CancelFunc{}, rng: mrand.New(mrand.NewPCG(seed, 0xa9e))}
 }
 
-func (a *agents) Status(string) company.Phase { return company.PhaseExecute }
+func (a *agents) Status(string) entity.Phase { return entity.PhaseExecute }
 
 func (a *agents) Cancel(run, _ string) {
 	a.mu.Lock()
@@ -324,7 +325,7 @@ func (a *agents) Invoke(ctx context.Context, inv company.Invocation) company.Out
 		job := w.jobs[rng.IntN(len(w.jobs))]
 		if l := w.anyone(rng); l != nil {
 			r, err := w.submit(ctx, l, w.under(me, inv.Run.ID, "issue.checkout", company.CheckOutIssue{Issue: job, Agent: me.agent,
-				Expected: []company.IssueStatus{"todo", "backlog", "blocked", "in_review"}}))
+				Expected: []entity.IssueStatus{"todo", "backlog", "blocked", "in_review"}}))
 			if err == nil && r.Refusal == nil {
 				w.write(ctx, l, me, inv.Run.ID, job)
 			}
@@ -343,9 +344,9 @@ func (a *agents) Invoke(ctx context.Context, inv company.Invocation) company.Out
 		}
 	}
 	if ctx.Err() != nil {
-		return company.Outcome{Status: company.RunCancelled, ErrorCode: "cancelled", Error: "stopped"}
+		return company.Outcome{Status: entity.RunCancelled, ErrorCode: "cancelled", Error: "stopped"}
 	}
-	return company.Outcome{Status: company.RunSucceeded}
+	return company.Outcome{Status: entity.RunSucceeded}
 }
 
 func (w *world) workerOf(agent string) worker {

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/runlog"
-	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
@@ -122,8 +122,8 @@ func TestBadDays(t *testing.T) {
 		return map[string]any{"gateway": false, "command": program(fmt.Sprint("told-", len(result)), `echo '{"type":"system","subtype":"init","session_id":"s","model":"claude-x"}'
 echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+result+`}'`)}
 	}
-	booked := func(status string, cents int64) func(*testing.T, company.Run, string) {
-		return func(t *testing.T, r company.Run, _ string) {
+	booked := func(status string, cents int64) func(*testing.T, entity.Run, string) {
+		return func(t *testing.T, r entity.Run, _ string) {
 			var events []money.CostEvent
 			_, err := n.View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
 				for e := range money.CostsOfAgent(tx, r.Company, r.Agent) {
@@ -147,18 +147,18 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 		or            outcome // as good
 		costs         bool    // something is booked
 		full          bool    // its log is on a disk that is full soon
-		see           func(t *testing.T, r company.Run, log string)
+		see           func(t *testing.T, r entity.Run, log string)
 
 		agent, issue, run string
 	}{
 		{name: "an adapter that prints garbage", adapter: "claude_local", want: outcome{"failed", "adapter_failed"},
-			config: map[string]any{"command": program("garbage", "head -c 100000 /dev/urandom")}, see: func(t *testing.T, r company.Run, log string) {
+			config: map[string]any{"command": program("garbage", "head -c 100000 /dev/urandom")}, see: func(t *testing.T, r entity.Run, log string) {
 				if len(log) < 50_000 || !strings.Contains(string(r.Error), "without a result") {
 					t.Errorf("%d bytes of garbage, %s", len(log), r.Error)
 				}
 			}},
 		{name: "an adapter that floods its output", config: sh(`head -c 40000000 /dev/zero | tr '\0' x; exit 0`), want: outcome{"succeeded", ""},
-			see: func(t *testing.T, r company.Run, _ string) {
+			see: func(t *testing.T, r entity.Run, _ string) {
 				if r.LogBytes == nil || *r.LogBytes > runlog.DefaultMaxBytes || *r.LogBytes < runlog.DefaultMaxBytes/2 {
 					t.Errorf("its log has %v bytes", r.LogBytes)
 				}
@@ -175,13 +175,13 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 		{name: "an upstream that tells more than it may", of: apart, config: asks("more"), want: outcome{"succeeded", ""}, or: outcome{"cancelled", "cancelled"} /* by its budget */, costs: true},
 		{name: "a container engine that is absent", adapter: "container", config: map[string]any{"image": "busybox", "command": "true"}, want: outcome{"failed", "container_unavailable"}},
 		{name: "a disk that is full in the middle of a log", config: sh(`head -c 2000000 /dev/zero | tr '\0' x; echo; echo the end; exit 0`), want: outcome{"succeeded", ""}, full: true,
-			see: func(t *testing.T, r company.Run, log string) {
+			see: func(t *testing.T, r entity.Run, log string) {
 				if r.LogBytes == nil || *r.LogBytes == 0 || int64(len(log)) != *r.LogBytes || !strings.Contains(log, "xxxx") {
 					t.Errorf("of its log %d bytes are read, want %v", len(log), r.LogBytes)
 				}
 				said := false
 				_, err := n.View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
-					for _, e := range company.EventsOf(tx, acme, r.ID, 0, 100) {
+					for _, e := range entity.EventsOf(tx, acme, r.ID, 0, 100) {
 						said = said || e.Type == "run.log.incomplete"
 					}
 					return nil
@@ -195,7 +195,7 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 		{name: "a command line that tells tokens only", adapter: "claude_local", config: told(`"usage":{"input_tokens":3,"output_tokens":2}`), want: outcome{"succeeded", ""},
 			costs: true, see: booked("reported", 5)},
 		{name: "a run beside them", config: sh(`i=0; while [ $i -lt 30 ]; do i=$((i+1)); sleep 0.1; done; echo undisturbed`), want: outcome{"succeeded", ""},
-			see: func(t *testing.T, _ company.Run, log string) {
+			see: func(t *testing.T, _ entity.Run, log string) {
 				if !strings.Contains(log, "undisturbed") {
 					t.Errorf("its log is %q", log)
 				}
@@ -237,10 +237,10 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 			if d.issue == "" {
 				t.Skip("a small disk can not be had here: it takes the right to mount one")
 			}
-			var r company.Run
+			var r entity.Run
 			for deadline := time.Now().Add(settle); ; time.Sleep(poll) {
 				read(func(tx *ledger.Tx) {
-					for one := range company.RunsOfIssue(tx, d.of, d.issue) {
+					for one := range entity.RunsOfIssue(tx, d.of, d.issue) {
 						r = one // the first of them comes last
 					}
 				})
@@ -252,11 +252,11 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 				}
 			}
 			d.run = r.ID
-			if got := (outcome{string(r.Status), string(r.ErrorCode)}); got != d.want && got != d.or || (r.Status != company.RunSucceeded) != (r.Error != "") {
+			if got := (outcome{string(r.Status), string(r.ErrorCode)}); got != d.want && got != d.or || (r.Status != entity.RunSucceeded) != (r.Error != "") {
 				t.Errorf("ended as %v: %q, want %v", got, r.Error, d.want)
 			}
 			read(func(tx *ledger.Tx) {
-				if i, _ := company.IssueOf(tx, d.of, d.issue); i.CheckoutRun == r.ID {
+				if i, _ := entity.IssueOf(tx, d.of, d.issue); i.CheckoutRun == r.ID {
 					t.Error("its issue is held by it")
 				}
 			})

@@ -25,8 +25,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
@@ -450,9 +450,9 @@ func (b *Bed) Invoke(on int, a *Agent) error {
 			return err
 		}
 		switch {
-		case run.Status == string(company.RunRunning):
+		case run.Status == string(entity.RunRunning):
 			return nil
-		case !company.RunStatus(run.Status).Live() || time.Now().After(deadline):
+		case !entity.RunStatus(run.Status).Live() || time.Now().After(deadline):
 			return fmt.Errorf("run of %s is %s, want running", a.Name, run.Status)
 		}
 	}
@@ -564,17 +564,17 @@ func (h *Hold) Invoke(ctx context.Context, inv company.Invocation) company.Outco
 	delete(h.runs, inv.Run.ID)
 	h.mu.Unlock()
 	if ctx.Err() != nil {
-		return company.Outcome{Status: company.RunInterrupted, Error: "The node stopped"}
+		return company.Outcome{Status: entity.RunInterrupted, Error: "The node stopped"}
 	}
-	return company.Outcome{Status: company.RunCancelled, Error: "Cancelled"}
+	return company.Outcome{Status: entity.RunCancelled, Error: "Cancelled"}
 }
 
 // Status tells whether a run is held.
-func (h *Hold) Status(run string) company.Phase {
+func (h *Hold) Status(run string) entity.Phase {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.runs[run] != nil {
-		return company.PhaseExecute
+		return entity.PhaseExecute
 	}
 	return ""
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // Token is the token of the run.
@@ -50,7 +51,7 @@ func New(t testing.TB, tool cli.Tool, config map[string]any, script string) *Bed
 	t.Helper()
 	b := &Bed{t: t, Dir: t.TempDir(), bin: t.TempDir(), log: map[string]string{}}
 	p, err := process.New(process.Config{Shim: []string{"/proc/self/exe", "run-shim"}, Dir: b.Dir, APIURL: "http://127.0.0.1:3100",
-		ListenHost: "127.0.0.1", ListenPort: "3100", Token: func(company.Run) (string, error) { return Token, nil },
+		ListenHost: "127.0.0.1", ListenPort: "3100", Token: func(entity.Run) (string, error) { return Token, nil },
 		Environ: []string{"PATH=" + b.bin + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "AWS_SECRET=do-not-pass-on"}})
 	if err != nil {
 		t.Fatal(err)
@@ -68,8 +69,8 @@ func New(t testing.TB, tool cli.Tool, config map[string]any, script string) *Bed
 	}
 	until := shim.BootTime() + time.Minute
 	b.Inv = company.Invocation{AgentName: "Ada", Config: raw, Wake: []byte(`{"wakeReason":"issue_commented"}`),
-		Run: company.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "test", Source: "assignment",
-			Context: company.RunContext{TaskID: "task-1", IssueID: "task-1", WakeReason: "issue_commented"}},
+		Run: entity.Run{ID: "run-1", Company: "company-1", Agent: "agent-1", AdapterType: "test", Source: "assignment",
+			Context: entity.RunContext{TaskID: "task-1", IssueID: "task-1", WakeReason: "issue_commented"}},
 		Log: func(stream, text string) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -140,7 +141,7 @@ func (b *Bed) Invoke() company.Outcome { return b.Adapter.Invoke(b.t.Context(), 
 
 // Again runs the tool with the session that an outcome left.
 func (b *Bed) Again(o company.Outcome) company.Outcome {
-	b.Inv.Resume = &company.TaskSession{SessionID: core.NullText(o.SessionID), Params: o.SessionParams}
+	b.Inv.Resume = &entity.TaskSession{SessionID: core.NullText(o.SessionID), Params: o.SessionParams}
 	return b.Invoke()
 }
 

@@ -1,4 +1,4 @@
-package company
+package entity
 
 import (
 	"encoding/json"
@@ -328,7 +328,7 @@ func LiveBelow(tx *ledger.Tx, company string) map[string]int {
 		if i, ok := IssueTable.Get(tx, company, r.Context.IssueID); ok && i.Assignee == r.Agent {
 			live = append(live, i.ID)
 		}
-		for id := range issuesByRun.IDs(tx, company, r.ID, false) {
+		for id := range IssuesByRun.IDs(tx, company, r.ID, false) {
 			live = append(live, id)
 		}
 	}
@@ -414,4 +414,102 @@ type WatchDecision struct {
 	ByUser    core.NullText `cbor:"9,keyasint,omitempty" json:"createdByUserId"`
 	ByRun     core.NullText `cbor:"10,keyasint,omitempty" json:"createdByRunId"`
 	CreatedAt core.Time     `cbor:"11,keyasint" json:"createdAt"`
+}
+
+// Issue is the issue that a run is for, "" for none.
+func (c RunContext) Issue() string {
+	if c.IssueID != "" {
+		return c.IssueID
+	}
+	return c.TaskID
+}
+
+// Silent reports whether a run wrote nothing; what its node adds does not count.
+func (r Run) Silent() bool {
+	if r.StdoutExcerpt != nil && r.StderrExcerpt != nil {
+		return *r.StdoutExcerpt == "" && *r.StderrExcerpt == ""
+	}
+	return r.LastOutputSeq == 0
+}
+
+// Reached returns r in phase p.
+func (r Run) Reached(p Phase, at core.Time) Run {
+	if r.Phase != p {
+		r.Phase = p
+		r.Phases = append(slices.Clone(r.Phases), PhaseMark{p, at})
+	}
+	return r
+}
+
+func (r Run) Process(pid, group int64, now core.Time) Run {
+	if pid != 0 {
+		r.ProcessPID, r.ProcessGroup, r.ProcessStartedAt = new(pid), new(group), now
+	}
+	return r
+}
+
+func (r Run) Output(o *OutputMark) Run {
+	if o != nil && o.Seq >= r.LastOutputSeq {
+		r.LastOutputAt, r.LastOutputSeq, r.LastOutputStream, r.LastOutputBytes = o.At, o.Seq, core.NullText(o.Stream), new(o.Bytes)
+	}
+	return r
+}
+
+func (r Run) Placed(p *RunPlace) Run {
+	if p != nil && p.fits() {
+		r.Place = p
+	}
+	return r
+}
+
+// Standing is the detail of a refusal that has its reason in the run's status.
+func (r Run) Standing() []byte { return core.StatusDetail("runId", r.ID, r.Status) }
+
+// Lease returns the lease of a run; ok is false when it never started.
+func (r Run) Lease() (l EnvironmentLease, ok bool) {
+	if r.StartedAt == 0 {
+		return l, false
+	}
+	l = EnvironmentLease{ID: core.DerivedID("environment-lease", r.ID), Policy: "ephemeral", Provider: LocalEnvironment.Driver, ExecutionWorkspace: core.NullText(r.ExecutionWorkspace), AcquiredAt: r.StartedAt, ReleasedAt: r.FinishedAt}
+	switch r.Status {
+	case RunRunning:
+		l.Status = "active"
+	case RunSucceeded:
+		l.Status = "released"
+	case RunCancelled:
+		l.Status = "expired"
+	default:
+		l.Status, l.FailureReason = "failed", r.Error
+	}
+	return l, true
+}
+
+// Absorb returns r with what a merged wake adds to its context.
+func (r Run) Absorb(ctx RunContext, now core.Time) Run {
+	r.Context.MergedWakes++
+	if ctx.CommentID != "" {
+		r.Context.CommentID = ctx.CommentID
+		if !slices.Contains(r.Context.CommentIDs, ctx.CommentID) && len(r.Context.CommentIDs) < MaxWakeComments {
+			r.Context.CommentIDs = append(slices.Clone(r.Context.CommentIDs), ctx.CommentID)
+		}
+	}
+	if ctx.ApprovalID != "" {
+		r.Context.ApprovalID, r.Context.ApprovalStatus, r.Context.LinkedIssueIDs = ctx.ApprovalID, ctx.ApprovalStatus, ctx.LinkedIssueIDs
+	}
+	if ctx.InteractionID != "" {
+		r.Context.InteractionID, r.Context.InteractionKind, r.Context.InteractionStatus = ctx.InteractionID, ctx.InteractionKind, ctx.InteractionStatus
+	}
+	if r.Status != RunRunning && ctx.WakeReason != "" {
+		r.Context.WakeReason = ctx.WakeReason
+	}
+	r.UpdatedAt = now
+	return r
+}
+
+// Deferred reports whether a run has comments for an agent that is at work on
+// their issue: two runs at once would do the same work, so it waits.
+func (r Run) Deferred(tx *ledger.Tx) bool {
+	return !r.Manual && r.Context.IssueID != "" && len(r.Context.CommentIDs) > 0 && slices.ContainsFunc(LiveRunsOfAgent(tx, r.Company, r.Agent), func(o Run) bool {
+		return o.ID != r.ID && o.Status == RunRunning && o.Context.IssueID == r.Context.IssueID
+	})
 }

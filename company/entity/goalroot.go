@@ -1,4 +1,4 @@
-package company
+package entity
 
 import (
 	"slices"
@@ -36,24 +36,14 @@ func impliedGoalOwner(tx *ledger.Tx, id string) (company string, ok bool) {
 	return "", false
 }
 
-// impliedGoal is the root of a company that has none of its own.
-func impliedGoal(tx *ledger.Tx, company string) (Goal, bool) {
+// ImpliedGoal is the root of a company that has none of its own.
+func ImpliedGoal(tx *ledger.Tx, company string) (Goal, bool) {
 	row, ok := CompanyTable.Get(tx, company, company)
 	if !ok {
 		return Goal{}, false
 	}
 	return Goal{ID: ImpliedGoalID(company), Company: company, Title: row.Name, Description: core.NullText(row.Description), Level: "company", Status: "active",
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt}, true
-}
-
-// ownRoot makes the implied root a goal of the company's own if id names it.
-func ownRoot(tx *ledger.Tx, company, id string) {
-	if id != ImpliedGoalID(company) || tx.Has(Goals.Key(company, id)) {
-		return
-	}
-	if g, ok := impliedGoal(tx, company); ok {
-		StoreGoal(tx, g)
-	}
 }
 
 func RootGoalKey(company string) []byte { return ledger.Key("c", company, "goal-root") }
@@ -97,7 +87,7 @@ func RootGoal(tx *ledger.Tx, company string) (Goal, bool) {
 	if g, ok := Goals.Get(tx, company, DefaultGoal(tx, company)); ok {
 		return g, true
 	}
-	return impliedGoal(tx, company)
+	return ImpliedGoal(tx, company)
 }
 
 // GoalChain returns the goals that an issue serves, the nearest first and a root
@@ -149,44 +139,4 @@ func roleOf(tx *ledger.Tx, g Goal) core.NullText {
 		}
 	}
 	return ""
-}
-
-// rank orders the levels: the company's goals stand above those of teams, these
-// above those of agents and tasks.
-func (l GoalLevel) rank() int { return slices.Index(GoalLevels, l) }
-
-// Root reports whether g is a root of the company's level.
-func (g Goal) Root() bool { return g.Level == "company" && g.Parent == "" }
-
-func errGoalLevels(below, above Goal) error {
-	return core.RefuseCode(ledger.Unprocessable, "goal_level", core.Object{}.Str("goalId", below.ID).Str("level", string(below.Level)).Str("parentId", above.ID).Str("parentLevel", string(above.Level)).Close(),
-		"A goal of level %s cannot stand below one of level %s", below.Level, above.Level)
-}
-
-// checkChildren refuses a level that is below that of a child.
-func (g Goal) checkChildren(tx *ledger.Tx) error {
-	for id := range goalsByParent.IDs(tx, g.Company, g.ID, false) {
-		if child, ok := Goals.Get(tx, g.Company, id); ok && child.Level.rank() < g.Level.rank() {
-			return errGoalLevels(child, g)
-		}
-	}
-	return nil
-}
-
-// checkLast refuses to take away the only root of a company that has other goals.
-func (g Goal) checkLast(tx *ledger.Tx) error {
-	others := false
-	for id, o := range Goals.All(tx, g.Company) {
-		switch {
-		case id == g.ID:
-		case o.Root():
-			return nil
-		default:
-			others = true
-		}
-	}
-	if !others {
-		return nil // the implied one takes its place
-	}
-	return core.RefuseCode(ledger.Conflict, "last_root_goal", core.Object{}.Str("goalId", g.ID).Close(), "A company with goals keeps at least one root goal of level company")
 }

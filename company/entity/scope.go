@@ -1,4 +1,4 @@
-package company
+package entity
 
 import (
 	"slices"
@@ -23,10 +23,6 @@ const (
 // pause ends with the limit, any other only by a person.
 const PausedForBudget = "budget"
 
-// MaxStoppedRuns bounds the runs of a company or project that one command
-// cancels, at ten keys or so for a run; budget.sweep goes on with the others.
-const MaxStoppedRuns = 200
-
 // ScopePaused reports whether a scope is paused because of its budget.
 func ScopePaused(tx *ledger.Tx, company string, t ScopeType, id string) bool {
 	switch t {
@@ -41,9 +37,9 @@ func ScopePaused(tx *ledger.Tx, company string, t ScopeType, id string) bool {
 	return row.PauseReason == PausedForBudget
 }
 
-// projectOfWork returns the project whose budget runs about an issue keep to, "" for
+// ProjectOfWork returns the project whose budget runs about an issue keep to, "" for
 // none.
-func projectOfWork(tx *ledger.Tx, company, issue string) string {
+func ProjectOfWork(tx *ledger.Tx, company, issue string) string {
 	if issue == "" {
 		return ""
 	}
@@ -53,7 +49,7 @@ func projectOfWork(tx *ledger.Tx, company, issue string) string {
 // ProjectStopped reports whether no run about an issue begins because of the budget of
 // its project.
 func ProjectStopped(tx *ledger.Tx, company, issue string) bool {
-	project := projectOfWork(tx, company, issue)
+	project := ProjectOfWork(tx, company, issue)
 	return project != "" && ScopePaused(tx, company, ScopeProject, project)
 }
 

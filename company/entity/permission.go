@@ -1,4 +1,4 @@
-package company
+package entity
 
 // A Permission is what a grant allows. Persisted: do not rename.
 type Permission string

@@ -1,10 +1,11 @@
-package company
+package entity
 
 import (
 	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -209,11 +210,11 @@ func (i Issue) CheckOut(c Claim, expected []IssueStatus) (Issue, error) {
 
 // conflict is the 409 that tells who has the issue.
 func (i Issue) conflict() error {
-	return ledger.Refuse(ledger.Conflict, i.holder().Close(), "Issue checkout conflict")
+	return ledger.Refuse(ledger.Conflict, i.Holder().Close(), "Issue checkout conflict")
 }
 
-// holder begins the details of a refusal with who has the issue.
-func (i Issue) holder() core.Object {
+// Holder begins the details of a refusal with who has the issue.
+func (i Issue) Holder() core.Object {
 	return core.Object{}.Str("issueId", i.ID).Str("status", string(i.Status)).Null("assigneeAgentId", i.Assignee).
 		Null("checkoutRunId", i.CheckoutRun).Null("executionRunId", i.CheckoutRun)
 }
@@ -229,7 +230,7 @@ func (i Issue) MustOwn(agent, run string) error {
 
 // StaleRun is the 409 for a write under a run that does not own the issue.
 func (i Issue) StaleRun(agent, run string) error {
-	return ledger.Refuse(ledger.Conflict, i.holder().Null("actorAgentId", agent).Null("actorRunId", run).Close(), "Issue run ownership conflict")
+	return ledger.Refuse(ledger.Conflict, i.Holder().Null("actorAgentId", agent).Null("actorRunId", run).Close(), "Issue run ownership conflict")
 }
 
 // Release returns the issue to the pool: unowned, and to do if it was in
@@ -279,7 +280,7 @@ type Move struct {
 // that it has already is always allowed and changes nothing.
 func (i Issue) Move(m Move) (next Issue, override bool, err error) {
 	if m.To == i.Status {
-		return i, false, i.consistent()
+		return i, false, i.Consistent()
 	}
 	allowed := i.Status.Next()
 	if override = !slices.Contains(allowed, m.To); override && m.Board {
@@ -289,19 +290,19 @@ func (i Issue) Move(m Move) (next Issue, override bool, err error) {
 		return i, false, core.Illegal("issueId", i.ID, i.Status, m.To, allowed, "Issue cannot move from %s to %s", i.Status, m.To)
 	}
 	if m.To == IssueBlocked && !m.Routable {
-		return i, false, errNotRoutable()
+		return i, false, ErrNotRoutable()
 	}
 	i = i.Enter(m.To, m.Now)
 	i.UpdatedAt = m.Now
-	return i, override, i.consistent()
+	return i, override, i.Consistent()
 }
 
-func errNotRoutable() error {
+func ErrNotRoutable() error {
 	return ledger.Refuse(ledger.Unprocessable, nil, "Entering blocked requires unresolved blockers, a pending interaction/approval, or unblockDescriptor")
 }
 
-// consistent refuses what must not be stored whatever led to it.
-func (i Issue) consistent() error {
+// Consistent refuses what must not be stored whatever led to it.
+func (i Issue) Consistent() error {
 	if i.Assignee != "" && i.AssigneeUser != "" {
 		return ledger.Refuse(ledger.Unprocessable, nil, "Issue can only have one assignee")
 	}
@@ -424,3 +425,132 @@ func rawOrNull(b json.RawMessage) []byte {
 
 // OriginRoutine is the origin kind of issues that routines make.
 const OriginRoutine = "routine_execution"
+
+// Assigned is the value of issuesByAssignee, "" for an issue that no agent has.
+func (i Issue) Assigned() string {
+	if i.Assignee == "" {
+		return ""
+	}
+	return i.Assignee + "." + string(i.Status)
+}
+
+func (i Issue) Sort() IssueSort {
+	return IssueSort{byte(i.Priority.Rank()), i.UpdatedAt, i.Number, i.HiddenAt != 0}
+}
+
+// Counted is the number of the status that an issue is counted under, or -1.
+func (i Issue) Counted() int {
+	if i.ID == "" || i.HiddenAt != 0 {
+		return -1
+	}
+	return slices.Index(IssueStatuses, i.Status)
+}
+
+// TakesUp reports whether i is to do again because of reopen or resume.
+func (i Issue) TakesUp(reopen, resume bool) bool {
+	return i.Status.Terminal() && (reopen || resume) || i.Status == IssueBlocked && resume
+}
+
+// Rests reports whether an issue in this status wants nobody to go on with it.
+func (s IssueStatus) Rests() bool { return s.Terminal() || s == IssueBacklog }
+
+// Ref returns the short form of i.
+func (i Issue) Ref() IssueRef {
+	return IssueRef{ID: i.ID, Identifier: i.Identifier, Title: i.Title, Status: i.Status, Priority: i.Priority,
+		Assignee: core.NullText(i.Assignee), AssigneeUser: core.NullText(i.AssigneeUser)}
+}
+
+func (i Issue) Policy() (p ExecutionPolicy) {
+	if len(i.ExecutionPolicy) > 0 {
+		_ = json.Unmarshal(i.ExecutionPolicy, &p) // of another form: no stages
+	}
+	p.Stages = p.Stages[:min(len(p.Stages), MaxStages)]
+	return p
+}
+
+// ExecutionStateJSON is the state of the stages as clients see it, null when
+// nothing was handed in yet.
+func (i Issue) ExecutionStateJSON() json.RawMessage {
+	s := i.Execution
+	if s == nil {
+		return json.RawMessage("null")
+	}
+	p := i.Policy()
+	who := func(agent, user string) json.RawMessage {
+		switch {
+		case agent != "":
+			return core.Object{}.Str("type", "agent").Str("agentId", agent).Null("userId", "").Close()
+		case user != "":
+			return core.Object{}.Str("type", "user").Null("agentId", "").Str("userId", user).Close()
+		}
+		return json.RawMessage("null")
+	}
+	stage, _ := p.Stage(s.Stage)
+	o := core.Object{}.Str("status", s.Status).Null("currentStageId", s.Stage)
+	if at := slices.IndexFunc(p.Stages, func(st ExecutionStage) bool { return st.ID == s.Stage }); at >= 0 {
+		o = o.Int("currentStageIndex", int64(at))
+	} else {
+		o = o.Null("currentStageIndex", "")
+	}
+	return o.Null("currentStageType", stage.Type).Raw("currentParticipant", who(s.Agent, s.User)).Raw("returnAssignee", who(s.ReturnAgent, s.ReturnUser)).
+		List("completedStageIds", s.Completed).Int("changesRequestedCount", int64(s.Rounds)).Null("lastDecisionId", s.Decision).Null("lastDecisionOutcome", s.Outcome).
+		Raw("reviewRequest", i.ReviewRequest()).Close()
+}
+
+// ReviewRequest is what the participant of the pending stage is asked, null for nothing.
+func (i Issue) ReviewRequest() json.RawMessage {
+	if i.Execution == nil || i.Execution.Request == "" {
+		return json.RawMessage("null")
+	}
+	return core.Object{}.Str("instructions", i.Execution.Request).Close()
+}
+
+// Monitors reports whether i waits for something outside: an agent has it, at
+// work or in review, and will be woken.
+func (i Issue) Monitors() bool {
+	return i.Monitor != nil && i.Monitor.NextAt > 0 && i.Watchable()
+}
+
+func (i Issue) Watchable() bool {
+	return i.Assignee != "" && i.AssigneeUser == "" && (i.Status == IssueInProgress || i.Status == IssueInReview)
+}
+
+// Started reports whether an issue of this status is at work or goes to work by itself.
+func (s IssueStatus) Started() bool {
+	return s == IssueTodo || s == IssueInProgress || s == IssueInReview || s == IssueBlocked
+}
+
+const (
+	// DefaultIssueLimit and MaxIssueLimit bound a list of issues, as the contract does.
+	DefaultIssueLimit = 500
+	MaxIssueLimit     = 1000
+	// MaxIssueDepth bounds the chain of parents, so that walking it is short.
+	MaxIssueDepth = 64
+	// MaxSubtree bounds what one cost summary or move of a subtree walks.
+	MaxSubtree = 5_000
+	// MaxChildren and MaxBlocked bound the sub-issues of one issue and the issues
+	// that wait for it: deleting it changes them all in one command.
+	MaxChildren = 400
+	// MaxComments bounds the comments of one issue: deleting it deletes them all
+	// in one command, at three keys for a comment.
+	MaxComments = 2_000
+	// DefaultCommentLimit and MaxCommentLimit bound a list of comments.
+	DefaultCommentLimit = 500
+	MaxCommentLimit     = MaxComments
+	// MaxTitle, MaxText and MaxDescriptor are in bytes. A text leaves room for the
+	// rest of its command, which the ledger bounds at 256 KiB.
+	MaxTitle      = 2_000
+	MaxText       = 200_000
+	MaxDescriptor = 16_000
+	// DuplicateWindow is how long the same title and text, while the issue is
+	// open, is taken for the same request: agents retry and wake twice.
+	DuplicateWindow = 2 * time.Minute
+	// MaxReads bounds the readers and archivers kept for one issue.
+	MaxReads = 200
+)
+
+// Undecided reports whether an issue is where a run of its assignee left it
+// without a word: still in progress, and not waiting for something outside.
+func Undecided(i Issue, r Run) bool {
+	return r.Context.CheckedOut && i.Assignee == r.Agent && i.Status == IssueInProgress && !i.Monitors()
+}

@@ -1,0 +1,213 @@
+package entity
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// issues holds every issue by ID. Besides the indexes below there are
+//
+//	c/<company>/issue-status/<status>/<sort>.<issue>   see issueSort; value 1 when it is hidden
+//	c/<company>/issue-count                     visible issues by status, see CountIssues
+//	c/<company>/issue-assignee/<agent>.<status>/<issue>
+//	c/<company>/issue-held/<run>/<issue>        the locks of a run
+//	c/<company>/issue-extra/<issue>             see Extras
+//	issue-company/<issue>                       company of an issue
+//	issue-identifier/<ACM-42>                   "<company>/<issue>"
+var (
+	IssueTable       = ledger.NewTable[Issue]("issue")
+	IssuesByAssignee = ledger.NewIndex(IssuesByAssigneeName)
+	IssuesByProject  = ledger.NewIndex("issue-project")
+	IssuesByGoal     = ledger.NewIndex("issue-goal")
+	IssuesByParent   = ledger.NewIndex("issue-parent")
+	IssuesByLabel    = ledger.NewIndex("issue-label")
+	IssuesByBlocker  = ledger.NewIndex("issue-blocks") // under the blocker: who waits for it
+	IssuesByRun      = ledger.NewIndex("issue-held")
+)
+
+const IssuesByAssigneeName = "issue-assignee"
+
+// IssuesOf yields the IDs of an agent's issues that have one of the statuses,
+// which none stands for all of.
+func IssuesOf(tx *ledger.Tx, company, agent string, statuses ...IssueStatus) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, s := range IssueStatuses {
+			if len(statuses) > 0 && !slices.Contains(statuses, s) {
+				continue
+			}
+			for id := range IssuesByAssignee.IDs(tx, company, agent+"."+string(s), false) {
+				if !yield(id) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func IssueStatusKey(i Issue) []byte {
+	return ledger.Key("c", i.Company, "issue-status", string(i.Status), i.Sort().Key()+"."+i.ID)
+}
+
+func IssueCompanyKey(id string) []byte { return ledger.Key("issue-company", id) }
+
+func IdentifierKey(identifier string) []byte {
+	return ledger.Key("issue-identifier", strings.ToUpper(identifier))
+}
+
+// An issueSort is what the status index says of an issue: its place in the order
+// of lists (the most urgent first, then the latest change, then the newest), and
+// whether it is hidden. Its key is the rank of the priority (1 digit), and in hex
+// what is left of 2⁴⁸ ms and of 2⁴⁰ numbers above updatedAt and the number, so that
+// a list of the first thousand reads a thousand keys, however many there are.
+type IssueSort struct {
+	Rank    byte
+	Updated core.Time
+	Number  uint64
+	Hidden  bool
+}
+
+const (
+	issueSortBytes   = 1 + 12 + 10
+	mostIssueUpdated = 1<<48 - 1
+	mostIssueNumber  = 1<<40 - 1
+)
+
+func (s IssueSort) Key() string {
+	const digits = "0123456789abcdef"
+	var b [issueSortBytes]byte
+	b[0] = digits[s.Rank]
+	hex := func(to []byte, n uint64) {
+		for k := len(to) - 1; k >= 0; k-- {
+			to[k] = digits[n&0xf]
+			n >>= 4
+		}
+	}
+	hex(b[1:13], mostIssueUpdated-min(uint64(s.Updated), mostIssueUpdated))
+	hex(b[13:], mostIssueNumber-min(s.Number, mostIssueNumber))
+	return string(b[:])
+}
+
+// ParseIssueSort reads <sort>.<issue> and the value beside it.
+func ParseIssueSort(k, v []byte) (s IssueSort, id string, ok bool) {
+	if len(k) <= issueSortBytes || k[issueSortBytes] != '.' {
+		return s, "", false
+	}
+	n := func(b []byte) (n uint64) {
+		for _, c := range b {
+			switch {
+			case c >= '0' && c <= '9':
+				n = n<<4 | uint64(c-'0')
+			case c >= 'a' && c <= 'f':
+				n = n<<4 | uint64(c-'a'+10)
+			}
+		}
+		return n
+	}
+	s = IssueSort{byte(n(k[:1])), core.Time(mostIssueUpdated - n(k[1:13])), mostIssueNumber - n(k[13:issueSortBytes]), len(v) == 1}
+	return s, string(k[issueSortBytes+1:]), true
+}
+
+func IssueCountKey(company string) []byte { return ledger.Key("c", company, "issue-count") }
+
+// IssueOf returns the issue with the given ID in company.
+func IssueOf(tx *ledger.Tx, company, id string) (Issue, bool) { return IssueTable.Get(tx, company, id) }
+
+// FindIssue returns the issue that ref names in any company, by UUID or by
+// identifier such as "ACM-42" (upper or lower case).
+func FindIssue(tx *ledger.Tx, ref string) (Issue, bool) {
+	if strings.Contains(ref, "/") {
+		return Issue{}, false
+	}
+	if company, ok := tx.Get(IssueCompanyKey(ref)); ok {
+		return IssueTable.Get(tx, string(company), ref)
+	}
+	at, ok := tx.Get(IdentifierKey(ref))
+	if !ok {
+		return Issue{}, false
+	}
+	company, id, _ := strings.Cut(string(at), "/")
+	return IssueTable.Get(tx, company, id)
+}
+
+// ChildrenOf yields the sub-issues of an issue by ID.
+func ChildrenOf(tx *ledger.Tx, company, issue string) iter.Seq[Issue] {
+	return IssuesIn(tx, company, IssuesByParent.IDs(tx, company, issue, false))
+}
+
+// IssuesHeldBy yields the issues that a run has checked out.
+func IssuesHeldBy(tx *ledger.Tx, company, run string) iter.Seq[Issue] {
+	return IssuesIn(tx, company, IssuesByRun.IDs(tx, company, run, false))
+}
+
+func IssuesIn(tx *ledger.Tx, company string, ids iter.Seq[string]) iter.Seq[Issue] {
+	return func(yield func(Issue) bool) {
+		for id := range ids {
+			if i, ok := IssueTable.Get(tx, company, id); ok && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// Ancestors returns the chain of parents of i, the nearest first.
+func Ancestors(tx *ledger.Tx, i Issue) []Issue {
+	var out []Issue
+	for i.Parent != "" && len(out) < MaxIssueDepth {
+		p, ok := IssueTable.Get(tx, i.Company, i.Parent)
+		if !ok {
+			break
+		}
+		out = append(out, p)
+		i = p
+	}
+	return out
+}
+
+// Descendants returns the IDs of i and everything below it, at most MaxSubtree.
+func Descendants(tx *ledger.Tx, company, issue string) []string {
+	out := []string{issue}
+	for n := 0; n < len(out) && len(out) < MaxSubtree; n++ {
+		for id := range IssuesByParent.IDs(tx, company, out[n], false) {
+			out = append(out, id)
+		}
+	}
+	return out[:min(len(out), MaxSubtree)]
+}
+
+// CountIssues returns how many visible issues of company stand in each status.
+// They are counted in one row, eight bytes for each of IssueStatuses, big endian.
+func CountIssues(tx *ledger.Tx, company string) map[IssueStatus]int {
+	n := map[IssueStatus]int{}
+	v, _ := tx.Get(IssueCountKey(company))
+	for at, s := range IssueStatuses {
+		if len(v) >= 8*(at+1) {
+			if count := int(binary.BigEndian.Uint64(v[8*at:])); count != 0 {
+				n[s] = count
+			}
+		}
+	}
+	return n
+}
+
+func ContainsFold(s, part string) bool {
+	return strings.Contains(strings.ToLower(s), strings.ToLower(part))
+}
+
+// An IssueResult is what issue.create and issue.update return: the issue with
+// what its answer shows besides the row.
+type IssueResult struct {
+	Issue     Issue      `cbor:"1,keyasint"`
+	Duplicate string     `cbor:"2,keyasint,omitempty"` // why an existing issue is returned: "recent_open_title" or "idempotency_key"
+	Labels    []Label    `cbor:"3,keyasint,omitempty"`
+	BlockedBy []IssueRef `cbor:"4,keyasint,omitempty"`
+	Blocks    []IssueRef `cbor:"5,keyasint,omitempty"`
+	// Changes is the JSON of what an update changed, Comment what it added.
+	Changes json.RawMessage `cbor:"6,keyasint,omitempty"`
+	Comment *Comment        `cbor:"7,keyasint,omitempty"`
+}
