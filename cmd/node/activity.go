@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"net/url"
@@ -136,31 +135,4 @@ func activityCommand(c *cli) *cobra.Command {
 	f.StringVar(&to, "to", "", "not after this time")
 	f.IntVar(&limit, "limit", 50, "at most so many, up to 500")
 	return cmd
-}
-
-// runEvents prints the steps of a run.
-func runEvents(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use: "events RUN", Short: "List the steps of a run", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.runID(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			var rows []struct {
-				Seq       int64  `json:"seq"`
-				Type      string `json:"eventType"`
-				Level     string `json:"level"`
-				Message   string `json:"message"`
-				CreatedAt string `json:"createdAt"`
-			}
-			return c.show(cmd, fmt.Sprintf("/api/heartbeat-runs/%s/events?limit=1000", id), &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					t = append(t, []string{strconv.FormatInt(r.Seq, 10), r.CreatedAt, r.Level, r.Type, r.Message})
-				}
-				table(w, "SEQ TIME LEVEL EVENT MESSAGE", t)
-			})
-		},
-	}
 }

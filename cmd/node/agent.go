@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,31 +25,6 @@ type agentRow struct {
 }
 
 func agentCommand(c *cli) *cobra.Command {
-	list := &cobra.Command{
-		Use: "list", Short: "List the agents of a company", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
-			if err != nil {
-				return err
-			}
-			var rows []agentRow
-			return c.show(cmd, "/api/companies/"+company+"/agents", &rows, func(w io.Writer) {
-				names := map[string]string{}
-				for _, r := range rows {
-					names[r.ID] = r.Name
-				}
-				var t [][]string
-				for _, r := range rows {
-					boss := "-"
-					if r.ReportsTo != nil {
-						boss = dash(names[*r.ReportsTo])
-					}
-					t = append(t, []string{r.Name, r.Role, r.Status, r.AdapterType, boss, cents(r.SpentMonthlyCents), cents(r.BudgetMonthlyCents), r.ID})
-				}
-				table(w, "NAME ROLE STATUS ADAPTER REPORTS-TO SPENT BUDGET ID", t)
-			})
-		},
-	}
 	var who newAgent
 	create := &cobra.Command{
 		Use: "create NAME", Short: "Create an agent", Args: cobra.ExactArgs(1),
@@ -69,45 +43,7 @@ func agentCommand(c *cli) *cobra.Command {
 		},
 	}
 	who.add(create.Flags())
-	key := &cobra.Command{
-		Use: "key AGENT NAME", Short: "Create an API key, shown once", Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.agentID(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			var row struct {
-				Token string `json:"token"`
-			}
-			return c.send(cmd, "POST", "/api/agents/"+id+"/keys", map[string]any{"name": args[1]}, &row, func(w io.Writer) {
-				fmt.Fprintln(w, row.Token)
-			})
-		},
-	}
-	agent := group("agent", "Hire, configure, wake, pause and list agents", list, create, hireCommand(c), key, mayCommand(c),
-		agentDoes(c, "invoke", "/heartbeat/invoke", "Start a heartbeat run now"),
-		agentDoes(c, "pause", "/pause", "Pause an agent"),
-		agentDoes(c, "resume", "/resume", "Let a paused agent work again"),
-		agentDoes(c, "terminate", "/terminate", "End an agent for good"))
-	agent.AddCommand(revisionsCommands(c)...)
-	return agent
-}
-
-// agentDoes is a command that tells an agent something, in one word.
-func agentDoes(c *cli, verb, path, short string) *cobra.Command {
-	return &cobra.Command{
-		Use: verb + " AGENT", Short: short, Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.agentID(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			var row struct{ ID, Name, Status string } // the agent, or the run that begins
-			return c.send(cmd, "POST", "/api/agents/"+id+path, map[string]any{}, &row, func(w io.Writer) {
-				fmt.Fprintln(w, cmp.Or(row.Name, row.ID), row.Status)
-			})
-		},
-	}
+	return group("agent", "Hire, configure, wake, pause and list agents", create, hireCommand(c), mayCommand(c), instructionsCommand(c))
 }
 
 // mayCommand shows or changes what an agent may do; what is not given stays.

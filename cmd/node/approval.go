@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -75,8 +74,7 @@ func (r approvalRow) print(w io.Writer, names map[string]string) {
 }
 
 func approvalCommand(c *cli) *cobra.Command {
-	approve, reject, revise, cancel := decideCommands(c)
-	return group("approval", "Approve or reject what agents ask for", approvalList(c), approvalShow(c), askCommand(c), approve, reject, revise, cancel, approvalComment(c))
+	return group("approval", "Approve or reject what agents ask for", approvalList(c), approvalShow(c))
 }
 
 func approvalList(c *cli) *cobra.Command {
@@ -145,107 +143,8 @@ func approvalShow(c *cli) *cobra.Command {
 	}
 }
 
-// decideCommands are the verbs by which the board decides what was asked of it.
-func decideCommands(c *cli) (approve, reject, revise, cancel *cobra.Command) {
-	var note string
-	var amount int64
-	decide := func(verb, path, short string) *cobra.Command {
-		cmd := &cobra.Command{
-			Use: verb + " APPROVAL", Short: short, Args: cobra.ExactArgs(1),
-			Example: "  selvage approval " + verb + " 0199c0de --note 'as we said'",
-			RunE: func(cmd *cobra.Command, args []string) error {
-				id, _, err := c.approvalID(cmd, args[0])
-				if err != nil {
-					return err
-				}
-				body := map[string]any{}
-				if note != "" {
-					body["decisionNote"] = note
-				}
-				if cmd.Flags().Changed("amount") {
-					body["amount"] = amount
-				}
-				var row approvalRow
-				return c.send(cmd, "POST", "/api/approvals/"+id+path, body, &row, func(w io.Writer) {
-					fmt.Fprintf(w, "%s %s\n", row.ID, row.Status)
-				})
-			},
-		}
-		cmd.Flags().StringVar(&note, "note", "", "what to tell whoever asked")
-		return cmd
-	}
-	approve = decide("approve", "/approve", "Approve, and carry out what waits")
-	approve.Flags().Int64Var(&amount, "amount", 0, "of a budget: the new limit in cents, instead of the proposed one")
-	return approve, decide("reject", "/reject", "Reject; what was made ready is taken back"),
-		decide("revise", "/request-revision", "Send back for changes"),
-		decide("cancel", "/cancel", "Cancel, without a verdict")
-}
-
-func approvalComment(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use: "comment APPROVAL TEXT", Short: "Comment on an approval", Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, _, err := c.approvalID(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			var row commentRow
-			return c.send(cmd, "POST", "/api/approvals/"+id+"/comments", map[string]any{"body": args[1]}, &row, func(w io.Writer) {
-				fmt.Fprintln(w, "commented")
-			})
-		},
-	}
-}
-
 // maxPayload bounds the payload of an approval that is read from a file, in bytes.
 const maxPayload = 256 << 10
-
-// askCommand puts something before the board, for a person or from within a run.
-func askCommand(c *cli) *cobra.Command {
-	var payload string
-	var issues []string
-	cmd := &cobra.Command{
-		Use: "ask TYPE", Short: "Ask the board for something", Args: cobra.ExactArgs(1),
-		Long: `Ask the board for something: TYPE is hire_agent, approve_ceo_strategy,
-budget_override_required or request_board_approval. The payload is what is to
-happen, as a JSON object; it may hold secrets (the environment of an agent to be
-hired), so give it as @FILE, or @- for standard input.`,
-		Example: `  selvage approval ask request_board_approval --payload '{"title":"Buy a yacht"}'
-  selvage approval ask approve_ceo_strategy --payload @plan.json --issue ACM-1`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			company, err := c.companyID(cmd)
-			if err != nil {
-				return err
-			}
-			text, err := textOrFile(cmd, payload, maxPayload)
-			if err != nil {
-				return err
-			}
-			if !json.Valid([]byte(text)) {
-				return misuse{errors.New("--payload is not JSON")}
-			}
-			body := map[string]any{"type": args[0], "payload": json.RawMessage(text)}
-			var ids []string
-			for _, ref := range issues {
-				var i issueRow
-				if err := c.call(cmd.Context(), "GET", "/api/issues/"+url.PathEscape(ref), nil, &i); err != nil {
-					return err
-				}
-				ids = append(ids, i.ID)
-			}
-			if len(ids) > 0 {
-				body["issueIds"] = ids
-			}
-			var row approvalRow
-			return c.send(cmd, "POST", "/api/companies/"+company+"/approvals", body, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s %s\n", row.ID, row.Status)
-			})
-		},
-	}
-	cmd.Flags().StringVar(&payload, "payload", "{}", "what is asked for: a JSON object, or @FILE that holds it")
-	cmd.Flags().StringArrayVar(&issues, "issue", nil, "issue that it is about, by ID or identifier (repeat for more)")
-	return cmd
-}
 
 // approvalID resolves an approval given by ID, or by the beginning of one that
 // no other of the company's newest shares. names are the agents'.

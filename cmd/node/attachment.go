@@ -74,22 +74,6 @@ func (c *cli) attachments(cmd *cobra.Command, issue string) (rows []attachmentRo
 	return rows, c.call(cmd.Context(), "GET", "/api/issues/"+url.PathEscape(issue)+"/attachments", nil, &rows)
 }
 
-func attachmentsCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use: "attachments ISSUE", Short: "List the attachments of an issue", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var rows []attachmentRow
-			return c.show(cmd, "/api/issues/"+url.PathEscape(args[0])+"/attachments", &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					t = append(t, []string{r.ID, r.name(), fmt.Sprint(r.Size), r.ContentType, ago(r.CreatedAt)})
-				}
-				table(w, "ATTACHMENT NAME BYTES TYPE CREATED", t)
-			})
-		},
-	}
-}
-
 func downloadCommand(c *cli) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{

@@ -17,23 +17,6 @@ type boardKeyRow struct {
 }
 
 func keyCommand(c *cli) *cobra.Command {
-	list := &cobra.Command{
-		Use: "list", Short: "List your board keys", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var rows []boardKeyRow
-			return c.show(cmd, "/api/board-api-keys", &rows, func(w io.Writer) {
-				var t [][]string
-				for _, k := range rows {
-					ends := "never"
-					if k.ExpiresAt != nil {
-						ends = *k.ExpiresAt
-					}
-					t = append(t, []string{k.ID, ago(k.CreatedAt), ends, k.Name})
-				}
-				table(w, "ID MADE ENDS NAME", t)
-			})
-		},
-	}
 	var ttl time.Duration
 	create := &cobra.Command{
 		Use: "create NAME", Short: "Create a board key, with which a program acts as you; it is shown once", Args: cobra.ExactArgs(1),
@@ -47,16 +30,5 @@ func keyCommand(c *cli) *cobra.Command {
 		},
 	}
 	create.Flags().DurationVar(&ttl, "ttl", 0, "how long it is good (default 30 days)")
-	revoke := &cobra.Command{
-		Use: "revoke ID", Short: "Revoke one of your board keys, on all nodes", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := c.filled(cmd, "/api/board-api-keys/{1}", args)
-			if err != nil {
-				return err
-			}
-			var row map[string]any
-			return c.send(cmd, "DELETE", path, nil, &row, func(w io.Writer) { fmt.Fprintln(w, "revoked", args[0]) })
-		},
-	}
-	return group("key", "Keys with which programs act as you", group("board", "Board keys", list, create, revoke))
+	return group("key", "Keys with which programs act as you", group("board", "Board keys", create))
 }

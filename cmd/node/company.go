@@ -21,33 +21,6 @@ type companyRow struct {
 }
 
 func companyCommand(c *cli) *cobra.Command {
-	list := &cobra.Command{
-		Use: "list", Short: "List the companies", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var rows []companyRow
-			return c.show(cmd, "/api/companies", &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					t = append(t, []string{r.IssuePrefix, r.Name, r.Status, strconv.FormatInt(r.IssueCounter, 10), cents(r.SpentMonthlyCents), cents(r.BudgetMonthlyCents), r.ID})
-				}
-				table(w, "PREFIX NAME STATUS ISSUES SPENT BUDGET ID", t)
-			})
-		},
-	}
-	var description string
-	var budget int64
-	create := &cobra.Command{
-		Use: "create NAME", Short: "Create a company", Args: cobra.ExactArgs(1),
-		Example: `  selvage company create "Acme Robotics" --budget 500000`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var row companyRow
-			return c.send(cmd, "POST", "/api/companies", map[string]any{"name": args[0], "description": description, "budgetMonthlyCents": budget}, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s %s %s\n", row.IssuePrefix, row.Name, row.ID)
-			})
-		},
-	}
-	create.Flags().StringVar(&description, "description", "", "what the company is for")
-	create.Flags().Int64Var(&budget, "budget", 0, "monthly budget in cents; 0 sets none")
 	dashboard := &cobra.Command{
 		Use: "dashboard", Short: "Show a company's figures", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -74,7 +47,7 @@ func companyCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	return group("company", "Create, show, export and import companies", list, create, dashboard, statsCommand(c), gatesCommand(c), exportCommand(c), importCommand(c))
+	return group("company", "Create, show, export and import companies", dashboard, statsCommand(c), gatesCommand(c), exportCommand(c), importCommand(c))
 }
 
 func costCommand(c *cli) *cobra.Command {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"strconv"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 )
@@ -25,28 +25,6 @@ const maxDocumentFile = 2 << 20
 
 func documentCommand(c *cli) *cobra.Command {
 	at := func(args []string) string { return "/api/issues/" + url.PathEscape(args[0]) + "/documents" }
-	list := &cobra.Command{
-		Use: "list ISSUE", Short: "List the documents of an issue", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var rows []documentRow
-			return c.show(cmd, at(args), &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					t = append(t, []string{r.Key, strconv.FormatInt(r.Revision, 10), ago(r.UpdatedAt), orDash(r.Title)})
-				}
-				table(w, "KEY REVISION UPDATED TITLE", t)
-			})
-		},
-	}
-	get := &cobra.Command{
-		Use: "get ISSUE KEY", Short: "Print a document", Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var row documentRow
-			return c.show(cmd, at(args)+"/"+url.PathEscape(args[1]), &row, func(w io.Writer) {
-				fmt.Fprintln(w, strings.TrimSuffix(row.Body, "\n"))
-			})
-		},
-	}
 	var title, summary string
 	put := &cobra.Command{
 		Use: "put ISSUE KEY [FILE]", Short: "Write a document from a file, or from standard input", Args: cobra.RangeArgs(2, 3),
@@ -85,5 +63,50 @@ is there now; when somebody else writes meanwhile, theirs stays and this one is 
 	}
 	put.Flags().StringVar(&title, "title", "", "title of the document")
 	put.Flags().StringVar(&summary, "summary", "", "what changed")
-	return group("doc", "Documents of an issue", list, get, put)
+	return group("doc", "Documents of an issue", put)
+}
+
+// remarkContext is how much of the text around the words goes with a remark, so
+// that they are found again when the document changes.
+const remarkContext = 32
+
+// addRemark returns the command that says something about words of a text: of a
+// document, or of what a routine asks for.
+func addRemark(c *cli, use, short string, args int, path func(args []string) string, text func(cmd *cobra.Command, args []string) (documentRow, error)) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			words, says := given[args-2], given[args-1]
+			row, err := text(cmd, given)
+			if err != nil {
+				return err
+			}
+			at := strings.Index(row.Body, words)
+			if at < 0 || words == "" || row.RevisionID == nil {
+				return fmt.Errorf("%q is not there", words)
+			}
+			units := func(s string) int { return len(utf16.Encode([]rune(s))) }
+			start, end := units(row.Body[:at]), units(row.Body[:at+len(words)])
+			before, after := []rune(row.Body[:at]), []rune(row.Body[at+len(words):])
+			in := map[string]any{"baseRevisionId": *row.RevisionID, "baseRevisionNumber": row.Revision, "body": says, "selector": map[string]any{
+				"quote":    map[string]any{"exact": words, "prefix": string(before[max(0, len(before)-remarkContext):]), "suffix": string(after[:min(remarkContext, len(after))])},
+				"position": map[string]any{"normalizedStart": start, "normalizedEnd": end, "markdownStart": start, "markdownEnd": end}}}
+			var made struct {
+				ID string `json:"id"`
+			}
+			return c.send(cmd, "POST", path(given), in, &made, func(w io.Writer) { fmt.Fprintln(w, made.ID) })
+		}}
+}
+
+// remarkOnDocument says something about words of an issue's document.
+func remarkOnDocument(c *cli) *cobra.Command {
+	at := func(args []string) string {
+		return "/api/issues/" + url.PathEscape(args[0]) + "/documents/" + url.PathEscape(args[1])
+	}
+	cmd := addRemark(c, "add ISSUE DOCUMENT WORDS TEXT", "Say something about words of a document", 4, func(args []string) string { return at(args) + "/annotations" },
+		func(cmd *cobra.Command, args []string) (row documentRow, err error) {
+			err = c.call(cmd.Context(), "GET", at(args), nil, &row)
+			return row, err
+		})
+	cmd.Example = `  selvage issue remark add ACM-1 plan "weld" "With which gas?"`
+	return cmd
 }

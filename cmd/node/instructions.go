@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -13,47 +12,6 @@ import (
 // maxInstructions bounds a file of instructions that is read, in bytes, as the
 // API does.
 const maxInstructions = 128 << 10
-
-// revisionsCommands show what was changed in an agent's configuration and take it back.
-func revisionsCommands(c *cli) []*cobra.Command {
-	type revision struct {
-		ID        string   `json:"id"`
-		Source    string   `json:"source"`
-		Changed   []string `json:"changedKeys"`
-		CreatedAt string   `json:"createdAt"`
-	}
-	list := &cobra.Command{
-		Use: "revisions AGENT", Short: "List changes of an agent's configuration, the newest first", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.agentID(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			var rows []revision
-			return c.show(cmd, "/api/agents/"+id+"/config-revisions", &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					t = append(t, []string{r.ID, r.Source, ago(r.CreatedAt), strings.Join(r.Changed, ",")})
-				}
-				table(w, "REVISION SOURCE MADE CHANGED", t)
-			})
-		},
-	}
-	rollback := &cobra.Command{
-		Use: "rollback AGENT REVISION", Short: "Roll an agent back to an earlier configuration", Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := c.filled(cmd, "/api/agents/{agent:1}/config-revisions/{2}/rollback", args)
-			if err != nil {
-				return err
-			}
-			var row agentRow
-			return c.send(cmd, "POST", path, nil, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s rolled back to %s\n", row.Name, args[1])
-			})
-		},
-	}
-	return []*cobra.Command{list, rollback, instructionsCommand(c)}
-}
 
 func instructionsCommand(c *cli) *cobra.Command {
 	list := &cobra.Command{

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,21 +46,6 @@ type askedThing struct {
 	AllowOther  bool         `json:"allowOther"`
 }
 
-// about is what an interaction is about, in a line.
-func (r interactionRow) about() string {
-	switch {
-	case r.Title != nil && *r.Title != "":
-		return *r.Title
-	case r.Payload.Prompt != "":
-		return r.Payload.Prompt
-	case len(r.Payload.Questions) > 0:
-		return r.Payload.Questions[0].Prompt
-	case len(r.Payload.Tasks) > 0:
-		return r.Payload.Tasks[0].Title
-	}
-	return ""
-}
-
 func (r interactionRow) print(w io.Writer) {
 	fmt.Fprintf(w, "%s  %s, %s, asked %s\n", r.ID, r.Kind, r.Status, ago(r.Created))
 	for _, text := range []*string{r.Title, r.Summary, &r.Payload.Prompt, &r.Payload.Details} {
@@ -96,52 +80,7 @@ func (a askedThing) print(w io.Writer, before string) {
 
 // interactionCommands show what agents ask on an issue, and answer it.
 func interactionCommands(c *cli) []*cobra.Command {
-	list := &cobra.Command{
-		Use: "interactions ISSUE", Short: "List the questions and requests on an issue", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var rows []interactionRow
-			return c.show(cmd, "/api/issues/"+url.PathEscape(args[0])+"/interactions", &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					t = append(t, []string{r.ID, r.Kind, r.Status, ago(r.Created), cell(dash(r.about()))})
-				}
-				table(w, "ID KIND STATUS ASKED ABOUT", t)
-			})
-		},
-	}
-	decide := func(use, verb, short string, body func() map[string]any) *cobra.Command {
-		return &cobra.Command{
-			Use: use + " ISSUE INTERACTION", Short: short, Args: cobra.ExactArgs(2),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				return c.interact(cmd, args, verb, body())
-			},
-		}
-	}
-	var keys, options []string
-	accept := decide("accept", "accept", "Accept suggested tasks or a confirmation", func() map[string]any {
-		b := map[string]any{}
-		if len(keys) > 0 {
-			b["selectedClientKeys"] = keys
-		}
-		if len(options) > 0 {
-			b["selectedOptionIds"] = options
-		}
-		return b
-	})
-	accept.Flags().StringSliceVar(&keys, "tasks", nil, "only these of the suggested tasks, by their keys")
-	accept.Flags().StringSliceVar(&options, "options", nil, "the options that are chosen, by their IDs")
-	var reason string
-	reject := decide("reject", "reject", "Reject what was suggested", func() map[string]any {
-		if reason == "" {
-			return map[string]any{}
-		}
-		return map[string]any{"reason": reason}
-	})
-	reject.Flags().StringVar(&reason, "reason", "", "why")
-	plain := func() map[string]any { return map[string]any{} }
-	skip := decide("skip", "skip", "End what was asked without deciding it", plain)
-	withdraw := decide("withdraw", "withdraw", "Withdraw what was asked", plain)
-	return []*cobra.Command{list, interactionShow(c), accept, answerCommand(c), judgeCommand(c), reject, skip, withdraw}
+	return []*cobra.Command{interactionShow(c), answerCommand(c), judgeCommand(c)}
 }
 
 // interact tells what becomes of the interaction that the first two arguments name.

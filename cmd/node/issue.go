@@ -161,6 +161,6 @@ func issueCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	rest := append(interactionCommands(c), attachCommand(c), attachmentsCommand(c), downloadCommand(c), documentCommand(c))
+	rest := append(interactionCommands(c), attachCommand(c), downloadCommand(c), documentCommand(c))
 	return group("issue", "Create, assign, comment on and close issues", append(append(relationCommands(c), show), rest...)...)
 }

@@ -62,7 +62,7 @@ func relationCommands(c *cli) []*cobra.Command {
 				if add {
 					all = append(all, id)
 				}
-				return verb{says: issueSays}.ask(c, cmd, "PATCH", at(args[0]), map[string]any{member: all})
+				return verb{says: issueSays}.ask(c, cmd, nil, "PATCH", at(args[0]), map[string]any{member: all})
 			},
 		}
 	}

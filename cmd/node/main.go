@@ -96,7 +96,7 @@ func newRootWith(c *cli) *cobra.Command {
 	root.AddCommand(
 		upCommand(c), membersCommand(c), raftCommand(c), tokenCommand(c), leaveCommand(c), nodeCommand(c), stopCommand(c), resumeCommand(c), ledgerCommand(c),
 		companyCommand(c), agentCommand(c), approvalCommand(c), issueCommand(c), runCommand(c), activityCommand(c), costCommand(c), budgetCommand(c), routineCommand(c),
-		workspaceCommand(c), testnetCommand(c), identityCommand(), mcpCommand(c), onboardCommand(c), secretCommand(c), modelCommand(c), adapterCommand(c), skillCommand(c),
+		testnetCommand(c), identityCommand(), mcpCommand(c), onboardCommand(c), secretCommand(c), modelCommand(c), adapterCommand(c), skillCommand(c),
 		authCommand(c), memberCommand(c), userCommand(c), keyCommand(c),
 	)
 	root.AddCommand(apiCommand(c), eventsCommand(c), sandboxCommand(c), toolCommand(c), pendingCommand(c), approveNodeCommand(c), rejectNodeCommand(c), ownerKeyCommand(c), keyringCommand(c))

@@ -25,13 +25,6 @@ type companyMember struct {
 	} `json:"grants"`
 }
 
-func (m companyMember) person() personRow {
-	if m.User == nil {
-		return personRow{}
-	}
-	return *m.User
-}
-
 type joinRow struct {
 	ID        string     `json:"id"`
 	Type      string     `json:"requestType"`
@@ -45,25 +38,6 @@ type joinRow struct {
 const roles = "owner, admin, operator or viewer"
 
 func memberCommand(c *cli) *cobra.Command {
-	list := &cobra.Command{
-		Use: "list", Short: "List the people of a company", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
-			if err != nil {
-				return err
-			}
-			var page struct {
-				Members []companyMember `json:"members"`
-			}
-			return c.show(cmd, "/api/companies/"+company+"/members", &page, func(w io.Writer) {
-				var t [][]string
-				for _, m := range page.Members {
-					t = append(t, []string{m.person().Name, m.person().Email, dash(m.Role), m.Status, m.ID})
-				}
-				table(w, "NAME EMAIL ROLE STATUS ID", t)
-			})
-		},
-	}
 	role, joins := "", ""
 	invite := &cobra.Command{
 		Use: "invite", Short: "Create an invite; its token is shown once", Args: cobra.NoArgs,
@@ -105,40 +79,7 @@ people with selvage member join, agents as the invite's onboarding text says.`,
 			})
 		},
 	}
-	requests := &cobra.Command{
-		Use: "requests", Short: "List the requests to join a company", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
-			if err != nil {
-				return err
-			}
-			var rows []joinRow
-			return c.show(cmd, "/api/companies/"+company+"/join-requests", &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					t = append(t, []string{r.ID, r.Type, dash(r.AgentName + r.Email), r.Status, ago(r.CreatedAt)})
-				}
-				table(w, "ID TYPE WHO STATUS ASKED", t)
-			})
-		},
-	}
-	decide := func(verb, short, done string) *cobra.Command {
-		return &cobra.Command{
-			Use: verb + " REQUEST", Short: short, Args: cobra.ExactArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				path, err := c.filled(cmd, "/api/companies/{company}/join-requests/{1}/"+verb, args)
-				if err != nil {
-					return err
-				}
-				var row joinRow
-				return c.send(cmd, "POST", path, struct{}{}, &row, func(w io.Writer) {
-					fmt.Fprintln(w, done, dash(row.AgentName+row.Email))
-				})
-			},
-		}
-	}
-	return group("member", "People of a company: invites, requests to join, roles", list, invite, join, requests,
-		decide("approve", "Let somebody in", "let in"), decide("reject", "Turn somebody away", "turned away"), grantsCommand(c))
+	return group("member", "People of a company: invites, requests to join, roles", invite, join, grantsCommand(c))
 }
 
 // grantsCommand shows what a member may do besides what their role says, or says it.
@@ -259,23 +200,5 @@ func userCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	set := func(verb, short, done string) *cobra.Command {
-		return &cobra.Command{
-			Use: verb + " USER", Short: short, Args: cobra.ExactArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				id, err := c.resolve(cmd, "user", args[0])
-				if err != nil {
-					return err
-				}
-				paths := map[string]string{"promote": "promote-instance-admin", "demote": "demote-instance-admin", "revoke": "revoke-credentials", "suspend": "suspend", "resume": "resume"}
-				var row userRow
-				return c.send(cmd, "POST", "/api/admin/users/"+id+"/"+paths[verb], struct{}{}, &row, func(w io.Writer) { fmt.Fprintln(w, row.Email, done) })
-			},
-		}
-	}
-	return group("user", "Users of the mesh", list, accessCommand(c), set("promote", "Make a user an administrator of the mesh", "administers the mesh"),
-		set("demote", "Make a user no administrator any more", "administers nothing any more"),
-		set("revoke", "End a user's sign-ins and revoke their board keys", "is signed out everywhere"),
-		set("suspend", "Shut a user out until they are let in again", "is suspended"),
-		set("resume", "Let a suspended user in again", "may sign in again"))
+	return group("user", "Users of the mesh", list, accessCommand(c))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -140,14 +139,7 @@ func tokenCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	revoke := &cobra.Command{
-		Use: "revoke TOKEN-ID", Short: "Revoke a join token", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var row any
-			return c.send(cmd, "DELETE", "/api/v1/mesh/tokens/"+url.PathEscape(args[0]), nil, &row, func(w io.Writer) { fmt.Fprintln(w, "revoked") })
-		},
-	}
-	return group("token", "Join tokens", create, list, revoke)
+	return group("token", "Join tokens", create, list)
 }
 
 func leaveCommand(c *cli) *cobra.Command {

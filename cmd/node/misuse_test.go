@@ -103,7 +103,7 @@ func TestNamesAreOfOne(t *testing.T) {
 			t.Errorf("agent delete %q ended with %d, asked %q and said %s, want %+v", c.name, status, asked, talk, c)
 		}
 	}
-	if status, _, talk := told(t, "agent", "pause", ""); status != exitFailed || asked != "" {
+	if status, _, talk := told(t, "agent", "pause", ""); status != exitMisused || asked != "" {
 		t.Errorf("agent pause of nobody ended with %d, asked %q and said %s", status, asked, talk)
 	}
 }

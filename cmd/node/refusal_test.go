@@ -142,10 +142,10 @@ func TestListedAreNamed(t *testing.T) {
 		{"issue answer ACM-1 0199-a which", "", "selvage issue asked ACM-1 0199-a shows both"},
 		{"issue link ACM-1 01", `POST /api/issues/ACM-1/approvals {"approvalId":"0199-a"}`, ""},
 		{"member approve 01", "POST /api/companies/c/join-requests/0199-a/approve {}", ""},
-		{"agent rollback Bob 01", "POST /api/agents/b/config-revisions/0199-a/rollback null", ""},
+		{"agent rollback Bob 01", "POST /api/agents/b/config-revisions/0199-a/rollback {}", ""},
 		{"budget resolve 01", `POST /api/companies/c/budget-incidents/0199-a/resolve {"action":"keep_paused"}`, ""},
 		{"budget held writeoff 01", "POST /api/companies/c/budgets/reservations/0199-a/write-off {}", ""},
-		{"key board revoke lap", "DELETE /api/board-api-keys/0199-a null", ""},
+		{"key board revoke lap", "DELETE /api/board-api-keys/0199-a {}", ""},
 		{"issue unsay ACM-1 01", "DELETE /api/issues/ACM-1/comments/01 {}", ""},
 		{"issue detach 01", "DELETE /api/attachments/01 {}", ""},
 		{"company delete 01", "DELETE /api/companies/01 {}", ""}, // not by the beginning of an ID

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -51,18 +49,6 @@ func (t triggerRow) when() string {
 	return "-"
 }
 
-type routineRunRow struct {
-	ID          string  `json:"id"`
-	Source      string  `json:"source"`
-	Status      string  `json:"status"`
-	TriggeredAt string  `json:"triggeredAt"`
-	Failure     *string `json:"failureReason"`
-	LinkedIssue *struct {
-		Identifier string `json:"identifier"`
-		Title      string `json:"title"`
-	} `json:"linkedIssue"`
-}
-
 func orDash(s *string) string {
 	if s == nil {
 		return "-"
@@ -71,119 +57,10 @@ func orDash(s *string) string {
 }
 
 func routineCommand(c *cli) *cobra.Command {
-	return group("routine", "Create issues on a schedule or by a webhook", routineCreate(c), routineList(c), routineShow(c), routineRun(c), routineRuns(c),
+	return group("routine", "Create issues on a schedule or by a webhook", routineShow(c),
 		group("trigger", "Triggers of a routine", triggerAdd(c),
 			triggerVerb(c, "remove TRIGGER", "Remove a trigger", "DELETE", ""),
-			triggerVerb(c, "rotate TRIGGER", "Give a webhook a new secret; the old one is void at once", "POST", "/rotate-secret")),
-		routineStatus(c, "pause", "paused", "Let a routine rest"),
-		routineStatus(c, "resume", "active", "Let a routine go on; what fell into its rest is not made up for"),
-		routineDelete(c))
-}
-
-func routineCreate(c *cli) *cobra.Command {
-	var assignee, project, description, concurrency, catchUp, priority string
-	var env []string
-	cmd := &cobra.Command{
-		Use: "create TITLE", Short: "Create a routine", Args: cobra.ExactArgs(1),
-		Long: `Create a routine: an issue with this title is made each time that it fires.
-{{name}} in title and description is a blank that a run fills in. Variables of
---env-file reach the runs of its issues; they are read from a file because a
-command line is for everybody to see.`,
-		Example: `  selvage routine create 'Report of {{date}}' --assignee Bob --description @report.md
-  selvage routine create 'Back up' --assignee Bob --concurrency skip_if_active --env-file backup.env`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			company, err := c.companyID(cmd)
-			if err != nil {
-				return err
-			}
-			body := map[string]any{"title": args[0]}
-			for key, v := range map[string]string{"concurrencyPolicy": concurrency, "catchUpPolicy": catchUp, "priority": priority} {
-				if v != "" {
-					body[key] = v
-				}
-			}
-			if description != "" {
-				if body["description"], err = textOrFile(cmd, description, maxPayload); err != nil {
-					return err
-				}
-			}
-			if assignee != "" {
-				if body["assigneeAgentId"], err = c.agentID(cmd, assignee); err != nil {
-					return err
-				}
-			}
-			if project != "" {
-				if body["projectId"], err = c.resolve(cmd, "project", project); err != nil {
-					return err
-				}
-			}
-			vars := map[string]string{}
-			for _, path := range env {
-				text, err := textOrFile(cmd, "@"+path, maxPayload)
-				if err != nil {
-					return err
-				}
-				for _, line := range strings.Split(text, "\n") {
-					line = strings.TrimSpace(line)
-					if line == "" || strings.HasPrefix(line, "#") {
-						continue
-					}
-					k, v, ok := strings.Cut(line, "=")
-					if !ok {
-						return misuse{fmt.Errorf("%s: a line is not NAME=value", path)}
-					}
-					vars[k] = v
-				}
-			}
-			if len(vars) > 0 {
-				body["env"] = vars
-			}
-			var row routineRow
-			return c.send(cmd, "POST", "/api/companies/"+company+"/routines", body, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s %s %s\n", row.ID, row.Status, row.Title)
-			})
-		},
-	}
-	f := cmd.Flags()
-	f.StringVar(&assignee, "assignee", "", "ID or name of the agent that does the work; without one it is a paused draft")
-	f.StringVar(&project, "project", "", "ID or name of the project of its issues")
-	f.StringVar(&description, "description", "", "text of its issues, or @FILE that holds it")
-	f.StringVar(&concurrency, "concurrency", "", "coalesce_if_active (default), skip_if_active or always_enqueue")
-	f.StringVar(&catchUp, "catch-up", "", "skip_missed (default) or enqueue_missed_with_cap")
-	f.StringVar(&priority, "priority", "", "critical, high, medium or low")
-	f.StringArrayVar(&env, "env-file", nil, "file with a variable NAME=value on each line (repeat for more)")
-	return cmd
-}
-
-func routineList(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the routines of a company", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
-			if err != nil {
-				return err
-			}
-			names, err := c.agentNames(cmd, company)
-			if err != nil {
-				return err
-			}
-			var rows []routineRow
-			return c.show(cmd, "/api/companies/"+company+"/routines", &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					who, last := "-", "-"
-					if r.AssigneeAgentID != nil {
-						who = dash(names[*r.AssigneeAgentID])
-					}
-					if r.LastTriggeredAt != nil {
-						last = ago(*r.LastTriggeredAt)
-					}
-					t = append(t, []string{r.ID, r.Status, who, strconv.Itoa(len(r.Triggers)), last, r.Title})
-				}
-				table(w, "ROUTINE STATUS ASSIGNEE TRIGGERS FIRED TITLE", t)
-			})
-		},
-	}
+			triggerVerb(c, "rotate TRIGGER", "Give a webhook a new secret; the old one is void at once", "POST", "/rotate-secret")))
 }
 
 func routineShow(c *cli) *cobra.Command {
@@ -213,91 +90,6 @@ func routineShow(c *cli) *cobra.Command {
 					table(w, "TRIGGER KIND NEXT WHEN LABEL", t)
 				}
 			})
-		},
-	}
-}
-
-func routineRun(c *cli) *cobra.Command {
-	var vars []string
-	cmd := &cobra.Command{
-		Use: "run ROUTINE", Short: "Run a routine now", Args: cobra.ExactArgs(1),
-		Example: `  selvage routine run 'Report of {{date}}' --var topic=sales`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.resolve(cmd, "routine", args[0])
-			if err != nil {
-				return err
-			}
-			body, values := map[string]any{}, map[string]string{}
-			for _, v := range vars {
-				k, value, ok := strings.Cut(v, "=")
-				if !ok {
-					return misuse{errors.New("--var is NAME=value")}
-				}
-				values[k] = value
-			}
-			if len(values) > 0 {
-				body["variables"] = values
-			}
-			var row routineRunRow
-			return c.send(cmd, "POST", "/api/routines/"+id+"/run", body, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s %s\n", row.ID, row.Status)
-			})
-		},
-	}
-	cmd.Flags().StringArrayVar(&vars, "var", nil, "NAME=value of a blank of its text (repeat for more)")
-	return cmd
-}
-
-func routineRuns(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use: "runs ROUTINE", Short: "List the newest runs of a routine and what became of them", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.resolve(cmd, "routine", args[0])
-			if err != nil {
-				return err
-			}
-			var rows []routineRunRow
-			return c.show(cmd, "/api/routines/"+id+"/runs", &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					about := orDash(r.Failure)
-					if r.LinkedIssue != nil {
-						about = r.LinkedIssue.Identifier + " " + r.LinkedIssue.Title
-					}
-					t = append(t, []string{short(r.ID), r.Source, r.Status, ago(r.TriggeredAt), about})
-				}
-				table(w, "RUN SOURCE STATUS FIRED ABOUT", t)
-			})
-		},
-	}
-}
-
-func routineStatus(c *cli, verb, status, what string) *cobra.Command {
-	return &cobra.Command{
-		Use: verb + " ROUTINE", Short: what, Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.resolve(cmd, "routine", args[0])
-			if err != nil {
-				return err
-			}
-			var row routineRow
-			return c.send(cmd, "PATCH", "/api/routines/"+id, map[string]any{"status": status}, &row, func(w io.Writer) {
-				fmt.Fprintf(w, "%s %s\n", row.Title, row.Status)
-			})
-		},
-	}
-}
-
-func routineDelete(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use: "delete ROUTINE", Short: "Delete a routine with its triggers and runs; its issues stay", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.resolve(cmd, "routine", args[0])
-			if err != nil {
-				return err
-			}
-			var row routineRow
-			return c.send(cmd, "DELETE", "/api/routines/"+id, nil, &row, func(w io.Writer) { fmt.Fprintf(w, "%s deleted\n", id) })
 		},
 	}
 }

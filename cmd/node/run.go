@@ -183,18 +183,5 @@ func runCommand(c *cli) *cobra.Command {
 		},
 	}
 	log.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run is over")
-	cancel := &cobra.Command{
-		Use: "cancel RUN", Short: "Cancel a run", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.runID(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			var row runRow
-			return c.send(cmd, "POST", "/api/heartbeat-runs/"+id+"/cancel", map[string]any{}, &row, func(w io.Writer) {
-				fmt.Fprintln(w, "cancelled")
-			})
-		},
-	}
-	return group("run", "List, follow, explain and cancel runs of agents", list, show, log, runEvents(c), explainCommand(c), cancel)
+	return group("run", "List, follow, explain and cancel runs of agents", list, show, log, explainCommand(c))
 }

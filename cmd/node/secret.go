@@ -15,104 +15,8 @@ import (
 // maxSecret bounds the value of a secret that is read, in bytes, as the API does.
 const maxSecret = 64 << 10
 
-type secretRow struct {
-	ID            string `json:"id"`
-	Key           string `json:"key"`
-	Name          string `json:"name"`
-	Status        string `json:"status"`
-	LatestVersion int    `json:"latestVersion"`
-	References    int    `json:"referenceCount"`
-	UpdatedAt     string `json:"updatedAt"`
-}
-
 func secretCommand(c *cli) *cobra.Command {
-	list := &cobra.Command{
-		Use: "list", Short: "List the secrets of a company, without their values", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
-			if err != nil {
-				return err
-			}
-			var rows []secretRow
-			return c.show(cmd, "/api/companies/"+company+"/secrets", &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					t = append(t, []string{r.Key, r.Name, r.Status, fmt.Sprint(r.LatestVersion), fmt.Sprint(r.References), r.ID})
-				}
-				table(w, "KEY NAME STATUS VERSION USES ID", t)
-			})
-		},
-	}
-	create := &cobra.Command{
-		Use: "create NAME", Short: "Create a secret; its value comes from standard input, or a prompt", Args: cobra.ExactArgs(1),
-		Example: `  selvage secret create "OpenAI key" <key.txt`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			company, err := c.companyID(cmd)
-			if err != nil {
-				return err
-			}
-			value, err := readSecret(cmd)
-			if err != nil {
-				return err
-			}
-			var row secretRow
-			return c.send(cmd, "POST", "/api/companies/"+company+"/secrets", map[string]any{"name": args[0], "value": value}, &row, row.print("created", &row))
-		},
-	}
-	rotate := &cobra.Command{
-		Use: "rotate SECRET", Short: "Give a secret a new value, from standard input or a prompt", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.resolve(cmd, "secret", args[0])
-			if err != nil {
-				return err
-			}
-			value, err := readSecret(cmd)
-			if err != nil {
-				return err
-			}
-			var row secretRow
-			return c.send(cmd, "POST", "/api/secrets/"+id+"/rotate", map[string]any{"value": value}, &row, row.print("rotated", &row))
-		},
-	}
-	remove := &cobra.Command{
-		Use: "delete SECRET", Short: "Delete a secret with all its versions", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.resolve(cmd, "secret", args[0])
-			if err != nil {
-				return err
-			}
-			var done map[string]any
-			return c.send(cmd, "DELETE", "/api/secrets/"+id, nil, &done, func(w io.Writer) { fmt.Fprintln(w, "deleted") })
-		},
-	}
-	usage := &cobra.Command{
-		Use: "usage SECRET", Short: "List the variables that refer to a secret", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.resolve(cmd, "secret", args[0])
-			if err != nil {
-				return err
-			}
-			var row struct {
-				Bindings []struct {
-					TargetType string `json:"targetType"`
-					TargetID   string `json:"targetId"`
-					ConfigPath string `json:"configPath"`
-				} `json:"bindings"`
-			}
-			return c.show(cmd, "/api/secrets/"+id+"/usage", &row, func(w io.Writer) {
-				var t [][]string
-				for _, b := range row.Bindings {
-					t = append(t, []string{b.TargetType, b.TargetID, b.ConfigPath})
-				}
-				table(w, "TYPE ID VARIABLE", t)
-			})
-		},
-	}
-	return group("secret", "Store sealed values that agents' variables refer to", list, create, rotate, remove, usage)
-}
-
-func (secretRow) print(what string, r *secretRow) func(io.Writer) {
-	return func(w io.Writer) { fmt.Fprintf(w, "%s %s, version %d, %s\n", r.Key, what, r.LatestVersion, r.ID) }
+	return group("secret", "Store sealed values that agents' variables refer to")
 }
 
 // readSecret reads a value from standard input, or from a prompt that does not
@@ -139,4 +43,59 @@ func readSecret(cmd *cobra.Command) (string, error) {
 		return "", misuse{fmt.Errorf("a value has at most %d bytes", maxSecret)}
 	}
 	return value, nil
+}
+
+// definitionVerbs are about what each person may bring a secret for.
+var definitionVerbs = []verb{
+	{use: "list", short: "List the definitions of personal secrets", path: "/api/companies/{company}/user-secret-definitions", columns: "KEY=key NAME=name STATUS=status GUIDANCE=usageGuidance ID=id"},
+	{use: "add KEY NAME", short: "Define a secret that each person stores for themselves", method: "POST", path: "/api/companies/{company}/user-secret-definitions", says: "{key} {status} {id}",
+		fields: []field{{place: 1, member: "key"}, {place: 2, member: "name"}, {name: "guidance", member: "usageGuidance", about: "what people are told of it"}}},
+	{use: "update DEFINITION", short: "Edit the definition of a personal secret", method: "PATCH", path: "/api/companies/{company}/user-secret-definitions/{definition:1}", says: "{key} {status}",
+		fields: []field{{name: "name", member: "name", about: "its new name"}, {name: "status", member: "status", about: "active, disabled or archived"}, {name: "guidance", member: "usageGuidance", about: "what people are told of it"}}},
+	{use: "remove DEFINITION", short: "Delete the definition of a personal secret", method: "DELETE", path: "/api/companies/{company}/user-secret-definitions/{definition:1}", says: "removed"},
+}
+
+// mineVerbs are about the caller's own secrets, but for their values.
+var mineVerbs = []verb{
+	{use: "list", short: "List your own secrets, without their values", path: "/api/companies/{company}/me/user-secrets", columns: "KEY=key STATUS=status VERSION=latestVersion ID=id"},
+	{use: "remove KEY", short: "Delete your own secret", method: "DELETE", path: "/api/companies/{company}/me/user-secrets/{mine:1}", says: "removed"},
+}
+
+// A secretRow is the part of a secret that is asked for besides its value.
+type secretRow struct {
+	ID            string `json:"id"`
+	Key           string `json:"key"`
+	LatestVersion int    `json:"latestVersion"`
+}
+
+// setMine gives the caller's value for a definition, or a new one.
+func setMine(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "set KEY", Short: "Store your own secret; its value comes from standard input, or a prompt", Args: cobra.ExactArgs(1),
+		Example: `  selvage secret mine set GITHUB_TOKEN <token.txt`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			company, err := c.companyID(cmd)
+			if err != nil {
+				return err
+			}
+			at := "/api/companies/" + company + "/me/user-secrets"
+			var rows []secretRow
+			if err := c.call(cmd.Context(), "GET", at, nil, &rows); err != nil {
+				return err
+			}
+			value, err := readSecret(cmd)
+			if err != nil {
+				return err
+			}
+			in := map[string]any{"value": value}
+			var row secretRow
+			for _, r := range rows {
+				if r.Key == args[0] {
+					return c.send(cmd, "POST", at+"/"+r.ID+"/rotate", in, &row, func(w io.Writer) { fmt.Fprintf(w, "%s version %d\n", args[0], row.LatestVersion) })
+				}
+			}
+			in["definitionKey"] = args[0]
+			return c.send(cmd, "POST", at, in, &row, func(w io.Writer) { fmt.Fprintf(w, "%s version %d\n", args[0], row.LatestVersion) })
+		},
+	}
 }

@@ -46,41 +46,7 @@ func (c *cli) skillsAt(cmd *cobra.Command, more ...string) (string, error) {
 }
 
 func skillCommand(c *cli) *cobra.Command {
-	return group("skill", "Write skills that agents learn, and test them", skillListCommand(c), skillShowCommand(c), skillAddCommand(c), skillUpdateCommand(c), skillForkCommand(c), skillRemoveCommand(c))
-}
-
-func skillListCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the skills that agents can have", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			at, err := c.skillsAt(cmd)
-			if err != nil {
-				return err
-			}
-			var rows []skillRow
-			return c.show(cmd, at, &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					t = append(t, []string{r.Slug, r.Source, fmt.Sprint(r.Attached), cell(orDash(r.Description))})
-				}
-				table(w, "SKILL SOURCE AGENTS ABOUT", t)
-			})
-		},
-	}
-}
-
-func skillShowCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use: "show SKILL", Short: "Print the text of a skill", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := c.skillsAt(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			var row skillRow
-			return c.show(cmd, at, &row, func(w io.Writer) { fmt.Fprintln(w, strings.TrimRight(row.Markdown, "\n")) })
-		},
-	}
+	return group("skill", "Write skills that agents learn, and test them", skillAddCommand(c), skillUpdateCommand(c))
 }
 
 func skillAddCommand(c *cli) *cobra.Command {
@@ -159,36 +125,4 @@ func skillUpdateCommand(c *cli) *cobra.Command {
 	}
 	update.Flags().StringVar(&from, "file", "", "Markdown file with the new text")
 	return update
-}
-
-func skillForkCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use: "fork SKILL [NAME]", Short: "Fork a skill", Args: cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := c.skillsAt(cmd, args[0], "fork")
-			if err != nil {
-				return err
-			}
-			body := map[string]any{}
-			if len(args) > 1 {
-				body["name"] = args[1]
-			}
-			var row skillRow
-			return c.send(cmd, "POST", at, body, &row, func(w io.Writer) { fmt.Fprintln(w, row.Slug) })
-		},
-	}
-}
-
-func skillRemoveCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use: "remove SKILL", Short: "Remove a skill", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := c.skillsAt(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			var row skillRow
-			return c.send(cmd, "DELETE", at, nil, &row, func(w io.Writer) { fmt.Fprintf(w, "%s removed\n", row.Slug) })
-		},
-	}
 }

@@ -31,8 +31,8 @@ type verb struct {
 	fields                    []field
 	fixed                     map[string]any // members that the body always has
 	rows                      string         // member of the answer that holds the list, "": the answer is one
-	columns                   string         // of a list: "HEADER=member HEADER=member"; members of members with dots; agent:member is a name, short:member what details tell
-	says                      string         // of one row: what is printed, with {member}; "": all of it that is short
+	columns                   string         // of a list: "HEADER=cell HEADER=cell", see cellOf
+	says                      string         // of one row: what is printed, with {cell} and, for arguments, {1}; "": all of it that is short
 	text                      string         // member of the answer that is a text, and printed as it is
 	raw                       bool           // the answer is no JSON, and printed byte by byte
 }
@@ -40,7 +40,7 @@ type verb struct {
 // A field is a member of a request.
 type field struct {
 	name, member, about string
-	kind                string // "" text, int, bool, list, file, json, entity, issue, issues, label, labels, agent or none, or a noun: see nouns
+	kind                string // "" text, int, bool, list, file, text or file, json, pairs, variables, secret, entity, issue, issues, label, labels, agent or none, or a noun: see nouns
 	place               int
 	value               string // unless it is given
 }
@@ -57,7 +57,7 @@ func (v verb) command(c *cli) *cobra.Command {
 	}
 	for _, f := range v.fields {
 		switch {
-		case f.place > 0:
+		case f.place > 0, f.kind == "secret":
 		case f.kind == "bool":
 			cmd.Flags().Bool(f.name, f.value == "true", f.about)
 		case f.kind == "int":
@@ -65,6 +65,8 @@ func (v verb) command(c *cli) *cobra.Command {
 			cmd.Flags().Int64(f.name, n, f.about)
 		case f.kind == "list" || f.kind == "labels" || f.kind == "issues":
 			cmd.Flags().StringSlice(f.name, nil, f.about)
+		case f.kind == "pairs" || f.kind == "variables":
+			cmd.Flags().StringArray(f.name, nil, f.about)
 		default:
 			cmd.Flags().String(f.name, f.value, f.about)
 		}
@@ -110,11 +112,11 @@ func (v verb) run(c *cli, cmd *cobra.Command, args []string) error {
 		}
 		body = nil
 	}
-	return v.ask(c, cmd, method, path, body)
+	return v.ask(c, cmd, args, method, path, body)
 }
 
 // ask makes the request and prints its answer.
-func (v verb) ask(c *cli, cmd *cobra.Command, method, path string, body any) error {
+func (v verb) ask(c *cli, cmd *cobra.Command, args []string, method, path string, body any) error {
 	if v.raw {
 		var b []byte
 		if err := c.call(cmd.Context(), method, path, body, &b); err != nil {
@@ -124,7 +126,7 @@ func (v verb) ask(c *cli, cmd *cobra.Command, method, path string, body any) err
 		return err
 	}
 	var answer any
-	return c.send(cmd, method, path, body, &answer, func(w io.Writer) { v.print(c, cmd, w, answer) })
+	return c.send(cmd, method, path, body, &answer, func(w io.Writer) { v.print(c, cmd, args, w, answer) })
 }
 
 // put sets a member, or with a dot in its name a member of a member.
@@ -155,6 +157,10 @@ func (c *cli) issueID(cmd *cobra.Command, ref string) (string, error) {
 // read returns the value of a field, if it was given. An empty text clears.
 func (f field) read(c *cli, cmd *cobra.Command, args []string) (value any, given bool, err error) {
 	text := ""
+	if f.kind == "secret" {
+		value, err := readSecret(cmd)
+		return value, true, err
+	}
 	if f.place > 0 {
 		if f.place > len(args) {
 			return nil, false, nil
@@ -187,6 +193,13 @@ func (f field) read(c *cli, cmd *cobra.Command, args []string) (value any, given
 				}
 			}
 			return list, true, err
+		case "pairs", "variables":
+			list, err := cmd.Flags().GetStringArray(f.name)
+			if err != nil {
+				return nil, false, err
+			}
+			value, err := f.pairs(cmd, list)
+			return value, true, err
 		}
 		if text, err = cmd.Flags().GetString(f.name); err != nil {
 			return nil, false, err
@@ -202,7 +215,11 @@ func (f field) read(c *cli, cmd *cobra.Command, args []string) (value any, given
 	case "file":
 		b, err := readText(cmd, text, maxTextFile)
 		return b, true, err
+	case "text or file":
+		text, err = textOrFile(cmd, text, maxPayload)
+		return text, true, err
 	case "json":
+		text = strings.TrimPrefix(text, "@")
 		b := []byte(text)
 		if !json.Valid(b) && !strings.HasPrefix(strings.TrimSpace(text), "{") && !strings.HasPrefix(strings.TrimSpace(text), "[") {
 			from, err := readText(cmd, text, maxTextFile)
@@ -237,6 +254,35 @@ func (f field) read(c *cli, cmd *cobra.Command, args []string) (value any, given
 	return text, true, err
 }
 
+// pairs reads NAME=value as it was given, or of variables from files with one a line.
+func (f field) pairs(cmd *cobra.Command, list []string) (map[string]string, error) {
+	values := map[string]string{}
+	for _, one := range list {
+		given := []string{one}
+		if f.kind == "variables" {
+			text, err := readText(cmd, one, maxPayload)
+			if err != nil {
+				return nil, err
+			}
+			given = strings.Split(text, "\n")
+		}
+		for _, line := range given {
+			k, v, ok := strings.Cut(line, "=")
+			switch {
+			case ok && f.kind == "variables":
+				values[strings.TrimSpace(k)] = strings.TrimSpace(v)
+			case ok:
+				values[k] = v
+			case f.kind == "pairs":
+				return nil, misuse{fmt.Errorf("%s is NAME=value", f.word())}
+			case strings.TrimSpace(line) != "" && !strings.HasPrefix(strings.TrimSpace(line), "#"):
+				return nil, misuse{fmt.Errorf("%s: a line is not NAME=value", one)} // which says nothing of the line
+			}
+		}
+	}
+	return values, nil
+}
+
 func (f field) word() string {
 	if f.place > 0 {
 		return f.name
@@ -248,16 +294,27 @@ func (f field) word() string {
 // that the API takes in one body.
 const maxTextFile = 1 << 20
 
+// reached returns what a path of members leads to; 0 is the first of a list.
+func reached(row any, path string) any {
+	for name := range strings.SplitSeq(path, ".") {
+		switch of := row.(type) {
+		case map[string]any:
+			row = of[name]
+		case []any:
+			if name != "0" || len(of) == 0 {
+				return nil
+			}
+			row = of[0]
+		default:
+			return nil
+		}
+	}
+	return row
+}
+
 // member returns what a path of members leads to, as a person reads it.
 func member(row any, path string) string {
-	for name := range strings.SplitSeq(path, ".") {
-		o, ok := row.(map[string]any)
-		if !ok {
-			return "-"
-		}
-		row = o[name]
-	}
-	switch v := row.(type) {
+	switch v := reached(row, path).(type) {
 	case nil:
 		return "-"
 	case string:
@@ -302,9 +359,58 @@ func cut(text string, most int) string {
 	return text
 }
 
-var inWords = regexp.MustCompile(`\{([A-Za-z.]+)\}`)
+var inWords = regexp.MustCompile(`\{([A-Za-z0-9.:|+']+)\}`)
 
-func (v verb) print(c *cli, cmd *cobra.Command, w io.Writer, answer any) {
+// cellOf is what a cell of a table, or of a sentence, says of a row. A cell is the
+// path of a member, with dots for members of members; before it may stand how it is
+// shown: ago:, a time as its distance from now; id:, the beginning of an ID; n:, how
+// many there are; cents:, an amount of money; short:, what details tell. Of several
+// with | between them it is the first that there is, a word in quotes there always
+// is, and with + between them it is all of them.
+func cellOf(row any, cell string) string {
+	for one := range strings.SplitSeq(cell, "|") {
+		if word, ok := strings.CutPrefix(one, "'"); ok {
+			return strings.TrimSuffix(word, "'")
+		}
+		var words []string
+		for path := range strings.SplitSeq(one, "+") {
+			how, path, ok := strings.Cut(path, ":")
+			if !ok {
+				how, path = "", how
+			}
+			if word := shown(row, how, path); word != "-" {
+				words = append(words, word)
+			}
+		}
+		if len(words) > 0 {
+			return strings.Join(words, " ")
+		}
+	}
+	return "-"
+}
+
+// shown is a member of a row in one of the ways of cellOf.
+func shown(row any, how, path string) string {
+	text := member(row, path)
+	switch how {
+	case "ago":
+		return ago(text)
+	case "id":
+		return short(text)
+	case "n":
+		list, _ := reached(row, path).([]any)
+		return strconv.Itoa(len(list))
+	case "cents":
+		n, _ := strconv.ParseInt(text, 10, 64)
+		return cents(n)
+	case "short":
+		o, _ := row.(map[string]any)
+		return dash(inShort(o[path]))
+	}
+	return text
+}
+
+func (v verb) print(c *cli, cmd *cobra.Command, args []string, w io.Writer, answer any) {
 	if v.columns != "" {
 		v.printList(c, cmd, w, answer)
 		return
@@ -315,7 +421,12 @@ func (v verb) print(c *cli, cmd *cobra.Command, w io.Writer, answer any) {
 		return
 	}
 	if v.says != "" {
-		fmt.Fprintln(w, inWords.ReplaceAllStringFunc(v.says, func(m string) string { return member(answer, m[1:len(m)-1]) }))
+		fmt.Fprintln(w, inWords.ReplaceAllStringFunc(v.says, func(m string) string {
+			if n, err := strconv.Atoi(m[1 : len(m)-1]); err == nil && n <= len(args) {
+				return args[n-1]
+			}
+			return cellOf(answer, m[1:len(m)-1])
+		}))
 		return
 	}
 	o, ok := answer.(map[string]any)
@@ -393,13 +504,12 @@ func (v verb) printList(c *cli, cmd *cobra.Command, w io.Writer, answer any) {
 	for _, r := range rows {
 		line := make([]string, len(from))
 		for n, path := range from {
-			if from, told := strings.CutPrefix(path, "short:"); told {
-				o, _ := r.(map[string]any)
-				line[n] = dash(inShort(o[from]))
-				continue
-			}
 			path, agent := strings.CutPrefix(path, "agent:")
-			if line[n] = cell(member(r, path)); agent && names[line[n]] != "" {
+			line[n] = cellOf(r, path)
+			if !strings.HasPrefix(path, "short:") {
+				line[n] = cell(line[n])
+			}
+			if agent && names[line[n]] != "" {
 				line[n] = names[line[n]]
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -84,6 +85,20 @@ func serves(path, asked []string) (words int) {
 	return words
 }
 
+// membersIn are the paths that a cell reads.
+func membersIn(cell string) (paths []string) {
+	for one := range strings.FieldsFuncSeq(cell, func(r rune) bool { return r == '|' || r == '+' }) {
+		if _, err := strconv.Atoi(one); err == nil || one[0] == '\'' {
+			continue // an argument, or a word
+		}
+		if _, path, ok := strings.Cut(one, ":"); ok {
+			one = path
+		}
+		paths = append(paths, strings.ReplaceAll(one, ".0", ""))
+	}
+	return paths
+}
+
 // Each verb is a route of the API, what it sends are members that the route knows,
 // and what it shows are members that the route answers: the table of verbs and the
 // table of routes agree.
@@ -158,14 +173,18 @@ func TestVerbsAreRoutes(t *testing.T) {
 				}
 				for _, c := range answer.Content {
 					for column := range strings.FieldsSeq(v.columns) {
-						_, from, _ := strings.Cut(column, "=")
-						if from = strings.TrimPrefix(strings.TrimPrefix(from, "agent:"), "short:"); !all.at(all.row(c.Schema, v.rows), from) {
-							t.Errorf("%s: %s %s answers no %s", v.use, v.method, path, from)
+						_, cell, _ := strings.Cut(column, "=")
+						for _, from := range membersIn(cell) {
+							if !all.at(all.row(c.Schema, v.rows), from) {
+								t.Errorf("%s: %s %s answers no %s", v.use, v.method, path, from)
+							}
 						}
 					}
 					for _, m := range inWords.FindAllStringSubmatch(v.says, -1) {
-						if !all.at(c.Schema, m[1]) {
-							t.Errorf("%s: %s %s answers no %s", v.use, v.method, path, m[1])
+						for _, from := range membersIn(m[1]) {
+							if !all.at(c.Schema, from) {
+								t.Errorf("%s: %s %s answers no %s", v.use, v.method, path, from)
+							}
 						}
 					}
 				}

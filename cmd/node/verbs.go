@@ -43,11 +43,15 @@ func addVerbs(root *cobra.Command, c *cli) {
 	with(c, find("secret"), secretVerbs...).AddCommand(
 		noun(c, "wanted", "Secrets that each person stores for themselves", definitionVerbs...),
 		subs(noun(c, "mine", "Your own secrets, for runs that you are responsible for", mineVerbs...), setMine(c)))
-	with(c, find("approval"), verb{use: "resubmit APPROVAL", short: "Resubmit a revised approval", method: "POST", path: "/api/approvals/{1}/resubmit", says: "{type} {status}",
-		fields: []field{{name: "payload", member: "payload", kind: "json", about: "what is asked for now, or a file with it"}}})
+	with(c, find("approval"), approvalVerbs...)
+	with(c, find("user"), userVerbs...)
+	with(c, find("key", "board"), boardKeyVerbs...)
+	with(c, find("token"), tokenVerbs...)
+	with(c, find("budget"), budgetVerbs...)
 	with(c, find("routine"), routineVerbs...)
 	with(c, find("routine", "trigger"), triggerVerbs...)
-	with(c, find("workspace"), spaceVerbs...).AddCommand(
+	root.AddCommand(noun(c, "workspace", "Where runs work", spaceVerbs...))
+	find("workspace").AddCommand(
 		logCommand(c, "log OPERATION", "Print what a command in a workspace has written", "/api/workspace-operations/{1}/log"),
 		logCommand(c, "service-log SERVICE", "Print what a service has written since it was started", "/api/runtime-services/{1}/log"))
 	with(c, find("auth"), profileVerbs...)
@@ -73,6 +77,9 @@ func addVerbs(root *cobra.Command, c *cli) {
 }
 
 var companyVerbs = []verb{
+	{use: "list", short: "List the companies", path: "/api/companies", columns: "PREFIX=issuePrefix NAME=name STATUS=status ISSUES=issueCounter SPENT=spentMonthlyCents BUDGET=budgetMonthlyCents ID=id"},
+	{use: "create NAME", short: "Create a company", example: `  selvage company create "Acme Robotics" --budget 500000`, method: "POST", path: "/api/companies", says: "{issuePrefix} {name} {id}",
+		fields: []field{{place: 1, member: "name"}, {name: "description", member: "description", about: "what the company is for"}, {name: "budget", member: "budgetMonthlyCents", kind: "int", about: "monthly budget in cents; 0 sets none"}}},
 	{use: "show", short: "Show a company", path: "/api/companies/{company}"},
 	{use: "update", short: "Change a company", method: "PATCH", path: "/api/companies/{company}", says: "{issuePrefix} {name}",
 		fields: []field{{name: "name", member: "name", about: "its new name"}, withDescription, {name: "budget", member: "budgetMonthlyCents", kind: "int", about: "monthly budget in cents"},
@@ -86,6 +93,8 @@ var companyVerbs = []verb{
 }
 
 var runVerbs = []verb{
+	{use: "cancel RUN", short: "Cancel a run", method: "POST", path: "/api/heartbeat-runs/{run:1}/cancel", says: "cancelled"},
+	{use: "events RUN", short: "List the steps of a run", path: "/api/heartbeat-runs/{run:1}/events?limit=1000", columns: "SEQ=seq TIME=createdAt LEVEL=level EVENT=eventType MESSAGE=message"},
 	{use: "issues RUN", short: "List the issues that a run is about", path: "/api/heartbeat-runs/{run:1}/issues", columns: "ID=identifier STATUS=status PRIORITY=priority TITLE=title"},
 	{use: "operations RUN", short: "List the commands that prepared the workspace of a run", path: "/api/heartbeat-runs/{run:1}/workspace-operations", columns: operationTable},
 	{use: "judge RUN DECISION", short: "Judge a silent run: continue, dismissed_false_positive or snooze", method: "POST", path: "/api/heartbeat-runs/{run:1}/watchdog-decisions", says: "{decision}",
@@ -93,7 +102,58 @@ var runVerbs = []verb{
 	{use: "live", short: "List the runs that are queued or at work", path: "/api/companies/{company}/live-runs", columns: "ID=id AGENT=agentName STATUS=status ISSUE=issueId SILENT=outputSilence.level STARTED=startedAt"},
 }
 
+var approvalVerbs = []verb{
+	{use: "resubmit APPROVAL", short: "Resubmit a revised approval", method: "POST", path: "/api/approvals/{approval:1}/resubmit", says: "{type} {status}",
+		fields: []field{{name: "payload", member: "payload", kind: "json", about: "what is asked for now, or a file with it"}}},
+	{use: "ask TYPE", short: "Ask the board for something", method: "POST", path: "/api/companies/{company}/approvals", says: "{id} {status}",
+		long: `Ask the board for something: TYPE is hire_agent, approve_ceo_strategy,
+budget_override_required or request_board_approval. The payload is what is to
+happen, as a JSON object; it may hold secrets (the environment of an agent to be
+hired), so give it as @FILE, or @- for standard input.`,
+		example: `  selvage approval ask request_board_approval --payload '{"title":"Buy a yacht"}'
+  selvage approval ask approve_ceo_strategy --payload @plan.json --issue ACM-1`,
+		fields: []field{{place: 1, member: "type"}, {name: "payload", member: "payload", kind: "json", about: "what is asked for: a JSON object, or @FILE that holds it", value: "{}"}, {name: "issue", member: "issueIds", kind: "issues", about: "issue that it is about; repeat for more"}}},
+	{use: "approve APPROVAL", short: "Approve, and carry out what waits", example: decideExample("approve"), method: "POST", path: "/api/approvals/{approval:1}/approve", says: "{id} {status}",
+		fields: []field{withNote, {name: "amount", member: "amount", kind: "int", about: "of a budget: the new limit in cents, instead of the proposed one"}}},
+	{use: "reject APPROVAL", short: "Reject; what was made ready is taken back", example: decideExample("reject"), method: "POST", path: "/api/approvals/{approval:1}/reject", says: "{id} {status}", fields: []field{withNote}},
+	{use: "revise APPROVAL", short: "Send back for changes", example: decideExample("revise"), method: "POST", path: "/api/approvals/{approval:1}/request-revision", says: "{id} {status}", fields: []field{withNote}},
+	{use: "cancel APPROVAL", short: "Cancel, without a verdict", example: decideExample("cancel"), method: "POST", path: "/api/approvals/{approval:1}/cancel", says: "{id} {status}", fields: []field{withNote}},
+	{use: "comment APPROVAL TEXT", short: "Comment on an approval", method: "POST", path: "/api/approvals/{approval:1}/comments", says: "commented", fields: []field{{place: 2, member: "body"}}},
+}
+
+var withNote = field{name: "note", member: "decisionNote", about: "what to tell whoever asked"}
+
+func decideExample(verb string) string {
+	return "  selvage approval " + verb + " 0199c0de --note 'as we said'"
+}
+
+var userVerbs = []verb{
+	{use: "promote USER", short: "Make a user an administrator of the mesh", method: "POST", path: "/api/admin/users/{user:1}/promote-instance-admin", says: "{email} administers the mesh"},
+	{use: "demote USER", short: "Make a user no administrator any more", method: "POST", path: "/api/admin/users/{user:1}/demote-instance-admin", says: "{email} administers nothing any more"},
+	{use: "revoke USER", short: "End a user's sign-ins and revoke their board keys", method: "POST", path: "/api/admin/users/{user:1}/revoke-credentials", says: "{email} is signed out everywhere"},
+	{use: "suspend USER", short: "Shut a user out until they are let in again", method: "POST", path: "/api/admin/users/{user:1}/suspend", says: "{email} is suspended"},
+	{use: "resume USER", short: "Let a suspended user in again", method: "POST", path: "/api/admin/users/{user:1}/resume", says: "{email} may sign in again"},
+}
+
+var boardKeyVerbs = []verb{
+	{use: "list", short: "List your board keys", path: "/api/board-api-keys", columns: "ID=id MADE=ago:createdAt ENDS=expiresAt|'never' NAME=name"},
+	{use: "revoke ID", short: "Revoke one of your board keys, on all nodes", method: "DELETE", path: "/api/board-api-keys/{1}", says: "revoked {1}"},
+}
+
+var tokenVerbs = []verb{
+	{use: "revoke TOKEN-ID", short: "Revoke a join token", method: "DELETE", path: "/api/v1/mesh/tokens/{1}", says: "revoked"},
+}
+
+var budgetVerbs = []verb{
+	{use: "incidents", short: "List warnings and stops, newest first", path: "/api/companies/{company}/budget-incidents", fields: []field{{name: "status", member: "status", about: "only open, resolved or dismissed ones"}},
+		columns: "INCIDENT=id SCOPE=scopeType NAME=scopeName THRESHOLD=thresholdType SPENT=cents:amountObserved LIMIT=cents:amountLimit WINDOW=windowKind STATUS=status SINCE=ago:createdAt"},
+}
+
 var memberVerbs = []verb{
+	{use: "list", short: "List the people of a company", path: "/api/companies/{company}/members", rows: "members", columns: "NAME=user.name EMAIL=user.email ROLE=membershipRole STATUS=status ID=id"},
+	{use: "requests", short: "List the requests to join a company", path: "/api/companies/{company}/join-requests", columns: "ID=id TYPE=requestType WHO=agentName|requestEmailSnapshot STATUS=status ASKED=ago:createdAt"},
+	{use: "approve REQUEST", short: "Let somebody in", method: "POST", path: "/api/companies/{company}/join-requests/{1}/approve", says: "let in {agentName|requestEmailSnapshot}"},
+	{use: "reject REQUEST", short: "Turn somebody away", method: "POST", path: "/api/companies/{company}/join-requests/{1}/reject", says: "turned away {agentName|requestEmailSnapshot}"},
 	{use: "show USER", short: "Show a member's activity", long: "USER is a user's ID, or what stands before the @ of their address.", path: "/api/companies/{company}/users/{1}/profile", rows: "stats", columns: "WHEN=label MADE=createdIssues DONE=completedIssues OPEN=openAssignedIssues LINES=activityCount"},
 	{use: "role MEMBER ROLE", short: "Change a member's role: " + roles, method: "PATCH", path: "/api/companies/{company}/members/{member:1}", says: "{user.email} is {membershipRole}", fields: []field{{place: 2, member: "membershipRole"}}},
 	{use: "suspend MEMBER", short: "Suspend a member", method: "PATCH", path: "/api/companies/{company}/members/{member:1}", says: "{user.email} is {status}", fixed: map[string]any{"status": "suspended"}},
@@ -151,6 +211,10 @@ var remarkVerbs = []verb{
 }
 
 var skillVerbs = []verb{
+	{use: "list", short: "List the skills that agents can have", path: "/api/companies/{company}/skills", columns: "SKILL=slug SOURCE=sourceLabel AGENTS=attachedAgentCount ABOUT=description"},
+	{use: "show SKILL", short: "Print the text of a skill", path: "/api/companies/{company}/skills/{1}", text: "markdown"},
+	{use: "fork SKILL [NAME]", short: "Fork a skill", method: "POST", path: "/api/companies/{company}/skills/{1}/fork", says: "{slug}", fields: []field{{place: 2, member: "name"}}},
+	{use: "remove SKILL", short: "Remove a skill", method: "DELETE", path: "/api/companies/{company}/skills/{1}", says: "{slug} removed"},
 	{use: "comments SKILL", short: "List the comments on a skill", path: "/api/companies/{company}/skills/{1}/comments", columns: "ID=id AGENT=agent:authorAgentId USER=authorUserId AT=createdAt TEXT=body"},
 	{use: "comment SKILL TEXT", short: "Comment on a skill", method: "POST", path: "/api/companies/{company}/skills/{1}/comments", says: done, fields: []field{{place: 2, member: "body"}}},
 	{use: "audit SKILL", short: "Audit a skill for tokens, hidden characters and downloads", method: "POST", path: "/api/companies/{company}/skills/{1}/audit", says: "{verdict} {codes}"},
@@ -311,6 +375,12 @@ var profileVerbs = []verb{
 }
 
 var secretVerbs = []verb{
+	{use: "list", short: "List the secrets of a company, without their values", path: "/api/companies/{company}/secrets", columns: "KEY=key NAME=name STATUS=status VERSION=latestVersion USES=referenceCount ID=id"},
+	{use: "create NAME", short: "Create a secret; its value comes from standard input, or a prompt", example: `  selvage secret create "OpenAI key" <key.txt`, method: "POST", path: "/api/companies/{company}/secrets", says: "{key} created, version {latestVersion}, {id}",
+		fields: []field{{place: 1, member: "name"}, {kind: "secret", member: "value"}}},
+	{use: "rotate SECRET", short: "Give a secret a new value, from standard input or a prompt", method: "POST", path: "/api/secrets/{secret:1}/rotate", says: "{key} rotated, version {latestVersion}, {id}", fields: []field{{kind: "secret", member: "value"}}},
+	{use: "delete SECRET", short: "Delete a secret with all its versions", method: "DELETE", path: "/api/secrets/{secret:1}", says: "deleted"},
+	{use: "usage SECRET", short: "List the variables that refer to a secret", path: "/api/secrets/{secret:1}/usage", rows: "bindings", columns: "TYPE=targetType ID=targetId VARIABLE=configPath"},
 	{use: "update SECRET", short: "Change a secret's name, key or status", method: "PATCH", path: "/api/secrets/{secret:1}", says: "{key} {status}", fields: []field{{name: "name", member: "name", about: "its new name"}, {name: "key", member: "key", about: "its new key"},
 		{name: "status", member: "status", about: "active, disabled or archived"}, withDescription}},
 	{use: "accesses SECRET", short: "List which runs used a secret, the newest first", path: "/api/secrets/{secret:1}/access-events", columns: "AT=createdAt RUN=heartbeatRunId BY=actorType VARIABLE=configPath VERSION=version OUTCOME=outcome"},

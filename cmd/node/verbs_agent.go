@@ -35,6 +35,14 @@ var messageVerbs = []verb{
 }
 
 var agentVerbs = []verb{
+	{use: "list", short: "List the agents of a company", path: "/api/companies/{company}/agents", columns: "NAME=name ROLE=role STATUS=status ADAPTER=adapterType REPORTS-TO=agent:reportsTo SPENT=spentMonthlyCents BUDGET=budgetMonthlyCents ID=id"},
+	{use: "key AGENT NAME", short: "Create an API key, shown once", method: "POST", path: "/api/agents/{agent:1}/keys", says: "{token}", fields: []field{{place: 2, member: "name"}}},
+	{use: "invoke AGENT", short: "Start a heartbeat run now", method: "POST", path: "/api/agents/{agent:1}/heartbeat/invoke", says: "{id} {status}"},
+	{use: "pause AGENT", short: "Pause an agent", method: "POST", path: "/api/agents/{agent:1}/pause", says: "{name} {status}"},
+	{use: "resume AGENT", short: "Let a paused agent work again", method: "POST", path: "/api/agents/{agent:1}/resume", says: "{name} {status}"},
+	{use: "terminate AGENT", short: "End an agent for good", method: "POST", path: "/api/agents/{agent:1}/terminate", says: "{name} {status}"},
+	{use: "revisions AGENT", short: "List changes of an agent's configuration, the newest first", path: "/api/agents/{agent:1}/config-revisions", columns: "REVISION=id SOURCE=source MADE=ago:createdAt CHANGED=changedKeys"},
+	{use: "rollback AGENT REVISION", short: "Roll an agent back to an earlier configuration", method: "POST", path: "/api/agents/{agent:1}/config-revisions/{2}/rollback", says: "{name} rolled back to {2}"},
 	{use: "show AGENT", short: "Show an agent", path: "/api/agents/{agent:1}"},
 	{use: "config AGENT", short: "Show how an agent is invoked", path: "/api/agents/{agent:1}/configuration"},
 	{use: "revision AGENT REVISION", short: "Show one change of an agent's configuration", path: "/api/agents/{agent:1}/config-revisions/{2}"},

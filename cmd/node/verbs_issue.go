@@ -1,6 +1,13 @@
 package main
 
 var issueVerbs = []verb{
+	{use: "attachments ISSUE", short: "List the attachments of an issue", path: "/api/issues/{1}/attachments", columns: "ATTACHMENT=id NAME=originalFilename BYTES=byteSize TYPE=contentType CREATED=ago:createdAt"},
+	{use: "interactions ISSUE", short: "List the questions and requests on an issue", path: "/api/issues/{1}/interactions", columns: "ID=id KIND=kind STATUS=status ASKED=ago:createdAt ABOUT=title|payload.prompt|payload.questions.0.prompt|payload.tasks.0.title"},
+	{use: "accept ISSUE INTERACTION", short: "Accept suggested tasks or a confirmation", method: "POST", path: "/api/issues/{1}/interactions/{2}/accept", says: "{kind} {status}",
+		fields: []field{{name: "tasks", member: "selectedClientKeys", kind: "list", about: "only these of the suggested tasks, by their keys"}, {name: "options", member: "selectedOptionIds", kind: "list", about: "the options that are chosen, by their IDs"}}},
+	{use: "reject ISSUE INTERACTION", short: "Reject what was suggested", method: "POST", path: "/api/issues/{1}/interactions/{2}/reject", says: "{kind} {status}", fields: []field{{name: "reason", member: "reason", about: "why"}}},
+	{use: "skip ISSUE INTERACTION", short: "End what was asked without deciding it", method: "POST", path: "/api/issues/{1}/interactions/{2}/skip", says: "{kind} {status}"},
+	{use: "withdraw ISSUE INTERACTION", short: "Withdraw what was asked", method: "POST", path: "/api/issues/{1}/interactions/{2}/withdraw", says: "{kind} {status}"},
 	{use: "list", short: "List the issues of a company", path: "/api/companies/{company}/issues", columns: "ISSUE=identifier STATUS=status PRIORITY=priority ASSIGNEE=agent:assigneeAgentId UPDATED=updatedAt TITLE=title",
 		fields: []field{{name: "status", member: "status", about: "only these statuses, comma separated"}, {name: "assignee", member: "assigneeAgentId", kind: "agent or none", about: "only this agent's, by name or ID; none for nobody's"}, {name: "user", member: "assigneeUserId", about: "only this user's; me is you"}, {name: "goal", member: "goalId", kind: "goal", about: "only of this goal"},
 			{name: "project", member: "projectId", kind: "project", about: "only of this project"}, {name: "label", member: "labelId", kind: "label", about: "only with this label"}, {name: "parent", member: "parentId", kind: "issue", about: "only parts of this issue"},
@@ -58,6 +65,8 @@ var issueVerbs = []verb{
 
 // documentVerbs go with those that read and write files.
 var documentVerbs = []verb{
+	{use: "list ISSUE", short: "List the documents of an issue", path: "/api/issues/{1}/documents", columns: "KEY=key REVISION=latestRevisionNumber UPDATED=ago:updatedAt TITLE=title"},
+	{use: "get ISSUE KEY", short: "Print a document", path: "/api/issues/{1}/documents/{2}", text: "body"},
 	{use: "revisions ISSUE KEY", short: "List the revisions of a document, newest first", path: "/api/issues/{1}/documents/{2}/revisions", columns: "ID=id NUMBER=revisionNumber AGENT=agent:createdByAgentId USER=createdByUserId AT=createdAt SUMMARY=changeSummary"},
 	{use: "restore ISSUE KEY REVISION", short: "Restore a revision of a document", method: "POST", path: "/api/issues/{1}/documents/{2}/revisions/{3}/restore", says: "restored"},
 	{use: "delete ISSUE KEY", short: "Delete a document", method: "DELETE", path: "/api/issues/{1}/documents/{2}", says: "deleted"},
