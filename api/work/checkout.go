@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -124,7 +125,7 @@ func forceRelease(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	previous := append(jsonRow{}, '{').null("checkoutRunId", r.PreviousRun).null("executionRunId", r.PreviousRun).done()
+	previous := core.Object{}.Null("checkoutRunId", r.PreviousRun).Null("executionRunId", r.PreviousRun).Close()
 	var row json.RawMessage = issueBare(r.Issue, labels)
-	return readyJSON(append(jsonRow{}, '{').raw("issue", row).raw("previous", previous).done()), nil
+	return readyJSON(core.Object{}.Raw("issue", row).Raw("previous", previous).Close()), nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -178,19 +179,21 @@ func dropDocument(rc *api.Request) (api.Response, error) {
 	return api.OK(api.Okay{OK: true}), err
 }
 
-// documents writes an issue's documents: the plan with its text, and all of
+// documentsMember writes an issue's documents: the plan with its text, and all of
 // them without.
-func (b jsonRow) documents(tx *ledger.Tx, i entity.Issue, has company.Extras) jsonRow {
-	if has&company.HasDocuments == 0 {
-		return b.fixed(`"planDocument":null,"documentSummaries":[],"legacyPlanDocument":null`)
+func documentsMember(tx *ledger.Tx, i entity.Issue, has company.Extras) member {
+	return func(b core.Object) core.Object {
+		if has&company.HasDocuments == 0 {
+			return b.Fixed(`"planDocument":null,"documentSummaries":[],"legacyPlanDocument":null`)
+		}
+		list := paper.DocumentsOf(tx, i)
+		b = b.Fixed(`"planDocument":`)
+		if d, ok := paper.DocumentOf(tx, i, "plan"); ok {
+			plan, _ := json.Marshal(shownDocument{Document: d, Body: d.Text(tx)})
+			b = append(b, plan...)
+		} else {
+			b = append(b, "null"...)
+		}
+		return b.Value("documentSummaries", list).Raw("legacyPlanDocument", nil)
 	}
-	list := paper.DocumentsOf(tx, i)
-	b = b.fixed(`"planDocument":`)
-	if d, ok := paper.DocumentOf(tx, i, "plan"); ok {
-		plan, _ := json.Marshal(shownDocument{Document: d, Body: d.Text(tx)})
-		b = append(b, plan...)
-	} else {
-		b = append(b, "null"...)
-	}
-	return b.value("documentSummaries", list).raw("legacyPlanDocument", nil)
 }

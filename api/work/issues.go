@@ -185,7 +185,7 @@ func countIssues(rc *api.Request) (r api.Response, err error) {
 		if !entity.CompanyExists(tx, of) {
 			return api.NotFound("Company not found")
 		}
-		r = readyJSON(append(jsonRow{}, '{').num("count", int64(inbox.CountMatching(tx, of, q))).done())
+		r = readyJSON(core.Object{}.Int("count", int64(inbox.CountMatching(tx, of, q))).Close())
 		return nil
 	})
 	return r, err
@@ -415,9 +415,9 @@ func pick(row json.RawMessage, members ...string) json.RawMessage {
 	if len(row) == 0 || json.Unmarshal(row, &all) != nil {
 		return nil
 	}
-	b := append(jsonRow{}, '{')
+	b := core.Object{}
 	for _, m := range members {
-		b = b.raw(m, all[m])
+		b = b.Raw(m, all[m])
 	}
-	return b.done()
+	return b.Close()
 }

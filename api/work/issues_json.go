@@ -2,7 +2,6 @@ package work
 
 import (
 	"encoding/json"
-	"strconv"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
@@ -22,63 +21,8 @@ import (
 // issue itself has all of it.
 const listedDescription = 1_200
 
-// A jsonRow is a JSON object under construction, without its closing brace.
-type jsonRow []byte
-
-func (b jsonRow) key(name string) jsonRow {
-	if n := len(b); n > 0 && b[n-1] != '{' {
-		b = append(b, ',')
-	}
-	b = append(b, '"')
-	b = append(b, name...)
-	return append(b, '"', ':')
-}
-
-func (b jsonRow) str(name, v string) jsonRow { return core.AppendJSONString(b.key(name), v) }
-
-// null adds a string, or null when it is empty.
-func (b jsonRow) null(name, v string) jsonRow {
-	if v == "" {
-		return append(b.key(name), "null"...)
-	}
-	return b.str(name, v)
-}
-
-func (b jsonRow) num(name string, v int64) jsonRow { return strconv.AppendInt(b.key(name), v, 10) }
-
-func (b jsonRow) flag(name string, v bool) jsonRow { return strconv.AppendBool(b.key(name), v) }
-
-func (b jsonRow) at(name string, v core.Time) jsonRow {
-	j, _ := v.MarshalJSON() // never fails
-	return append(b.key(name), j...)
-}
-
-// raw adds ready JSON, null when there is none.
-func (b jsonRow) raw(name string, v []byte) jsonRow {
-	if len(v) == 0 {
-		return append(b.key(name), "null"...)
-	}
-	return append(b.key(name), v...)
-}
-
-// value adds anything that encodes as JSON.
-func (b jsonRow) value(name string, v any) jsonRow {
-	j, err := json.Marshal(v)
-	if err != nil {
-		panic("api: " + name + " does not encode: " + err.Error()) // rows always encode
-	}
-	return append(b.key(name), j...)
-}
-
-// fixed adds keys that are the same for every issue of this system.
-func (b jsonRow) fixed(keys string) jsonRow {
-	if n := len(b); n > 0 && b[n-1] != '{' {
-		b = append(b, ',')
-	}
-	return append(b, keys...)
-}
-
-func (b jsonRow) done() json.RawMessage { return json.RawMessage(append(b, '}')) }
+// A member writes one or more members of an issue.
+type member = func(core.Object) core.Object
 
 const (
 	issueConversation = `"conversationAgentId":null,"conversationUserId":null,"conversationState":null,"conversationSessionGeneration":0,"conversationBoundaryCommentId":null`
@@ -88,71 +32,74 @@ const (
 )
 
 // issueRow begins an issue with the keys that every answer about one has.
-func issueRow(i entity.Issue, labels []entity.Label, listed bool) jsonRow {
+func issueRow(i entity.Issue, labels []entity.Label, listed bool) core.Object {
 	return issueRowWith(i, labels, listed, nil)
 }
 
 // issueRowWith is issueRow of an issue that an agent looks after, in ready JSON.
-func issueRowWith(i entity.Issue, labels []entity.Label, listed bool, watchdog json.RawMessage) jsonRow {
-	b := append(make(jsonRow, 0, 3_072+len(i.Description)), '{')
-	b = b.str("id", i.ID).str("companyId", i.Company).fixed(issueConversation).
-		null("projectId", i.Project).null("projectWorkspaceId", i.Workspace).null("goalId", i.Goal).null("parentId", i.Parent).
-		str("title", i.Title)
+func issueRowWith(i entity.Issue, labels []entity.Label, listed bool, watchdog json.RawMessage) core.Object {
+	b := make(core.Object, 0, 3_072+len(i.Description)).Str("id", i.ID).Str("companyId", i.Company).Fixed(issueConversation).
+		Null("projectId", i.Project).Null("projectWorkspaceId", i.Workspace).Null("goalId", i.Goal).Null("parentId", i.Parent).
+		Str("title", i.Title)
 	description, cut := i.Description, false
 	if listed && len(description) > listedDescription {
 		description, cut = api.CutText(description, listedDescription), true
 	}
-	b = b.null("description", description)
+	b = b.Null("description", description)
 	if listed {
-		b = b.flag("descriptionTruncated", cut)
+		b = b.Bool("descriptionTruncated", cut)
 	}
-	b = b.str("status", string(i.Status)).num("statusVersion", int64(i.StatusVersion)).null("lastStatusDecisionId", paper.LastDecision(i)).
-		str("workMode", i.Mode()).null("harnessKind", i.HarnessKind).str("priority", string(i.Priority)).null("reviewPolicy", i.ReviewPolicy).
-		null("assigneeAgentId", i.Assignee).null("assigneeUserId", i.AssigneeUser).
-		null("checkoutRunId", i.CheckoutRun).null("executionRunId", i.CheckoutRun).fixed(`"executionAgentNameKey":null,"executionLockedAt":null`).
-		null("createdByAgentId", i.CreatedAgent).null("createdByUserId", i.CreatedUser).null("responsibleUserId", i.ResponsibleUser).
-		num("issueNumber", int64(i.Number)).str("identifier", i.Identifier).
-		str("originKind", i.Origin()).null("originId", i.OriginID).null("originRunId", i.OriginRun).
-		fixed(`"originIdentityContextId":null`).null("continuationIdentityContextId", i.ContinuationIdentity).str("originFingerprint", i.Fingerprint()).
-		num("requestDepth", int64(i.Depth)).null("billingCode", i.BillingCode).
-		raw("assigneeAdapterOverrides", i.AdapterOverrides).raw("executionPolicy", i.ExecutionPolicy).raw("executionState", i.ExecutionStateJSON()).
-		monitor(i.Monitor).null("executionWorkspaceId", i.ExecutionWorkspace).null("executionWorkspacePreference", i.WorkspacePref).
-		raw("executionWorkspaceSettings", i.WorkspaceSettings).fixed(`"sourceTrust":null`).raw("unblockDescriptor", i.UnblockDescriptor).
-		at("blockedTransitionAt", i.BlockedAt).fixed(`"blockedOwnerNotifiedAt":null`).
-		at("startedAt", i.StartedAt).at("completedAt", i.CompletedAt).at("cancelledAt", i.CancelledAt).at("hiddenAt", i.HiddenAt).
-		at("createdAt", i.CreatedAt).at("updatedAt", i.UpdatedAt)
+	b = b.Str("status", string(i.Status)).Int("statusVersion", int64(i.StatusVersion)).Null("lastStatusDecisionId", paper.LastDecision(i)).
+		Str("workMode", i.Mode()).Null("harnessKind", i.HarnessKind).Str("priority", string(i.Priority)).Null("reviewPolicy", i.ReviewPolicy).
+		Null("assigneeAgentId", i.Assignee).Null("assigneeUserId", i.AssigneeUser).
+		Null("checkoutRunId", i.CheckoutRun).Null("executionRunId", i.CheckoutRun).Fixed(`"executionAgentNameKey":null,"executionLockedAt":null`).
+		Null("createdByAgentId", i.CreatedAgent).Null("createdByUserId", i.CreatedUser).Null("responsibleUserId", i.ResponsibleUser).
+		Int("issueNumber", int64(i.Number)).Str("identifier", i.Identifier).
+		Str("originKind", i.Origin()).Null("originId", i.OriginID).Null("originRunId", i.OriginRun).
+		Fixed(`"originIdentityContextId":null`).Null("continuationIdentityContextId", i.ContinuationIdentity).Str("originFingerprint", i.Fingerprint()).
+		Int("requestDepth", int64(i.Depth)).Null("billingCode", i.BillingCode).
+		Raw("assigneeAdapterOverrides", i.AdapterOverrides).Raw("executionPolicy", i.ExecutionPolicy).Raw("executionState", i.ExecutionStateJSON()).
+		With(monitorMember(i.Monitor)).Null("executionWorkspaceId", i.ExecutionWorkspace).Null("executionWorkspacePreference", i.WorkspacePref).
+		Raw("executionWorkspaceSettings", i.WorkspaceSettings).Fixed(`"sourceTrust":null`).Raw("unblockDescriptor", i.UnblockDescriptor).
+		Time("blockedTransitionAt", i.BlockedAt).Fixed(`"blockedOwnerNotifiedAt":null`).
+		Time("startedAt", i.StartedAt).Time("completedAt", i.CompletedAt).Time("cancelledAt", i.CancelledAt).Time("hiddenAt", i.HiddenAt).
+		Time("createdAt", i.CreatedAt).Time("updatedAt", i.UpdatedAt)
 	if len(labels) == 0 {
-		b = b.fixed(`"labels":[],"labelIds":[]`)
+		b = b.Fixed(`"labels":[],"labelIds":[]`)
 	} else {
 		ids := make([]string, len(labels))
 		for n, l := range labels {
 			ids[n] = l.ID
 		}
-		b = b.value("labels", labels).value("labelIds", ids)
+		b = b.Value("labels", labels).Value("labelIds", ids)
 	}
-	b = b.raw("watchdog", watchdog)
+	b = b.Raw("watchdog", watchdog)
 	// The fencing token is ours: what later writes under this checkout are checked by.
 	if i.Held() {
-		return b.num("fencingToken", int64(i.Fence))
+		return b.Int("fencingToken", int64(i.Fence))
 	}
-	return b.fixed(`"fencingToken":null`)
+	return b.Fixed(`"fencingToken":null`)
 }
 
-// monitor writes when an issue's agent looks again at something outside.
-func (b jsonRow) monitor(m *entity.Monitor) jsonRow {
-	if m == nil {
-		return b.fixed(noMonitor)
+// monitorMember writes when an issue's agent looks again at something outside.
+func monitorMember(m *entity.Monitor) member {
+	return func(b core.Object) core.Object {
+		if m == nil {
+			return b.Fixed(noMonitor)
+		}
+		return b.Time("monitorNextCheckAt", m.NextAt).Time("monitorWakeRequestedAt", m.LastAt).Time("monitorLastTriggeredAt", m.LastAt).
+			Int("monitorAttemptCount", m.Attempts).Null("monitorNotes", m.Notes).Null("monitorScheduledBy", m.By)
 	}
-	return b.at("monitorNextCheckAt", m.NextAt).at("monitorWakeRequestedAt", m.LastAt).at("monitorLastTriggeredAt", m.LastAt).
-		num("monitorAttemptCount", m.Attempts).null("monitorNotes", m.Notes).null("monitorScheduledBy", m.By)
 }
 
-// refs writes issues in their short form.
-func (b jsonRow) refs(name string, refs []entity.IssueRef) jsonRow {
-	if len(refs) == 0 {
-		return append(b.key(name), "[]"...)
+// refsMember writes issues in their short form.
+func refsMember(name string, refs []entity.IssueRef) member {
+	return func(b core.Object) core.Object {
+		if len(refs) == 0 {
+			return b.Raw(name, []byte("[]"))
+		}
+		return b.Value(name, refs)
 	}
-	return b.value(name, refs)
 }
 
 func refsOf(issues []entity.Issue) []entity.IssueRef {
@@ -163,86 +110,90 @@ func refsOf(issues []entity.Issue) []entity.IssueRef {
 	return out
 }
 
-// attention writes what the blockers of an issue need.
-func (b jsonRow) attention(tx *ledger.Tx, i entity.Issue) jsonRow {
-	a := entity.AttentionOf(tx, i)
-	sample, stalled, direct := "", "", ""
-	live := false
-	for _, w := range a.Waiting {
-		if sample == "" {
-			sample, direct = w.Identifier, w.ID
+// attentionMember writes what the blockers of an issue need.
+func attentionMember(tx *ledger.Tx, i entity.Issue) member {
+	return func(b core.Object) core.Object {
+		a := entity.AttentionOf(tx, i)
+		sample, stalled, direct := "", "", ""
+		live := false
+		for _, w := range a.Waiting {
+			if sample == "" {
+				sample, direct = w.Identifier, w.ID
+			}
+			if w.Status == entity.IssueInReview && stalled == "" {
+				stalled = w.Identifier
+			}
+			live = live || w.Held()
 		}
-		if w.Status == entity.IssueInReview && stalled == "" {
-			stalled = w.Identifier
-		}
-		live = live || w.Held()
+		o := core.Object{}.Str("state", a.State).Null("reason", a.Reason).
+			Int("unresolvedBlockerCount", int64(len(a.Waiting))).Int("coveredBlockerCount", int64(a.Covered)).Int("stalledBlockerCount", int64(a.Stalled)).
+			Int("attentionBlockerCount", int64(len(a.Waiting)-a.Covered-a.Stalled)).Fixed(`"pendingFinalizeBlockerIssueIds":[]`).
+			Null("sampleBlockerIdentifier", sample).Null("sampleStalledBlockerIdentifier", stalled).Bool("blockingTreeLive", live).
+			Null("directBlockerIssueId", direct).Fixed(`"terminalBlockerIssueId":null,"terminalBlocker":null`)
+		return b.Raw("blockerAttention", o.Close())
 	}
-	o := append(jsonRow{}, '{').str("state", a.State).null("reason", a.Reason).
-		num("unresolvedBlockerCount", int64(len(a.Waiting))).num("coveredBlockerCount", int64(a.Covered)).num("stalledBlockerCount", int64(a.Stalled)).
-		num("attentionBlockerCount", int64(len(a.Waiting)-a.Covered-a.Stalled)).fixed(`"pendingFinalizeBlockerIssueIds":[]`).
-		null("sampleBlockerIdentifier", sample).null("sampleStalledBlockerIdentifier", stalled).flag("blockingTreeLive", live).
-		null("directBlockerIssueId", direct).fixed(`"terminalBlockerIssueId":null,"terminalBlocker":null`)
-	return b.raw("blockerAttention", o.done())
 }
 
-// activeRun writes the run that holds an issue, or null.
-func (b jsonRow) activeRun(tx *ledger.Tx, i entity.Issue) jsonRow {
-	if i.CheckoutRun == "" {
-		return b.raw("activeRun", nil)
+// activeRunMember writes the run that holds an issue, or null.
+func activeRunMember(tx *ledger.Tx, i entity.Issue) member {
+	return func(b core.Object) core.Object {
+		if i.CheckoutRun == "" {
+			return b.Raw("activeRun", nil)
+		}
+		r, ok := entity.RunOf(tx, i.Company, i.CheckoutRun)
+		if !ok {
+			return b.Raw("activeRun", nil)
+		}
+		o := core.Object{}.Str("id", r.ID).Str("status", string(r.Status)).Str("agentId", r.Agent).
+			Str("invocationSource", string(r.Source)).Null("triggerDetail", string(r.TriggerDetail)).
+			Time("startedAt", r.StartedAt).Time("finishedAt", r.FinishedAt).Time("createdAt", r.CreatedAt)
+		return b.Raw("activeRun", o.Close())
 	}
-	r, ok := entity.RunOf(tx, i.Company, i.CheckoutRun)
-	if !ok {
-		return b.raw("activeRun", nil)
-	}
-	o := append(jsonRow{}, '{').str("id", r.ID).str("status", string(r.Status)).str("agentId", r.Agent).
-		str("invocationSource", string(r.Source)).null("triggerDetail", string(r.TriggerDetail)).
-		at("startedAt", r.StartedAt).at("finishedAt", r.FinishedAt).at("createdAt", r.CreatedAt)
-	return b.raw("activeRun", o.done())
 }
 
 // issueBare is the answer of checkout, release and delete.
 func issueBare(i entity.Issue, labels []entity.Label) json.RawMessage {
-	return issueRow(i, labels, false).done()
+	return issueRow(i, labels, false).Close()
 }
 
 // issueCreated is the answer of creating an issue, or of finding the one that
 // was created before.
 func issueCreated(r entity.IssueResult, child bool) json.RawMessage {
-	b := issueRow(r.Issue, r.Labels, false).refs("blockedBy", r.BlockedBy).refs("blocks", r.Blocks)
+	b := issueRow(r.Issue, r.Labels, false).With(refsMember("blockedBy", r.BlockedBy)).With(refsMember("blocks", r.Blocks))
 	if r.Duplicate != "" {
-		b = b.flag("deduplicated", true).str("deduplicationReason", r.Duplicate)
+		b = b.Bool("deduplicated", true).Str("deduplicationReason", r.Duplicate)
 	}
 	if !child {
-		b = b.fixed(issueRelated)
+		b = b.Fixed(issueRelated)
 	}
-	return b.done()
+	return b.Close()
 }
 
 // issueUpdated is the answer of an update; text says that the title or the
 // description was in it.
 func issueUpdated(r entity.IssueResult, text bool) json.RawMessage {
-	b := issueRow(r.Issue, r.Labels, false).raw("changes", r.Changes)
+	b := issueRow(r.Issue, r.Labels, false).Raw("changes", r.Changes)
 	if text {
-		b = b.fixed(issueRelated)
+		b = b.Fixed(issueRelated)
 	}
 	if r.Comment == nil {
-		return b.raw("comment", nil).done()
+		return b.Raw("comment", nil).Close()
 	}
-	return b.value("comment", r.Comment).done()
+	return b.Value("comment", r.Comment).Close()
 }
 
 // issueListed is one row of a list. Viewer is the user as whom it was asked for,
 // "" for nobody.
 func issueListed(tx *ledger.Tx, i entity.Issue, viewer string) json.RawMessage {
-	return listedRow(tx, i, viewer).done()
+	return listedRow(tx, i, viewer).Close()
 }
 
-func listedRow(tx *ledger.Tx, i entity.Issue, viewer string) jsonRow {
-	b := issueRow(i, entity.LabelRows(tx, i), true).activeRun(tx, i).at("lastActivityAt", i.UpdatedAt).
-		attention(tx, i).fixed(noReview).handoff(tx, i).recovery(tx, i)
+func listedRow(tx *ledger.Tx, i entity.Issue, viewer string) core.Object {
+	b := issueRow(i, entity.LabelRows(tx, i), true).With(activeRunMember(tx, i)).Time("lastActivityAt", i.UpdatedAt).
+		With(attentionMember(tx, i)).Fixed(noReview).With(handoffMember(tx, i)).With(recoveryMember(tx, i))
 	if viewer != "" {
 		s := inbox.StandingOf(tx, i, viewer)
-		b = b.at("myLastTouchAt", s.Touched).at("lastExternalCommentAt", s.External).flag("isUnreadForMe", s.Unread())
+		b = b.Time("myLastTouchAt", s.Touched).Time("lastExternalCommentAt", s.External).Bool("isUnreadForMe", s.Unread())
 	}
 	return b
 }
@@ -250,11 +201,11 @@ func listedRow(tx *ledger.Tx, i entity.Issue, viewer string) jsonRow {
 // issueShown is the whole of one issue. project and goal are ready JSON or nil.
 func issueShown(tx *ledger.Tx, i entity.Issue, project, goal []byte) json.RawMessage {
 	has := company.ExtrasOf(tx, i.Company, i.ID)
-	return issueRowWith(i, entity.LabelRows(tx, i), false, watchdogRow(tx, i, has)).ancestors(tx, i).attention(tx, i).fixed(noReview).
-		handoff(tx, i).fixed(`"executionBlocker":null`).retry(tx, i).recovery(tx, i).
-		refs("blockedBy", refsOf(entity.Blockers(tx, i))).refs("blocks", waiting(tx, i, has)).fixed(issueRelated).
-		documents(tx, i, has).raw("project", project).raw("goal", goal).value("goalChain", entity.GoalChain(tx, i)).
-		fixed(`"mentionedProjects":[],"currentExecutionWorkspace":null`).products(tx, i, has).fixed(`"linkedCases":[],"externalChannelBinding":null`).activeRun(tx, i).done()
+	return issueRowWith(i, entity.LabelRows(tx, i), false, watchdogRow(tx, i, has)).With(ancestorsMember(tx, i)).With(attentionMember(tx, i)).Fixed(noReview).
+		With(handoffMember(tx, i)).Fixed(`"executionBlocker":null`).With(retryMember(tx, i)).With(recoveryMember(tx, i)).
+		With(refsMember("blockedBy", refsOf(entity.Blockers(tx, i)))).With(refsMember("blocks", waiting(tx, i, has))).Fixed(issueRelated).
+		With(documentsMember(tx, i, has)).Raw("project", project).Raw("goal", goal).Value("goalChain", entity.GoalChain(tx, i)).
+		Fixed(`"mentionedProjects":[],"currentExecutionWorkspace":null`).With(productsMember(tx, i, has)).Fixed(`"linkedCases":[],"externalChannelBinding":null`).With(activeRunMember(tx, i)).Close()
 }
 
 func watchdogRow(tx *ledger.Tx, i entity.Issue, has company.Extras) json.RawMessage {
@@ -280,24 +231,28 @@ func waiting(tx *ledger.Tx, i entity.Issue, has company.Extras) []entity.IssueRe
 	return refsOf(entity.Blocks(tx, i))
 }
 
-func (b jsonRow) products(tx *ledger.Tx, i entity.Issue, has company.Extras) jsonRow {
-	if has&company.HasProducts == 0 {
-		return b.fixed(`"workProducts":[]`)
+func productsMember(tx *ledger.Tx, i entity.Issue, has company.Extras) member {
+	return func(b core.Object) core.Object {
+		if has&company.HasProducts == 0 {
+			return b.Fixed(`"workProducts":[]`)
+		}
+		return b.Value("workProducts", file.ProductsOf(tx, i))
 	}
-	return b.value("workProducts", file.ProductsOf(tx, i))
 }
 
-func (b jsonRow) ancestors(tx *ledger.Tx, i entity.Issue) jsonRow {
-	list := []byte{'['}
-	for n, a := range entity.Ancestors(tx, i) {
-		if n > 0 {
-			list = append(list, ',')
+func ancestorsMember(tx *ledger.Tx, i entity.Issue) member {
+	return func(b core.Object) core.Object {
+		list := []byte{'['}
+		for n, a := range entity.Ancestors(tx, i) {
+			if n > 0 {
+				list = append(list, ',')
+			}
+			list = append(list, core.Object{}.Str("id", a.ID).Str("identifier", a.Identifier).Str("title", a.Title).
+				Null("description", a.Description).Str("status", string(a.Status)).Str("priority", string(a.Priority)).
+				Null("assigneeAgentId", a.Assignee).Null("assigneeUserId", a.AssigneeUser).Null("projectId", a.Project).Null("goalId", a.Goal).Close()...)
 		}
-		list = append(list, append(jsonRow{}, '{').str("id", a.ID).str("identifier", a.Identifier).str("title", a.Title).
-			null("description", a.Description).str("status", string(a.Status)).str("priority", string(a.Priority)).
-			null("assigneeAgentId", a.Assignee).null("assigneeUserId", a.AssigneeUser).null("projectId", a.Project).null("goalId", a.Goal).done()...)
+		return b.Raw("ancestors", append(list, ']'))
 	}
-	return b.raw("ancestors", append(list, ']'))
 }
 
 // jsonList joins ready rows to an array.

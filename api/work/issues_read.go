@@ -133,9 +133,9 @@ func listedIssues(tx *ledger.Tx, of string, q inbox.IssueQuery, live bool) json.
 	for n, i := range found {
 		b := listedRow(tx, i, q.Viewer())
 		if live {
-			b = b.num("liveDescendantCount", int64(below[i.ID]))
+			b = b.Int("liveDescendantCount", int64(below[i.ID]))
 		}
-		rows[n] = b.done()
+		rows[n] = b.Close()
 	}
 	return jsonList(rows)
 }
@@ -153,10 +153,10 @@ func inboxLite(tx *ledger.Tx, of, agent string) json.RawMessage {
 		for k, w := range waiting {
 			ids[k] = w.ID
 		}
-		rows[n] = append(jsonRow{}, '{').str("id", i.ID).str("identifier", i.Identifier).str("title", i.Title).str("status", string(i.Status)).
-			str("priority", string(i.Priority)).null("projectId", i.Project).null("goalId", i.Goal).null("parentId", i.Parent).
-			at("updatedAt", i.UpdatedAt).activeRun(tx, i).flag("dependencyReady", len(waiting) == 0).
-			num("unresolvedBlockerCount", int64(len(waiting))).value("unresolvedBlockerIssueIds", ids).done()
+		rows[n] = core.Object{}.Str("id", i.ID).Str("identifier", i.Identifier).Str("title", i.Title).Str("status", string(i.Status)).
+			Str("priority", string(i.Priority)).Null("projectId", i.Project).Null("goalId", i.Goal).Null("parentId", i.Parent).
+			Time("updatedAt", i.UpdatedAt).With(activeRunMember(tx, i)).Bool("dependencyReady", len(waiting) == 0).
+			Int("unresolvedBlockerCount", int64(len(waiting))).Value("unresolvedBlockerIssueIds", ids).Close()
 	}
 	return jsonList(rows)
 }
@@ -171,29 +171,29 @@ func atWork(i entity.Issue) int {
 // heartbeatContext is what an agent needs to begin work on an issue. project and
 // goal are ready JSON or nil.
 func heartbeatContext(tx *ledger.Tx, i entity.Issue, wakeComment string, project, goal []byte) (json.RawMessage, error) {
-	issue := append(jsonRow{}, '{').str("id", i.ID).str("identifier", i.Identifier).str("title", i.Title).null("description", i.Description).
-		str("status", string(i.Status)).str("workMode", i.Mode()).attention(tx, i).fixed(noReview).retry(tx, i).recovery(tx, i).
-		str("priority", string(i.Priority)).null("projectId", i.Project).null("goalId", i.Goal).null("parentId", i.Parent).
-		refs("blockedBy", refsOf(entity.Blockers(tx, i))).refs("blocks", waiting(tx, i, company.ExtrasOf(tx, i.Company, i.ID))).
-		null("assigneeAgentId", i.Assignee).null("assigneeUserId", i.AssigneeUser).str("originKind", i.Origin()).null("originId", i.OriginID).
-		raw("executionState", i.ExecutionStateJSON()).at("updatedAt", i.UpdatedAt).done()
+	issue := core.Object{}.Str("id", i.ID).Str("identifier", i.Identifier).Str("title", i.Title).Null("description", i.Description).
+		Str("status", string(i.Status)).Str("workMode", i.Mode()).With(attentionMember(tx, i)).Fixed(noReview).With(retryMember(tx, i)).With(recoveryMember(tx, i)).
+		Str("priority", string(i.Priority)).Null("projectId", i.Project).Null("goalId", i.Goal).Null("parentId", i.Parent).
+		With(refsMember("blockedBy", refsOf(entity.Blockers(tx, i)))).With(refsMember("blocks", waiting(tx, i, company.ExtrasOf(tx, i.Company, i.ID)))).
+		Null("assigneeAgentId", i.Assignee).Null("assigneeUserId", i.AssigneeUser).Str("originKind", i.Origin()).Null("originId", i.OriginID).
+		Raw("executionState", i.ExecutionStateJSON()).Time("updatedAt", i.UpdatedAt).Close()
 	latest, err := entity.CommentsOf(tx, i, entity.CommentQuery{Limit: 1})
 	if err != nil {
 		return nil, err
 	}
-	cursor := append(jsonRow{}, '{').num("totalComments", int64(i.Comments))
+	cursor := core.Object{}.Int("totalComments", int64(i.Comments))
 	if len(latest) > 0 {
-		cursor = cursor.str("latestCommentId", latest[0].ID).at("latestCommentAt", latest[0].CreatedAt)
+		cursor = cursor.Str("latestCommentId", latest[0].ID).Time("latestCommentAt", latest[0].CreatedAt)
 	} else {
-		cursor = cursor.fixed(`"latestCommentId":null,"latestCommentAt":null`)
+		cursor = cursor.Fixed(`"latestCommentId":null,"latestCommentAt":null`)
 	}
-	b := append(jsonRow{}, '{').raw("issue", issue).ancestors(tx, i).raw("project", project).raw("goal", goal).raw("commentCursor", cursor.done())
+	b := core.Object{}.Raw("issue", issue).With(ancestorsMember(tx, i)).Raw("project", project).Raw("goal", goal).Raw("commentCursor", cursor.Close())
 	if cm, ok := entity.CommentOf(tx, i.Company, i.ID, wakeComment); ok && wakeComment != "" {
-		b = b.value("wakeComment", cm)
+		b = b.Value("wakeComment", cm)
 	} else {
-		b = b.raw("wakeComment", nil)
+		b = b.Raw("wakeComment", nil)
 	}
-	return b.value("attachments", contextAttachments(tx, i)).fixed(`"continuationSummary":null,"planReviewContext":null,"documentReviewContext":null`).value("currentExecutionWorkspace", currentWorkspace(tx, i)).done(), nil
+	return b.Value("attachments", contextAttachments(tx, i)).Fixed(`"continuationSummary":null,"planReviewContext":null,"documentReviewContext":null`).Value("currentExecutionWorkspace", currentWorkspace(tx, i)).Close(), nil
 }
 
 // searchAnswer answers a search.
@@ -234,17 +234,17 @@ func searchAnswer(tx *ledger.Tx, of, prefix, query string, limit, offset int, no
 		rows = append(rows, others[:min(limit-len(rows), len(others))]...)
 	}
 	total := found.Total + len(found.Agents) + len(found.Projects)
-	return append(jsonRow{}, '{').str("query", query).str("normalizedQuery", strings.ToLower(strings.Join(strings.Fields(query), " "))).
-		fixed(`"scope":"all","sort":"relevance"`).num("limit", int64(limit)).num("offset", int64(offset)).raw("results", jsonList(rows)).
-		value("countsByType", map[string]int{"issue": found.Total, "comment": found.Comments, "document": found.Docs, "artifact": 0, "agent": len(found.Agents), "project": len(found.Projects)}).
-		value("filterOptionCounts", counts).fixed(`"zeroResults":null`).flag("hasMore", offset+len(rows) < total).flag("partial", found.Partial).done()
+	return core.Object{}.Str("query", query).Str("normalizedQuery", strings.ToLower(strings.Join(strings.Fields(query), " "))).
+		Fixed(`"scope":"all","sort":"relevance"`).Int("limit", int64(limit)).Int("offset", int64(offset)).Raw("results", jsonList(rows)).
+		Value("countsByType", map[string]int{"issue": found.Total, "comment": found.Comments, "document": found.Docs, "artifact": 0, "agent": len(found.Agents), "project": len(found.Projects)}).
+		Value("filterOptionCounts", counts).Fixed(`"zeroResults":null`).Bool("hasMore", offset+len(rows) < total).Bool("partial", found.Partial).Close()
 }
 
 // nameHit is an agent or a project that was found by its name.
 func nameHit(kind, id, name, href string, updated core.Time) json.RawMessage {
 	label := strings.ToUpper(kind[:1]) + kind[1:]
-	return append(jsonRow{}, '{').str("id", id).str("type", kind).num("score", 1_000).str("title", name).str("href", href).value("matchedFields", []string{"name"}).
-		str("sourceLabel", label).str("snippet", name).raw("snippets", jsonList(nil)).raw("issue", nil).at("updatedAt", updated).fixed(`"previewImageUrl":null`).done()
+	return core.Object{}.Str("id", id).Str("type", kind).Int("score", 1_000).Str("title", name).Str("href", href).Value("matchedFields", []string{"name"}).
+		Str("sourceLabel", label).Str("snippet", name).Raw("snippets", jsonList(nil)).Raw("issue", nil).Time("updatedAt", updated).Fixed(`"previewImageUrl":null`).Close()
 }
 
 func searchHit(h inbox.Hit, prefix string) json.RawMessage {
@@ -255,19 +255,19 @@ func searchHit(h inbox.Hit, prefix string) json.RawMessage {
 		label := strings.ToUpper(s.Field[:1]) + s.Field[1:]
 		marks := jsonList(nil)
 		if s.End > s.Start {
-			marks = jsonList([]json.RawMessage{append(jsonRow{}, '{').num("start", int64(utf16Len(s.Text[:s.Start]))).num("end", int64(utf16Len(s.Text[:s.End]))).done()})
+			marks = jsonList([]json.RawMessage{core.Object{}.Int("start", int64(utf16Len(s.Text[:s.Start]))).Int("end", int64(utf16Len(s.Text[:s.End]))).Close()})
 		}
 		if n == 0 {
 			first = s.Text
 		}
-		snippets[n] = append(jsonRow{}, '{').str("field", s.Field).str("label", label).str("text", s.Text).raw("highlights", marks).done()
+		snippets[n] = core.Object{}.Str("field", s.Field).Str("label", label).Str("text", s.Text).Raw("highlights", marks).Close()
 	}
 	label := strings.ToUpper(h.Fields[0][:1]) + h.Fields[0][1:]
-	issue := append(jsonRow{}, '{').str("id", i.ID).str("identifier", i.Identifier).str("title", i.Title).str("status", string(i.Status)).str("priority", string(i.Priority)).
-		null("assigneeAgentId", i.Assignee).null("assigneeUserId", i.AssigneeUser).null("projectId", i.Project).at("updatedAt", i.UpdatedAt).done()
-	return append(jsonRow{}, '{').str("id", i.ID).str("type", "issue").num("score", int64(h.Score)).str("title", i.Identifier+" "+i.Title).
-		str("href", issuePage(prefix, i)).value("matchedFields", h.Fields).str("sourceLabel", label).str("snippet", first).
-		raw("snippets", jsonList(snippets)).raw("issue", issue).at("updatedAt", i.UpdatedAt).fixed(`"previewImageUrl":null`).done()
+	issue := core.Object{}.Str("id", i.ID).Str("identifier", i.Identifier).Str("title", i.Title).Str("status", string(i.Status)).Str("priority", string(i.Priority)).
+		Null("assigneeAgentId", i.Assignee).Null("assigneeUserId", i.AssigneeUser).Null("projectId", i.Project).Time("updatedAt", i.UpdatedAt).Close()
+	return core.Object{}.Str("id", i.ID).Str("type", "issue").Int("score", int64(h.Score)).Str("title", i.Identifier+" "+i.Title).
+		Str("href", issuePage(prefix, i)).Value("matchedFields", h.Fields).Str("sourceLabel", label).Str("snippet", first).
+		Raw("snippets", jsonList(snippets)).Raw("issue", issue).Time("updatedAt", i.UpdatedAt).Fixed(`"previewImageUrl":null`).Close()
 }
 
 // issuePage is where the board shows an issue of a company with a prefix.

@@ -130,7 +130,7 @@ func retryNow(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return readyJSON(append(jsonRow{}, '{').flag("ok", true).str("issueId", issue).raw("scheduledRetry", retryRow(r).done()).done()), nil
+	return readyJSON(core.Object{}.Bool("ok", true).Str("issueId", issue).Raw("scheduledRetry", retryRow(r).Close()).Close()), nil
 }
 
 func decideWatch(rc *api.Request) (api.Response, error) {

@@ -4,6 +4,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -70,43 +71,49 @@ func resolveRecovery(rc *api.Request) (api.Response, error) {
 	return api.OK(recoveryResult{res.Action, issueBare(res.Issue, nil)}), nil
 }
 
-// recovery writes what has to be decided about an issue, or null.
-func (b jsonRow) recovery(tx *ledger.Tx, i entity.Issue) jsonRow {
-	if a, ok := care.ActiveRecovery(tx, i); ok {
-		return b.value("activeRecoveryAction", a)
+// recoveryMember writes what has to be decided about an issue, or null.
+func recoveryMember(tx *ledger.Tx, i entity.Issue) member {
+	return func(b core.Object) core.Object {
+		if a, ok := care.ActiveRecovery(tx, i); ok {
+			return b.Value("activeRecoveryAction", a)
+		}
+		return b.Raw("activeRecoveryAction", nil)
 	}
-	return b.raw("activeRecoveryAction", nil)
 }
 
-// handoff writes that a run said nothing of its issue and another one asks
+// handoffMember writes that a run said nothing of its issue and another one asks
 // again, or null.
-func (b jsonRow) handoff(tx *ledger.Tx, i entity.Issue) jsonRow {
-	h := i.Handoff
-	if h == nil {
-		return b.raw("successfulRunHandoff", nil)
+func handoffMember(tx *ledger.Tx, i entity.Issue) member {
+	return func(b core.Object) core.Object {
+		h := i.Handoff
+		if h == nil {
+			return b.Raw("successfulRunHandoff", nil)
+		}
+		next, ok := entity.RunOf(tx, i.Company, h.Corrective)
+		state := "required"
+		if i.Recovery != "" {
+			state = "escalated"
+		}
+		o := core.Object{}.Str("state", state).Bool("required", i.Recovery == "").Bool("hasLiveContinuation", ok && next.Status.Live()).
+			Str("sourceRunId", h.Source).Str("correctiveRunId", h.Corrective).Str("assigneeAgentId", h.Assignee).
+			Str("detectedProgressSummary", h.Summary).Time("createdAt", h.At)
+		return b.Raw("successfulRunHandoff", o.Close())
 	}
-	next, ok := entity.RunOf(tx, i.Company, h.Corrective)
-	state := "required"
-	if i.Recovery != "" {
-		state = "escalated"
-	}
-	o := append(jsonRow{}, '{').str("state", state).flag("required", i.Recovery == "").flag("hasLiveContinuation", ok && next.Status.Live()).
-		str("sourceRunId", h.Source).str("correctiveRunId", h.Corrective).str("assigneeAgentId", h.Assignee).
-		str("detectedProgressSummary", h.Summary).at("createdAt", h.At)
-	return b.raw("successfulRunHandoff", o.done())
 }
 
-// retry writes the run that waits to try again for an issue, or null.
-func (b jsonRow) retry(tx *ledger.Tx, i entity.Issue) jsonRow {
-	r, ok := company.RetryOf(tx, i)
-	if !ok {
-		return b.raw("scheduledRetry", nil)
+// retryMember writes the run that waits to try again for an issue, or null.
+func retryMember(tx *ledger.Tx, i entity.Issue) member {
+	return func(b core.Object) core.Object {
+		r, ok := company.RetryOf(tx, i)
+		if !ok {
+			return b.Raw("scheduledRetry", nil)
+		}
+		return b.Raw("scheduledRetry", retryRow(r).Close())
 	}
-	return b.raw("scheduledRetry", retryRow(r).done())
 }
 
-func retryRow(r entity.Run) jsonRow {
-	return append(jsonRow{}, '{').str("runId", r.ID).str("agentId", r.Agent).str("status", string(r.Status)).null("retryOfRunId", string(r.RetryOf)).
-		at("scheduledRetryAt", r.ScheduledRetryAt).num("scheduledRetryAttempt", int64(r.ScheduledRetryAttempt)).
-		null("scheduledRetryReason", string(r.ScheduledRetryReason))
+func retryRow(r entity.Run) core.Object {
+	return core.Object{}.Str("runId", r.ID).Str("agentId", r.Agent).Str("status", string(r.Status)).Null("retryOfRunId", string(r.RetryOf)).
+		Time("scheduledRetryAt", r.ScheduledRetryAt).Int("scheduledRetryAttempt", int64(r.ScheduledRetryAttempt)).
+		Null("scheduledRetryReason", string(r.ScheduledRetryReason))
 }

@@ -1,16 +1,23 @@
 package core
 
-import "strconv"
+import (
+	"encoding/json"
+	"strconv"
+)
 
-// A jsonObject is a JSON object under construction, without its closing brace.
-// Details of refusals and changes are built with it: keys keep their order, so
-// every node builds the same bytes, and nothing is reflected on in the hot path.
+// An Object is a JSON object under construction, without its closing brace.
+// Details of refusals and changes, and issues in answers, are built with it: keys
+// keep their order, so every node builds the same bytes, and nothing is reflected on
+// in the hot path.
 type Object []byte
 
 // Comma begins the next member.
 func (o Object) Comma() Object {
-	if len(o) == 0 {
+	switch {
+	case cap(o) == 0:
 		return append(make(Object, 0, 256), '{')
+	case len(o) == 0:
+		return append(o, '{')
 	}
 	return append(o, ',')
 }
@@ -47,8 +54,28 @@ func (o Object) Bool(name string, v bool) Object {
 // Time adds an instant, or null when it is zero.
 func (o Object) Time(name string, v Time) Object { return v.AppendJSON(o.key(name)) }
 
-// Raw adds ready JSON.
-func (o Object) Raw(name string, v []byte) Object { return append(o.key(name), v...) }
+// Raw adds ready JSON, null when there is none.
+func (o Object) Raw(name string, v []byte) Object {
+	if len(v) == 0 {
+		return append(o.key(name), "null"...)
+	}
+	return append(o.key(name), v...)
+}
+
+// Value adds anything that encodes as JSON.
+func (o Object) Value(name string, v any) Object {
+	j, err := json.Marshal(v)
+	if err != nil {
+		panic("company: " + name + " does not encode: " + err.Error()) // rows always encode
+	}
+	return append(o.key(name), j...)
+}
+
+// Fixed adds members that are written out, without braces.
+func (o Object) Fixed(members string) Object { return append(o.Comma(), members...) }
+
+// With adds what write adds.
+func (o Object) With(write func(Object) Object) Object { return write(o) }
 
 // List adds an array of strings.
 func (o Object) List(name string, v []string) Object {
