@@ -70,7 +70,7 @@ func EndRun(c *ledger.Context, r entity.Run, o Outcome) entity.Run {
 	if r.Session == 0 {
 		c.Delete(entity.QueueKey(r))
 	}
-	entity.RunsLive.Remove(c.Tx, r.Company, r.Agent, r.ID)
+	entity.RunsLive.Remove(c.Tx, r.Company, r.Agent, r.ID) // already for what is asked before the row is stored
 	callbacks.Delete(c.Tx, r.Company, r.ID)
 	r.Status, r.FinishedAt, r.UpdatedAt, r.Closed = o.Status, now, now, c.Height
 	r.ExitCode, r.Signal, r.Error, r.ErrorCode = o.ExitCode, core.NullText(o.Signal), core.NullText(o.Error), core.NullText(o.ErrorCode)

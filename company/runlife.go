@@ -164,9 +164,7 @@ func newRun(a entity.WakeTarget, w entity.Wake, ctx entity.RunContext, now core.
 func Enqueue(c *ledger.Context, r entity.Run) entity.Run {
 	r.Queue = c.Height
 	r = r.Reached(entity.PhaseWake, core.TimeOf(c.Now))
-	c.Set(entity.RunCompanyKey(r.ID), []byte(r.Company))
 	r = queued(c.Tx, r, priorityOf(c.Tx, r))
-	entity.RunsLive.Add(c.Tx, r.Company, r.Agent, r.ID)
 	entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
 	RecordLive(c, ledger.Change{Action: "heartbeat.run.queued", EntityType: "heartbeat_run", EntityID: r.ID,
 		Details: core.Object{}.Str("runId", r.ID).Str("agentId", r.Agent).Str("invocationSource", string(r.Source)).

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 )
 
 // A Table is a typed set of rows of one company, stored under
@@ -66,6 +67,29 @@ func (t Table[T]) IndexedAs(x Index, of func(row *T, id string) (value, entry st
 	})
 }
 
+// IndexedEach is Indexed for a row that stands under several values, or under none.
+func (t Table[T]) IndexedEach(x Index, of func(row *T) (values []string)) Table[T] {
+	return t.Beside(func(tx *Tx, company, id string, old, next *T) {
+		var from, to []string
+		if old != nil {
+			from = of(old)
+		}
+		if next != nil {
+			to = of(next)
+		}
+		for _, v := range from {
+			if !slices.Contains(to, v) {
+				x.Remove(tx, company, v, id)
+			}
+		}
+		for _, v := range to {
+			if !slices.Contains(from, v) {
+				x.Add(tx, company, v, id)
+			}
+		}
+	})
+}
+
 // Hot returns t as a table whose rows are read again soon after they were
 // written: apply keeps what is put in decoded form. A row that is put must then
 // read back as it was: no empty slice where its encoding leaves it out, and only
@@ -98,7 +122,11 @@ func (t Table[T]) Put(tx *Tx, company, id string, row T) []byte {
 	if len(t.sides) == 0 {
 		return t.rows.put(tx, tx.key("c", company, t.name, id), row)
 	}
-	old := t.Look(tx, company, id)
+	return t.Replace(tx, company, id, t.Look(tx, company, id), row)
+}
+
+// Replace is Put for who has read the row that is there: old, or nil for none.
+func (t Table[T]) Replace(tx *Tx, company, id string, old *T, row T) []byte {
 	b := t.rows.put(tx, tx.key("c", company, t.name, id), row)
 	for _, side := range t.sides {
 		side(tx, company, id, old, &row)

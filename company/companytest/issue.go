@@ -63,14 +63,12 @@ func (d *Desk) Run(agent string) string {
 	id := d.ID()
 	d.Height++
 	r := entity.Run{ID: id, Company: d.Company, Agent: agent, Status: entity.RunRunning, Source: entity.WakeOnDemand, Queue: d.Height, CreatedAt: core.TimeOf(d.Now), StartedAt: core.TimeOf(d.Now)}
-	d.Tx.Set(entity.RunCompanyKey(id), []byte(d.Company))
 	d.StoreRun(r)
 	return id
 }
 
 // StoreRun writes a live run with the keys by which it is found.
 func (d *Desk) StoreRun(r entity.Run) {
-	entity.RunsLive.Add(d.Tx, r.Company, r.Agent, r.ID)
 	if r.Session != 0 {
 		d.Tx.Set(entity.SessionKey(r.Session, r.ID), []byte(r.Company))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// issues holds every issue by ID. Besides the indexes below there are
+// IssueTable holds every issue by ID. Besides the indexes below there are
 //
 //	c/<company>/issue-status/<status>/<sort>.<issue>   see issueSort; value 1 when it is hidden
 //	c/<company>/issue-count                     visible issues by status, see CountIssues
@@ -21,7 +21,15 @@ import (
 //	issue-company/<issue>                       company of an issue
 //	issue-identifier/<ACM-42>                   "<company>/<issue>"
 var (
-	IssueTable       = ledger.NewTable[Issue]("issue")
+	IssueTable = ledger.NewTable[Issue]("issue").
+			Indexed(IssuesByAssignee, func(i *Issue) string { return i.Assigned() }).
+			Indexed(IssuesByProject, func(i *Issue) string { return i.Project }).
+			Indexed(IssuesByGoal, func(i *Issue) string { return i.Goal }).
+			Indexed(IssuesByParent, func(i *Issue) string { return i.Parent }).
+			Indexed(IssuesByRun, func(i *Issue) string { return i.CheckoutRun }).
+			IndexedEach(IssuesByLabel, func(i *Issue) []string { return i.Labels }).
+			IndexedEach(IssuesByBlocker, func(i *Issue) []string { return i.BlockedBy }).
+			Beside(keepIssueKeys)
 	IssuesByAssignee = ledger.NewIndex(IssuesByAssigneeName)
 	IssuesByProject  = ledger.NewIndex("issue-project")
 	IssuesByGoal     = ledger.NewIndex("issue-goal")
@@ -30,6 +38,58 @@ var (
 	IssuesByBlocker  = ledger.NewIndex("issue-blocks") // under the blocker: who waits for it
 	IssuesByRun      = ledger.NewIndex("issue-held")
 )
+
+// keepIssueKeys keeps what finds an issue by its ID alone, its identifier or its
+// status, and what counts it.
+func keepIssueKeys(tx *ledger.Tx, company, id string, old, next *Issue) {
+	if next == nil {
+		tx.Delete(IssueCompanyKey(id))
+		tx.Delete(IdentifierKey(old.Identifier))
+		tx.Delete(IssueStatusKey(*old))
+		recount(tx, company, old.Counted(), noStatus)
+		return
+	}
+	was := noStatus
+	if old == nil {
+		tx.Set(IssueCompanyKey(id), []byte(company))
+		tx.Set(IdentifierKey(next.Identifier), []byte(company+"/"+id))
+	} else {
+		was = old.Counted()
+	}
+	if old == nil || old.Status != next.Status || old.Sort() != next.Sort() {
+		if old != nil {
+			tx.Delete(IssueStatusKey(*old))
+		}
+		var hidden []byte
+		if next.HiddenAt != 0 {
+			hidden = []byte{1}
+		}
+		tx.Set(IssueStatusKey(*next), hidden)
+	}
+	recount(tx, company, was, next.Counted())
+}
+
+// noStatus is where an issue is counted that is not.
+const noStatus = -1
+
+// recount moves one issue from one status to another in the counts of a company.
+func recount(tx *ledger.Tx, company string, was, is int) {
+	if was == is {
+		return
+	}
+	row := make([]byte, 8*len(IssueStatuses))
+	if v, ok := tx.Get(IssueCountKey(company)); ok {
+		copy(row, v)
+	}
+	add := func(at, n int) {
+		if at != noStatus {
+			binary.BigEndian.PutUint64(row[8*at:], binary.BigEndian.Uint64(row[8*at:])+uint64(n))
+		}
+	}
+	add(was, -1)
+	add(is, 1)
+	tx.Set(IssueCountKey(company), row)
+}
 
 const IssuesByAssigneeName = "issue-assignee"
 

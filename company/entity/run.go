@@ -244,12 +244,32 @@ var (
 	RunTable = ledger.NewTable[Run]("run").
 			IndexedAs(runsByTime, func(r *Run, _ string) (value, entry string) { return AllRuns, r.Ref() }).
 			IndexedAs(runsByAgent, func(r *Run, _ string) (value, entry string) { return r.Agent, r.Ref() }).
-			IndexedAs(runsByIssue, func(r *Run, _ string) (value, entry string) { return r.Context.IssueID, r.Ref() })
+			IndexedAs(runsByIssue, func(r *Run, _ string) (value, entry string) { return r.Context.IssueID, r.Ref() }).
+			Indexed(RunsLive, liveOf).
+			Beside(keepRunCompany)
 	runsByTime  = ledger.NewIndex("run-time")
 	runsByAgent = ledger.NewIndex("run-agent")
 	runsByIssue = ledger.NewIndex("run-issue")
 	RunsLive    = ledger.NewIndex("run-live")
 )
+
+// liveOf is the agent of a run that is queued or at work.
+func liveOf(r *Run) string {
+	if !r.Status.Live() {
+		return ""
+	}
+	return r.Agent
+}
+
+// keepRunCompany keeps what finds a run by its ID alone.
+func keepRunCompany(tx *ledger.Tx, company, id string, old, next *Run) {
+	switch {
+	case next == nil:
+		tx.Delete(RunCompanyKey(id))
+	case old == nil:
+		tx.Set(RunCompanyKey(id), []byte(company))
+	}
+}
 
 // AllRuns is the value under which runsByTime keeps every run of a company.
 const AllRuns = "all"
