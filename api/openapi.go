@@ -3,7 +3,9 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +20,7 @@ import (
 func newOpenAPI(version string) *huma.OpenAPI {
 	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	registry.RegisterTypeAlias(reflect.TypeFor[core.Time](), reflect.TypeFor[*time.Time]())
+	registry.RegisterTypeAlias(reflect.TypeFor[core.NullText](), reflect.TypeFor[*string]())
 	registry.RegisterTypeAlias(rawType, reflect.TypeFor[any]())
 	o := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
@@ -38,8 +41,14 @@ func newOpenAPI(version string) *huma.OpenAPI {
 // schemaName keeps generic types' names readable, and those of two rooms apart.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
-	if strings.Contains(t.PkgPath()+"/", "/api/") {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch pkg := t.PkgPath() + "/"; {
+	case strings.Contains(pkg, "/api/"):
 		return "Api" + name
+	case strings.Contains(pkg, "/company/portable/"):
+		return "Portable" + name
 	}
 	return name
 }
@@ -98,11 +107,23 @@ func operation(o *huma.OpenAPI, route *Route) (op *huma.Operation, err error) {
 	if status == 0 {
 		status = 200
 	}
-	answer := &huma.Response{Description: "Done"}
-	if route.Out != nil {
-		answer.Content = map[string]*huma.MediaType{"application/json": {Schema: embedded(registry, registry.Schema(reflect.TypeOf(route.Out), true, ""), reflect.TypeOf(route.Out))}}
+	answer := &huma.Response{Description: "Done", Content: map[string]*huma.MediaType{}}
+	if slices.Contains(route.Media, "*/*") { // bytes, of which a part may be asked for
+		op.Responses["412"] = &huma.Response{Description: "Changed since"}
+		op.Responses["416"] = &huma.Response{Description: "No such part", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	}
-	op.Responses[strconv.Itoa(status)] = answer
+	for _, media := range route.Media {
+		answer.Content[media] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	}
+	switch {
+	case route.Out != nil:
+		answer.Content["application/json"] = &huma.MediaType{Schema: answerSchema(registry, route.Out)}
+	case len(route.Media) == 0 && status != http.StatusNoContent:
+		answer.Content["application/json"] = &huma.MediaType{Schema: &huma.Schema{}}
+	}
+	for _, status := range append(route.Also, status) {
+		op.Responses[strconv.Itoa(status)] = answer
+	}
 	op.Responses["default"] = &huma.Response{Description: "Refused or failed", Content: map[string]*huma.MediaType{
 		"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/Error"}}}}
 	return op, nil
@@ -230,8 +251,7 @@ func boundedValue(registry huma.Registry, s *huma.Schema, p *plan, r bounds, see
 // Schema describes an Opt as its value, or null.
 func (Opt[T]) Schema(r huma.Registry) *huma.Schema {
 	s := *r.Schema(reflect.TypeFor[T](), false, "")
-	s.Nullable = true
-	return &s
+	return orNull(&s)
 }
 
 // operationID makes a name from method and path: getApiIssuesById.

@@ -34,12 +34,14 @@ type Route struct {
 	Tag     string // noun, groups operations in the OpenAPI description
 	Summary string // one line, imperative, no period
 	Who     Who
-	Query   []Param // documented query parameters
-	In      any     // zero value of the body's type; nil: it says nothing, or Handle reads it as it is, which MaxBody tells
-	Out     any     // zero value of the answer's type; nil: any JSON
-	Status  int     // of success; 0 means 200
-	MaxBody int64   // bytes; 0 means MaxBody
-	NoTool  bool    // no MCP tool is made of it: a stream, a file, a second way to the same
+	Query   []Param  // documented query parameters
+	In      any      // zero value of the body's type; nil: it says nothing, or Handle reads it as it is, which MaxBody tells
+	Out     any      // zero value of the answer's type; nil: any JSON, or what Media says
+	Media   []string // media types of an answer that is no JSON; "*/*": any
+	Status  int      // of success; 0 means 200
+	Also    []int    // other statuses with the same answer
+	MaxBody int64    // bytes; 0 means MaxBody
+	NoTool  bool     // no MCP tool is made of it: a stream, a file, a second way to the same
 
 	// Timeout bounds the whole request; 0 means requestTimeout.
 	Timeout time.Duration

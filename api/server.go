@@ -409,6 +409,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, route *Route, re
 		w.Header()[k] = v
 	}
 	status := cmp.Or(resp.Status, route.Status, http.StatusOK)
+	if status == http.StatusNoContent {
+		w.WriteHeader(status)
+		return
+	}
 	switch body := resp.Body.(type) {
 	case []byte:
 		if resp.ContentType != "" {

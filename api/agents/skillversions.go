@@ -84,7 +84,7 @@ func SkillVersionRoutes() []api.Route {
 	}
 	return []api.Route{
 		{Method: "GET", Path: one + "/versions", Tag: tag, Summary: "List the versions of a skill, newest first", Out: []skill.SkillVersion{}, Handle: listSkillVersions},
-		{Method: "POST", Path: one + "/versions", Tag: tag, Summary: "Keep a skill as it is as a version with a name", In: skillVersionBody{}, Out: skill.SkillVersion{}, Handle: newSkillVersion},
+		{Method: "POST", Path: one + "/versions", Tag: tag, Summary: "Keep a skill as it is as a version with a name", In: skillVersionBody{}, Out: shownSkillVersion{}, Handle: newSkillVersion},
 		{Method: "GET", Path: one + "/versions/{versionId}", Tag: tag, Summary: "Read a version of a skill with its files", Out: shownSkillVersion{}, Handle: readSkillVersion},
 		{Method: "GET", Path: one + "/fork-precheck", Tag: tag, Summary: "Tell what a fork of a skill would be called", Out: forkPrecheck{}, Handle: precheckFork},
 		{Method: "POST", Path: one + "/fork", Tag: tag, Summary: "Make a skill of one's own from another", In: skillForkBody{}, Out: skillDetail{}, Handle: forkSkill},

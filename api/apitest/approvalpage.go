@@ -3,9 +3,8 @@ package apitest
 import (
 	"net/http/httptest"
 	"net/url"
+	"strings"
 )
-
-import "strings"
 
 // Form sends a form as a browser does.
 func (h *Harness) Form(path string, fields url.Values, headers ...string) Answer {

@@ -1,14 +1,12 @@
 package apitest
 
-import "bytes"
-
-import "fmt"
-
-import "mime/multipart"
-
-import "net/textproto"
-
-import "testing"
+import (
+	"bytes"
+	"fmt"
+	"mime/multipart"
+	"net/textproto"
+	"testing"
+)
 
 // FormOf is a multipart form with one file and some fields (name, value in turn).
 func FormOf(t testing.TB, name, fileType string, content []byte, fields ...string) (body, contentType string) {

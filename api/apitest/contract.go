@@ -3,15 +3,11 @@ package apitest
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+	"regexp"
+	"strings"
+	"time"
 )
-
-import "maps"
-
-import "regexp"
-
-import "strings"
-
-import "time"
 
 // An exchange is one recorded request with its answer.
 type Exchange struct {

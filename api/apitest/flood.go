@@ -3,11 +3,9 @@ package apitest
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
+	"time"
 )
-
-import "strings"
-
-import "time"
 
 // What the flood may cost: how long one answer takes on a busy machine, how far
 // the heap grows meanwhile, and what stays of it.

@@ -1,8 +1,9 @@
 package apitest
 
-import "bytes"
-
-import "net/http/httptest"
+import (
+	"bytes"
+	"net/http/httptest"
+)
 
 // Send sends a body that is no JSON.
 func (h *Harness) Send(method, path, contentType string, body []byte) Answer {

@@ -304,6 +304,9 @@ func (h *Harness) Call(method, path, body string, headers ...string) Answer {
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
+	if err := Untrue(method, path, w.Code, w.Header(), w.Body.Bytes()); err != nil {
+		h.T.Errorf("%s %s answered %s, which is not what the description of the API says: %v", method, path, w.Body, err)
+	}
 	return Answer{w.Code, w.Header(), w.Body.Bytes()}
 }
 

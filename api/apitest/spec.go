@@ -1,8 +1,10 @@
 package apitest
 
-import "strings"
+import (
+	"strings"
 
-import "github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger"
+)
 
 // Family returns the keys of a family of a company, without what all have in common.
 func (h *Harness) Family(of, name string) (keys []string) {

@@ -1,10 +1,10 @@
 package apitest
 
-import "bytes"
-
-import "mime/multipart"
-
-import "testing"
+import (
+	"bytes"
+	"mime/multipart"
+	"testing"
+)
 
 func (h *Harness) DeployTool(t *testing.T, of string, module []byte, fields map[string]string, headers ...string) Answer {
 	t.Helper()

@@ -64,7 +64,7 @@ func ActivityRoutes() []api.Route {
 		{Method: "POST", Path: of + "/activity", Tag: "activity", Summary: "Add a line to the activity log", Who: api.Board, In: newActivity{}, Out: entity.ActivityRow{}, Status: 201, Handle: addActivity},
 		{Method: "GET", Path: "/api/issues/{id}/activity", Tag: "activity", Summary: "List what happened to an issue, newest first", Query: []api.Param{{Name: "limit", Type: "integer", Doc: "at most so many, up to 500"}}, Out: []entity.ActivityRow{}, Handle: issueActivity},
 		{Method: "GET", Path: of + "/audit/agent-actions", Tag: "activity", Summary: "List what agents did, a page at a time", Who: api.Board, Query: filters, Out: auditPage{}, Handle: listAudit},
-		{Method: "GET", Path: of + "/audit/agent-actions.csv", Tag: "activity", Summary: "Take along what agents did as a file for a spreadsheet", Who: api.Board, Query: filters[:len(filters)-2], NoTool: true, Handle: auditCSV},
+		{Method: "GET", Path: of + "/audit/agent-actions.csv", Tag: "activity", Summary: "Take along what agents did as a file for a spreadsheet", Media: []string{"text/csv"}, Who: api.Board, Query: filters[:len(filters)-2], NoTool: true, Handle: auditCSV},
 	}
 }
 

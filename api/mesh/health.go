@@ -14,10 +14,10 @@ import (
 // what Paperclip's clients ask first.
 func HealthRoutes() []api.Route {
 	return []api.Route{
-		{Method: "GET", Path: "/api/health", Tag: "system", Summary: "Tell that the server runs", Who: api.Public, Out: health{}, Handle: tellHealth},
+		{Method: "GET", Path: "/api/health", Tag: "system", Summary: "Tell that the server runs", Who: api.Public, Out: api.Either{health{}, publicHealth{}}, Handle: tellHealth},
 		{Method: "GET", Path: "/healthz", Tag: "system", Summary: "Tell that the process lives", Who: api.Public, Out: liveness{},
 			Handle: func(*api.Request) (api.Response, error) { return api.OK(liveness{"ok"}), nil }},
-		{Method: "GET", Path: "/readyz", Tag: "system", Summary: "Tell whether this node can serve", Who: api.Public, Out: readiness{}, Handle: tellReady},
+		{Method: "GET", Path: "/readyz", Tag: "system", Summary: "Tell whether this node can serve", Who: api.Public, Out: readiness{}, Also: []int{503}, Handle: tellReady},
 		{Method: "GET", Path: "/openapi.json", Tag: "system", Summary: "Describe this API", Who: api.Public, Handle: tellAPI},
 		{Method: "GET", Path: "/api/openapi.json", Tag: "system", Summary: "Describe this API", Who: api.Public, Handle: tellAPI},
 	}

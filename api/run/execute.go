@@ -49,9 +49,9 @@ const (
 func ExecuteRoutes() []api.Route {
 	tag := "kernel"
 	return []api.Route{
-		{Method: "POST", Path: "/api/v1/execute", Kernel: true, Once: true, Tag: tag, Summary: "Have an agent do a task and wait for what came of it", In: executeBody{}, Out: execution{},
+		{Method: "POST", Path: "/api/v1/execute", Kernel: true, Once: true, Tag: tag, Summary: "Have an agent do a task and wait for what came of it", In: executeBody{}, Out: execution{}, Also: []int{202},
 			Timeout: MaxExecuteWait + api.RequestTimeout, Handle: executeTask},
-		{Method: "GET", Path: "/api/v1/executions/{id}", Kernel: true, Tag: tag, Summary: "Read what came of a task", Out: execution{}, Handle: readExecution},
+		{Method: "GET", Path: "/api/v1/executions/{id}", Kernel: true, Tag: tag, Summary: "Read what came of a task", Out: execution{}, Also: []int{202}, Handle: readExecution},
 		{Method: "GET", Path: "/api/v1/health", Kernel: true, Tag: tag, Summary: "Tell that the kernel's API answers", Who: api.Public, Out: kernelHealth{}, Handle: func(rc *api.Request) (api.Response, error) {
 			s := rc.Server
 			return api.OK(kernelHealth{"ok", s.Cfg.Version, int64(time.Since(s.Started).Seconds())}), nil

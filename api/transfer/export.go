@@ -97,10 +97,10 @@ type exportCounts struct {
 
 func ExportRoutes() []api.Route {
 	rows := []api.Route{{Method: "POST", Path: "/api/companies/{companyId}/exports/preview", Tag: "portability", Summary: "Show what an export of a company would hold",
-		Who: api.Board, In: exportBody{}, Timeout: api.PackageTimeout, NoTool: true, Handle: previewExport}}
+		Who: api.Board, In: exportBody{}, Out: exportPreview{}, Timeout: api.PackageTimeout, NoTool: true, Handle: previewExport}}
 	for _, path := range []string{"/api/companies/{companyId}/export", "/api/companies/{companyId}/exports"} {
 		rows = append(rows, api.Route{Method: "POST", Path: path, Tag: "portability", Summary: "Export a company as a portable package", Who: api.Board,
-			In: exportBody{}, Timeout: api.PackageTimeout, NoTool: true, Handle: func(rc *api.Request) (api.Response, error) {
+			In: exportBody{}, Out: Exported{}, Timeout: api.PackageTimeout, NoTool: true, Handle: func(rc *api.Request) (api.Response, error) {
 				out, err := export(rc)
 				return api.OK(out), err
 			}})

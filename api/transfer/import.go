@@ -145,16 +145,16 @@ type importedRoutine struct {
 }
 
 func ImportRoutes() []api.Route {
-	row := func(path, summary string, handle func(*api.Request) (api.Response, error), query ...api.Param) api.Route {
-		return api.Route{Method: "POST", Path: path, Tag: "portability", Summary: summary, Who: api.Board, In: importBody{}, MaxBody: api.MaxPackage, Timeout: api.PackageTimeout, NoTool: true, Query: query, Handle: handle}
+	row := func(path, summary string, out any, handle func(*api.Request) (api.Response, error), query ...api.Param) api.Route {
+		return api.Route{Method: "POST", Path: path, Tag: "portability", Summary: summary, Who: api.Board, In: importBody{}, Out: out, Also: []int{202}, MaxBody: api.MaxPackage, Timeout: api.PackageTimeout, NoTool: true, Query: query, Handle: handle}
 	}
 	meta := api.Param{Name: "meta", Doc: "what to do with a package that is the body itself, a .zip: the other members of a JSON body, as JSON"}
 	async := api.Param{Name: "async", Doc: "1: the answer (202) names a job that goes on"}
 	return []api.Route{
-		row("/api/companies/import/preview", "Show what an import of a package would do", previewImport, meta),
-		row("/api/companies/import", "Import a package, all of it or nothing", applyImport, async, meta),
-		row("/api/companies/{companyId}/imports/preview", "Show what an import into a company would do", previewImport, meta),
-		row("/api/companies/{companyId}/imports/apply", "Import a package into a company, all of it or nothing", applyImport, async, meta),
+		row("/api/companies/import/preview", "Show what an import of a package would do", ImportPreview{}, previewImport, meta),
+		row("/api/companies/import", "Import a package, all of it or nothing", api.Either{Imported{}, JobAccepted{}}, applyImport, async, meta),
+		row("/api/companies/{companyId}/imports/preview", "Show what an import into a company would do", ImportPreview{}, previewImport, meta),
+		row("/api/companies/{companyId}/imports/apply", "Import a package into a company, all of it or nothing", api.Either{Imported{}, JobAccepted{}}, applyImport, async, meta),
 	}
 }
 

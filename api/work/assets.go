@@ -86,7 +86,7 @@ func AssetRoutes() []api.Route {
 	return []api.Route{
 		upload("/api/companies/{companyId}/issues/{id}/attachments", "Attach a file to an issue: a form with the part file, and issueCommentId if it belongs to a comment", api.Any, attachmentRow{}, attach),
 		{Method: "GET", Path: "/api/issues/{id}/attachments", Tag: tag, Summary: "List the attachments of an issue, the newest first", Out: []attachmentRow{}, Handle: listAttachments},
-		{Method: "GET", Path: "/api/attachments/{id}/content", Tag: tag, Summary: "Read an attachment's bytes, also in ranges", Query: download, NoTool: true, Handle: attachmentContent},
+		{Method: "GET", Path: "/api/attachments/{id}/content", Tag: tag, Summary: "Read an attachment's bytes, also in ranges", Media: []string{"*/*"}, Also: []int{206, 304}, Query: download, NoTool: true, Handle: attachmentContent},
 		{Method: "DELETE", Path: "/api/attachments/{id}", Tag: tag, Summary: "Delete an attachment", Out: api.Okay{}, Handle: detach},
 		upload("/api/companies/{companyId}/assets/images", "Store an image: a form with the part file, and a namespace", api.Any, assetRow{}, func(rc *api.Request) (api.Response, error) {
 			return storeImage(rc, "")
@@ -94,7 +94,7 @@ func AssetRoutes() []api.Route {
 		upload("/api/companies/{companyId}/logo", "Store an image for a company's logo, which its branding then names: a form with the part file", api.Board, assetRow{}, func(rc *api.Request) (api.Response, error) {
 			return storeImage(rc, file.LogoNamespace)
 		}),
-		{Method: "GET", Path: "/api/assets/{id}/content", Tag: tag, Summary: "Read an asset's bytes, also in ranges", Query: download, NoTool: true, Handle: assetContent},
+		{Method: "GET", Path: "/api/assets/{id}/content", Tag: tag, Summary: "Read an asset's bytes, also in ranges", Media: []string{"*/*"}, Also: []int{206, 304}, Query: download, NoTool: true, Handle: assetContent},
 	}
 }
 

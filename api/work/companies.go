@@ -90,7 +90,7 @@ func CompanyRoutes() []api.Route {
 	return []api.Route{
 		{Method: "GET", Path: "/api/companies", NobodyAsAgent: true, Tag: tag, Summary: "List companies", Out: []companyRow{}, Handle: listCompanies},
 		{Method: "POST", Path: "/api/companies", NobodyAsAgent: true, Tag: tag, Summary: "Create a company", Who: api.Board, In: newCompany{}, Out: companyRow{}, Status: 201, Handle: createCompany},
-		{Method: "GET", Path: "/api/companies/stats", Tag: tag, Summary: "Count agents and issues by company", Who: api.Board, Handle: companyStats},
+		{Method: "GET", Path: "/api/companies/stats", Tag: tag, Summary: "Count agents and issues by company", Who: api.Board, Out: map[string]rules.Stat{}, Handle: companyStats},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Read a company", Out: companyRow{}, Handle: readCompany},
 		{Method: "PATCH", Path: one, Tag: tag, Summary: "Change a company", Who: api.Board, In: patchCompany{}, Out: companyRow{}, Handle: updateCompany},
 		{Method: "PATCH", Path: one + "/branding", Tag: tag, Summary: "Change how a company looks", Who: api.Board, In: brandCompany{}, Out: companyRow{}, Handle: rebrandCompany},

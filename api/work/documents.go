@@ -34,7 +34,7 @@ func DocumentRoutes() []api.Route {
 	rows := []api.Route{
 		{Method: "GET", Path: base, Tag: "issues", Summary: "List the documents of an issue", Out: []shownDocument{}, Handle: listDocuments},
 		{Method: "GET", Path: base + "/{key}", Tag: "issues", Summary: "Read a document", Out: shownDocument{}, Handle: readDocument},
-		{Method: "PUT", Path: base + "/{key}", Tag: "issues", Summary: "Write a document", In: saveDocument{}, Out: shownDocument{}, MaxBody: api.MaxDocumentBody, Handle: putDocument},
+		{Method: "PUT", Path: base + "/{key}", Tag: "issues", Summary: "Write a document", In: saveDocument{}, Out: shownDocument{}, Also: []int{201}, MaxBody: api.MaxDocumentBody, Handle: putDocument},
 		{Method: "DELETE", Path: base + "/{key}", Tag: "issues", Summary: "Delete a document", Who: api.Board, Out: api.Okay{}, Handle: dropDocument},
 		{Method: "GET", Path: base + "/{key}/revisions", Tag: "issues", Summary: "List the revisions of a document", Out: []paper.DocumentRevision{}, Handle: listDocumentRevisions},
 		{Method: "POST", Path: base + "/{key}/revisions/{revisionId}/restore", Tag: "issues", Summary: "Make an old revision of a document the latest", Out: shownDocument{}, Handle: restoreDocument},

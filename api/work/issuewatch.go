@@ -58,7 +58,7 @@ func IssueWatchRoutes() []api.Route {
 	const tag, issue = "issues", "/api/issues/{id}"
 	const queue = issue + "/queued-comments"
 	return []api.Route{
-		{Method: "GET", Path: issue + "/watchdog", Tag: tag, Summary: "Tell which agent looks after an issue, or null", Out: care.Watchdog{}, Handle: readWatchdog},
+		{Method: "GET", Path: issue + "/watchdog", Tag: tag, Summary: "Tell which agent looks after an issue, or null", Out: (*care.Watchdog)(nil), Handle: readWatchdog},
 		{Method: "PUT", Path: issue + "/watchdog", Tag: tag, Summary: "Have an agent look after an issue and all below it", In: watchdogBody{}, Out: care.Watchdog{}, Handle: setWatchdog},
 		{Method: "DELETE", Path: issue + "/watchdog", Tag: tag, Summary: "Have nobody look after an issue", Out: care.Watchdog{}, Handle: removeWatchdog},
 		{Method: "POST", Path: issue + "/monitor/check-now", Tag: tag, Summary: "Wake an issue's agent for what its monitor waits for", Out: api.Okay{}, Handle: checkMonitor},

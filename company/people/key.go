@@ -18,17 +18,18 @@ type AgentKey struct {
 	Company         string        `cbor:"2,keyasint" json:"-"`
 	Agent           string        `cbor:"3,keyasint" json:"-"`
 	Name            string        `cbor:"4,keyasint" json:"name"`
+	Scope           StandardScope `cbor:"-" json:"scope"`
 	Hash            string        `cbor:"5,keyasint" json:"-"` // SHA-256 of the token, hex
 	ResponsibleUser core.NullText `cbor:"6,keyasint,omitempty" json:"responsibleUserId"`
 	CreatedAt       core.Time     `cbor:"7,keyasint" json:"createdAt"`
 	RevokedAt       core.Time     `cbor:"8,keyasint,omitempty" json:"revokedAt"`
 }
 
-// MarshalJSON adds the scope, of which there is one kind.
-func (k AgentKey) MarshalJSON() ([]byte, error) {
-	return core.Object{}.Str("id", k.ID).Str("name", k.Name).Raw("scope", json.RawMessage(`{"kind":"standard"}`)).
-		Null("responsibleUserId", string(k.ResponsibleUser)).Time("createdAt", k.CreatedAt).Time("revokedAt", k.RevokedAt).Close(), nil
-}
+// A StandardScope is what a key is for, of which there is one kind.
+type StandardScope struct{}
+
+// MarshalJSON implements json.Marshaler.
+func (StandardScope) MarshalJSON() ([]byte, error) { return []byte(`{"kind":"standard"}`), nil }
 
 // Keys that span companies, so that a token is found without knowing whose it is:
 //

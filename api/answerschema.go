@@ -1,0 +1,221 @@
+package api
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/portable"
+)
+
+// Answers are described as encoding/json writes them, which is not as huma reads their
+// types: a nil pointer to a struct is null, members of embedded structs are there by
+// their names in JSON and not by those in Go, and who encodes itself is what it writes.
+
+// written describes types that encode themselves as more than one kind of value.
+var written = map[reflect.Type]*huma.Schema{
+	reflect.TypeFor[core.Percent](): {Type: huma.TypeNumber},
+	reflect.TypeFor[portable.File](): {Description: "A text, or an object with encoding base64, data and contentType.", AnyOf: []*huma.Schema{
+		{Type: huma.TypeString}, {Type: huma.TypeObject, AdditionalProperties: true}}},
+}
+
+// Either is the Out of a route whose answers are of several types: a zero value of each.
+type Either []any
+
+// answerSchema describes the values of an answer.
+func answerSchema(registry huma.Registry, out any) *huma.Schema {
+	if several, ok := out.(Either); ok {
+		s := &huma.Schema{}
+		for _, one := range several {
+			s.AnyOf = append(s.AnyOf, answerSchema(registry, one))
+		}
+		return s
+	}
+	t := reflect.TypeOf(out)
+	s := asWritten(registry, registry.Schema(t, true, ""), t, map[reflect.Type]bool{})
+	if t.Kind() == reflect.Pointer {
+		return orNull(s)
+	}
+	return s
+}
+
+// orNull describes what a schema does, or null.
+func orNull(s *huma.Schema) *huma.Schema {
+	switch {
+	case s.Ref != "":
+		return &huma.Schema{Description: s.Description, AnyOf: []*huma.Schema{{Ref: s.Ref}, {Type: "null"}}}
+	case s.Type != "" && s.Type != "null":
+		s.Nullable = true
+		if len(s.Enum) > 0 && !slices.Contains(s.Enum, nil) {
+			s.Enum = append(s.Enum, nil)
+		}
+	}
+	return s
+}
+
+var (
+	marshaler = reflect.TypeFor[json.Marshaler]()
+	provider  = reflect.TypeFor[huma.SchemaProvider]()
+	aliased   = []reflect.Type{reflect.TypeFor[core.Time](), reflect.TypeFor[core.NullText](), rawType, reflect.TypeFor[time.Time]()}
+)
+
+// asWritten puts right what a schema says of t and of what t holds, and returns it.
+// Types that were seen are described already: some hold themselves.
+func asWritten(registry huma.Registry, s *huma.Schema, t reflect.Type, seen map[reflect.Type]bool) *huma.Schema {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if slices.Contains(aliased, t) || t.Implements(provider) || s == nil {
+		return s
+	}
+	real := s
+	if s.Ref != "" {
+		real = registry.SchemaFromRef(s.Ref)
+	}
+	if t.Implements(marshaler) {
+		if real != nil {
+			*real = *schemaOfMarshaler(t)
+		}
+		return s
+	}
+	switch t.Kind() {
+	case reflect.Slice, reflect.Array:
+		if s.Items != nil {
+			s.Items = asWritten(registry, s.Items, t.Elem(), seen)
+			if t.Elem().Kind() == reflect.Pointer {
+				s.Items = orNull(s.Items)
+			}
+		}
+	case reflect.Map:
+		if inner, ok := s.AdditionalProperties.(*huma.Schema); ok {
+			s.AdditionalProperties = asWritten(registry, inner, t.Elem(), seen)
+		}
+	case reflect.Struct:
+		if real != nil && !seen[t] {
+			seen[t] = true
+			membersAsWritten(registry, real, t, seen)
+		}
+	}
+	return s
+}
+
+// schemaOfMarshaler describes what a type that encodes itself writes: the same kind of
+// value always, unless it is in the table.
+func schemaOfMarshaler(t reflect.Type) *huma.Schema {
+	if s := written[t]; s != nil {
+		return s
+	}
+	b, err := json.Marshal(reflect.Zero(t).Interface())
+	var v any
+	if err != nil || json.Unmarshal(b, &v) != nil {
+		return &huma.Schema{}
+	}
+	switch v := v.(type) {
+	case nil:
+		return &huma.Schema{Type: "null"}
+	case bool:
+		return &huma.Schema{Type: huma.TypeBoolean}
+	case float64:
+		return &huma.Schema{Type: huma.TypeInteger}
+	case string:
+		s := &huma.Schema{Type: huma.TypeString}
+		if _, err := time.Parse(time.RFC3339, v); err == nil {
+			s.Format = "date-time"
+		}
+		return s
+	case []any:
+		return &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{}}
+	}
+	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
+}
+
+// membersAsWritten describes the members of a struct by the rules of encoding/json: of
+// several with one name the outermost counts.
+func membersAsWritten(registry huma.Registry, s *huma.Schema, t reflect.Type, seen map[reflect.Type]bool) {
+	known := map[string]bool{}
+	level := []reflect.Type{t}
+	for len(level) > 0 {
+		var deeper []reflect.Type
+		var here []string
+		for _, of := range level {
+			for f := range of.Fields() {
+				name, how, _ := strings.Cut(f.Tag.Get("json"), ",")
+				if f.Tag.Get("json") == "-" {
+					continue
+				}
+				if inner := structOf(f.Type); f.Anonymous && name == "" && inner != nil {
+					deeper = append(deeper, inner)
+					continue
+				}
+				if !f.IsExported() {
+					continue
+				}
+				if name == "" {
+					name = f.Name
+				}
+				if known[name] {
+					continue
+				}
+				here = append(here, name)
+				member(registry, s, t, f, name, strings.Contains(how, "omit"), seen)
+			}
+		}
+		for _, name := range here {
+			known[name] = true
+		}
+		level = deeper
+	}
+	slices.Sort(s.Required)
+	s.Required = slices.Compact(s.Required)
+	for name := range s.Properties {
+		if !known[name] {
+			delete(s.Properties, name)
+			s.Required = slices.DeleteFunc(s.Required, func(r string) bool { return r == name })
+		}
+	}
+}
+
+// structOf is the struct that an embedded field brings its members from, nil where it
+// is a member itself.
+func structOf(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || t.Implements(marshaler) {
+		return nil
+	}
+	return t
+}
+
+// member describes one member of a struct.
+func member(registry huma.Registry, s *huma.Schema, of reflect.Type, f reflect.StructField, name string, omitted bool, seen map[reflect.Type]bool) {
+	if s.Properties == nil {
+		s.Properties = map[string]*huma.Schema{}
+	}
+	// huma knows members by their names in Go: what it has under this name may be
+	// another, or an empty struct that it took for an object.
+	m := huma.SchemaFromField(registry, f, of.Name()+f.Name+"Struct")
+	if m == nil {
+		m = &huma.Schema{}
+	}
+	m = asWritten(registry, m, f.Type, seen)
+	switch {
+	case (f.Type.Kind() == reflect.Pointer || f.Type.Kind() == reflect.Map) && !omitted, m.Nullable:
+		m = orNull(m)
+	}
+	if omitted && f.Type.Kind() == reflect.Pointer {
+		m.Nullable = false
+	}
+	s.Properties[name] = m
+	switch required := slices.Contains(s.Required, name); {
+	case !omitted && !required:
+		s.Required = append(s.Required, name)
+	case omitted && required:
+		s.Required = slices.DeleteFunc(s.Required, func(r string) bool { return r == name })
+	}
+}

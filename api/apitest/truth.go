@@ -1,0 +1,136 @@
+package apitest
+
+import (
+	"bytes"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/selvage-mesh/selvage/api/routes"
+)
+
+// A document is the description of the API, against which answers are checked.
+type document struct {
+	mux      *http.ServeMux
+	paths    map[string]any
+	compiler *jsonschema.Compiler
+	mu       sync.Mutex
+	schemas  map[string]*jsonschema.Schema
+}
+
+const documentURL = "mem:///openapi.json"
+
+// described is made once: all servers of a program describe the same.
+var described = sync.OnceValues(func() (*document, error) {
+	b, err := routes.Describe("test")
+	if err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	d := &document{mux: http.NewServeMux(), compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{}}
+	d.paths, _ = doc.(map[string]any)["paths"].(map[string]any)
+	for path, ops := range d.paths {
+		for method := range ops.(map[string]any) {
+			d.mux.Handle(strings.ToUpper(method)+" "+path, http.NotFoundHandler())
+		}
+	}
+	d.compiler.DefaultDraft(jsonschema.Draft2020) // what OpenAPI 3.1 speaks
+	return d, d.compiler.AddResource(documentURL, doc)
+})
+
+// Untrue says how an answer differs from what the description of the API says of it;
+// nil for one that agrees, or whose path is not described.
+func Untrue(method, target string, status int, header http.Header, body []byte) error {
+	d, err := described()
+	if err != nil {
+		return err
+	}
+	at, err := url.ParseRequestURI(target)
+	if err != nil {
+		return nil
+	}
+	_, pattern := d.mux.Handler(&http.Request{Method: method, URL: at, Host: "test"})
+	if pattern == "" {
+		return nil
+	}
+	op, err := d.answer(pattern, status)
+	if err != nil || op == "" {
+		return err
+	}
+	media, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	return d.check(op, media, body)
+}
+
+// answer is where the description has the answer of a status, as a JSON pointer.
+func (d *document) answer(pattern string, status int) (pointer string, err error) {
+	method, path, _ := strings.Cut(pattern, " ")
+	op, _ := d.paths[path].(map[string]any)[strings.ToLower(method)].(map[string]any)
+	answers, _ := op["responses"].(map[string]any)
+	named := strconv.Itoa(status)
+	if answers[named] == nil {
+		if status < 400 {
+			return "", fmt.Errorf("%s answers %d, of which the description says nothing", pattern, status)
+		}
+		named = "default"
+	}
+	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(path)
+	return "/paths/" + escaped + "/" + strings.ToLower(method) + "/responses/" + named, nil
+}
+
+func (d *document) check(pointer, media string, body []byte) error {
+	var said any = map[string]any{"paths": d.paths}
+	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		said = said.(map[string]any)[part]
+	}
+	content, _ := said.(map[string]any)["content"].(map[string]any)
+	switch {
+	case len(body) == 0:
+		if content["application/json"] != nil {
+			return fmt.Errorf("%s: the answer has no body", pointer)
+		}
+		return nil
+	case content[media] == nil && content["*/*"] != nil:
+		return nil
+	case content[media] == nil:
+		return fmt.Errorf("%s: the description has no %q", pointer, media)
+	case media != "application/json":
+		return nil
+	}
+	escaped := strings.ReplaceAll(media, "/", "~1")
+	schema, err := d.schema(pointer + "/content/" + escaped + "/schema")
+	if err != nil {
+		return err
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("%s: %w", pointer, err)
+	}
+	if err := schema.Validate(v); err != nil {
+		return fmt.Errorf("%s: %w", pointer, err)
+	}
+	return nil
+}
+
+func (d *document) schema(pointer string) (*jsonschema.Schema, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.schemas[pointer]; s != nil {
+		return s, nil
+	}
+	s, err := d.compiler.Compile(documentURL + "#" + (&url.URL{Path: pointer}).EscapedPath())
+	if err != nil {
+		return nil, err
+	}
+	d.schemas[pointer] = s
+	return s, nil
+}

@@ -1,0 +1,256 @@
+package work
+
+import (
+	"encoding/json"
+
+	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/file"
+	"github.com/selvage-mesh/selvage/company/paper"
+)
+
+// What the answers about issues hold. They are written by hand (issues_json.go); these
+// types describe them, and tests hold each answer to its description.
+
+// An issueShape is what every answer about an issue has.
+type issueShape struct {
+	ID                         string             `json:"id"`
+	Company                    string             `json:"companyId"`
+	ConversationAgent          core.NullText      `json:"conversationAgentId"`
+	ConversationUser           core.NullText      `json:"conversationUserId"`
+	ConversationState          core.NullText      `json:"conversationState"`
+	ConversationGeneration     int64              `json:"conversationSessionGeneration"`
+	ConversationBoundary       core.NullText      `json:"conversationBoundaryCommentId"`
+	Project                    core.NullText      `json:"projectId"`
+	Workspace                  core.NullText      `json:"projectWorkspaceId"`
+	Goal                       core.NullText      `json:"goalId"`
+	Parent                     core.NullText      `json:"parentId"`
+	Title                      string             `json:"title"`
+	Description                core.NullText      `json:"description"`
+	Status                     entity.IssueStatus `json:"status"`
+	StatusVersion              int64              `json:"statusVersion"`
+	LastStatusDecision         core.NullText      `json:"lastStatusDecisionId"`
+	WorkMode                   string             `json:"workMode"`
+	HarnessKind                core.NullText      `json:"harnessKind"`
+	Priority                   entity.Priority    `json:"priority"`
+	ReviewPolicy               core.NullText      `json:"reviewPolicy"`
+	Assignee                   core.NullText      `json:"assigneeAgentId"`
+	AssigneeUser               core.NullText      `json:"assigneeUserId"`
+	CheckoutRun                core.NullText      `json:"checkoutRunId"`
+	ExecutionRun               core.NullText      `json:"executionRunId"`
+	ExecutionAgent             core.NullText      `json:"executionAgentNameKey"`
+	ExecutionLockedAt          core.Time          `json:"executionLockedAt"`
+	CreatedAgent               core.NullText      `json:"createdByAgentId"`
+	CreatedUser                core.NullText      `json:"createdByUserId"`
+	ResponsibleUser            core.NullText      `json:"responsibleUserId"`
+	Number                     int64              `json:"issueNumber"`
+	Identifier                 string             `json:"identifier"`
+	OriginKind                 string             `json:"originKind"`
+	Origin                     core.NullText      `json:"originId"`
+	OriginRun                  core.NullText      `json:"originRunId"`
+	OriginIdentity             core.NullText      `json:"originIdentityContextId"`
+	ContinuationIdentity       core.NullText      `json:"continuationIdentityContextId"`
+	OriginFingerprint          string             `json:"originFingerprint"`
+	Depth                      int64              `json:"requestDepth"`
+	BillingCode                core.NullText      `json:"billingCode"`
+	AdapterOverrides           json.RawMessage    `json:"assigneeAdapterOverrides"`
+	ExecutionPolicy            json.RawMessage    `json:"executionPolicy"`
+	ExecutionState             json.RawMessage    `json:"executionState"`
+	MonitorNextAt              core.Time          `json:"monitorNextCheckAt"`
+	MonitorWakeAt              core.Time          `json:"monitorWakeRequestedAt"`
+	MonitorLastAt              core.Time          `json:"monitorLastTriggeredAt"`
+	MonitorAttempts            int64              `json:"monitorAttemptCount"`
+	MonitorNotes               core.NullText      `json:"monitorNotes"`
+	MonitorBy                  core.NullText      `json:"monitorScheduledBy"`
+	ExecutionWorkspace         core.NullText      `json:"executionWorkspaceId"`
+	ExecutionWorkspacePref     core.NullText      `json:"executionWorkspacePreference"`
+	ExecutionWorkspaceSettings json.RawMessage    `json:"executionWorkspaceSettings"`
+	SourceTrust                core.NullText      `json:"sourceTrust"`
+	UnblockDescriptor          json.RawMessage    `json:"unblockDescriptor"`
+	BlockedAt                  core.Time          `json:"blockedTransitionAt"`
+	BlockedOwnerAt             core.Time          `json:"blockedOwnerNotifiedAt"`
+	StartedAt                  core.Time          `json:"startedAt"`
+	CompletedAt                core.Time          `json:"completedAt"`
+	CancelledAt                core.Time          `json:"cancelledAt"`
+	HiddenAt                   core.Time          `json:"hiddenAt"`
+	CreatedAt                  core.Time          `json:"createdAt"`
+	UpdatedAt                  core.Time          `json:"updatedAt"`
+	Labels                     []entity.Label     `json:"labels"`
+	LabelIDs                   []string           `json:"labelIds"`
+	Watchdog                   *care.Watchdog     `json:"watchdog"`
+	FencingToken               *int64             `json:"fencingToken" doc:"what later writes under this checkout are checked by; null while nobody has it"`
+}
+
+type relatedShape struct {
+	Work        *relatedWork `json:"relatedWork,omitempty"`
+	Identifiers []string     `json:"referencedIssueIdentifiers,omitempty"`
+}
+
+type relatedWork struct {
+	Outbound []struct{} `json:"outbound"`
+	Inbound  []struct{} `json:"inbound"`
+}
+
+// A createdShape is the answer of creating an issue.
+type createdShape struct {
+	issueShape
+	relatedShape
+	BlockedBy    []entity.IssueRef `json:"blockedBy"`
+	Blocks       []entity.IssueRef `json:"blocks"`
+	Deduplicated bool              `json:"deduplicated,omitempty" doc:"an issue that was there is answered"`
+	Reason       string            `json:"deduplicationReason,omitempty"`
+}
+
+// An updatedShape is the answer of changing an issue.
+type updatedShape struct {
+	issueShape
+	relatedShape
+	Changes json.RawMessage `json:"changes"`
+	Comment *entity.Comment `json:"comment"`
+}
+
+// A runShape is the run that holds an issue.
+type runShape struct {
+	ID            string            `json:"id"`
+	Status        entity.RunStatus  `json:"status"`
+	Agent         string            `json:"agentId"`
+	Source        entity.WakeSource `json:"invocationSource"`
+	TriggerDetail core.NullText     `json:"triggerDetail"`
+	StartedAt     core.Time         `json:"startedAt"`
+	FinishedAt    core.Time         `json:"finishedAt"`
+	CreatedAt     core.Time         `json:"createdAt"`
+}
+
+// An attentionShape is what the blockers of an issue need.
+type attentionShape struct {
+	State           string        `json:"state"`
+	Reason          core.NullText `json:"reason"`
+	Unresolved      int64         `json:"unresolvedBlockerCount"`
+	Covered         int64         `json:"coveredBlockerCount"`
+	Stalled         int64         `json:"stalledBlockerCount"`
+	Attention       int64         `json:"attentionBlockerCount"`
+	PendingFinalize []string      `json:"pendingFinalizeBlockerIssueIds"`
+	Sample          core.NullText `json:"sampleBlockerIdentifier"`
+	SampleStalled   core.NullText `json:"sampleStalledBlockerIdentifier"`
+	Live            bool          `json:"blockingTreeLive"`
+	Direct          core.NullText `json:"directBlockerIssueId"`
+	Terminal        core.NullText `json:"terminalBlockerIssueId"`
+	TerminalBlocker core.NullText `json:"terminalBlocker"`
+}
+
+type reviewAttentionShape struct {
+	State  string        `json:"state"`
+	Paths  []struct{}    `json:"paths"`
+	Reason core.NullText `json:"reason"`
+}
+
+// A handoffShape says that a run said nothing of its issue and another one asks.
+type handoffShape struct {
+	State      string    `json:"state"`
+	Required   bool      `json:"required"`
+	Live       bool      `json:"hasLiveContinuation"`
+	Source     string    `json:"sourceRunId"`
+	Corrective string    `json:"correctiveRunId"`
+	Assignee   string    `json:"assigneeAgentId"`
+	Progress   string    `json:"detectedProgressSummary"`
+	CreatedAt  core.Time `json:"createdAt"`
+}
+
+// A standingShape is what lists and the issue itself show of how it stands.
+type standingShape struct {
+	ActiveRun       *runShape            `json:"activeRun"`
+	Attention       attentionShape       `json:"blockerAttention"`
+	ReviewAttention reviewAttentionShape `json:"reviewAttention"`
+	Handoff         *handoffShape        `json:"successfulRunHandoff"`
+	Recovery        *care.RecoveryAction `json:"activeRecoveryAction"`
+}
+
+// A listedShape is a row of a list of issues.
+type listedShape struct {
+	issueShape
+	standingShape
+	Truncated      bool      `json:"descriptionTruncated"`
+	LastActivityAt core.Time `json:"lastActivityAt"`
+	Touched        core.Time `json:"myLastTouchAt,omitempty" doc:"of the user as whom it was asked for"`
+	External       core.Time `json:"lastExternalCommentAt,omitempty"`
+	Unread         *bool     `json:"isUnreadForMe,omitempty"`
+	Below          *int64    `json:"liveDescendantCount,omitempty"`
+}
+
+// An ancestorShape is an issue that another is part of.
+type ancestorShape struct {
+	ID           string             `json:"id"`
+	Identifier   string             `json:"identifier"`
+	Title        string             `json:"title"`
+	Description  core.NullText      `json:"description"`
+	Status       entity.IssueStatus `json:"status"`
+	Priority     entity.Priority    `json:"priority"`
+	Assignee     core.NullText      `json:"assigneeAgentId"`
+	AssigneeUser core.NullText      `json:"assigneeUserId"`
+	Project      core.NullText      `json:"projectId"`
+	Goal         core.NullText      `json:"goalId"`
+}
+
+// A retryShape is the run that waits to try again.
+type retryShape struct {
+	Run     string           `json:"runId"`
+	Agent   string           `json:"agentId"`
+	Status  entity.RunStatus `json:"status"`
+	RetryOf core.NullText    `json:"retryOfRunId"`
+	At      core.Time        `json:"scheduledRetryAt"`
+	Attempt int64            `json:"scheduledRetryAttempt"`
+	Reason  core.NullText    `json:"scheduledRetryReason"`
+}
+
+// A shownShape is the whole of one issue.
+type shownShape struct {
+	issueShape
+	standingShape
+	relatedShape
+	Ancestors         []ancestorShape    `json:"ancestors"`
+	ExecutionBlocker  core.NullText      `json:"executionBlocker"`
+	Retry             *retryShape        `json:"scheduledRetry"`
+	BlockedBy         []entity.IssueRef  `json:"blockedBy"`
+	Blocks            []entity.IssueRef  `json:"blocks"`
+	Plan              *shownDocument     `json:"planDocument"`
+	Documents         []paper.Document   `json:"documentSummaries"`
+	LegacyPlan        core.NullText      `json:"legacyPlanDocument"`
+	Project           json.RawMessage    `json:"project"`
+	Goal              json.RawMessage    `json:"goal"`
+	GoalChain         []entity.ChainGoal `json:"goalChain"`
+	MentionedProjects []struct{}         `json:"mentionedProjects"`
+	CurrentWorkspace  core.NullText      `json:"currentExecutionWorkspace"`
+	Products          []file.WorkProduct `json:"workProducts"`
+	LinkedCases       []struct{}         `json:"linkedCases"`
+	ExternalChannel   core.NullText      `json:"externalChannelBinding"`
+}
+
+// A liteShape is an issue as an agent's own inbox shows it.
+type liteShape struct {
+	ID         string             `json:"id"`
+	Identifier string             `json:"identifier"`
+	Title      string             `json:"title"`
+	Status     entity.IssueStatus `json:"status"`
+	Priority   entity.Priority    `json:"priority"`
+	Project    core.NullText      `json:"projectId"`
+	Goal       core.NullText      `json:"goalId"`
+	Parent     core.NullText      `json:"parentId"`
+	UpdatedAt  core.Time          `json:"updatedAt"`
+	ActiveRun  *runShape          `json:"activeRun"`
+	Ready      bool               `json:"dependencyReady"`
+	Unresolved int64              `json:"unresolvedBlockerCount"`
+	Waiting    []string           `json:"unresolvedBlockerIssueIds"`
+}
+
+type countShape struct {
+	Count int64 `json:"count"`
+}
+
+type forcedShape struct {
+	Issue    issueShape `json:"issue"`
+	Previous struct {
+		CheckoutRun  core.NullText `json:"checkoutRunId"`
+		ExecutionRun core.NullText `json:"executionRunId"`
+	} `json:"previous"`
+}
