@@ -99,7 +99,9 @@ func operation(o *huma.OpenAPI, route *Route) (op *huma.Operation, err error) {
 	registry := o.Components.Schemas
 	if route.In != nil {
 		t := reflect.TypeOf(route.In)
-		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		// No body is read as {}.
+		needed := slices.ContainsFunc(PlanOf(t).Fields, func(f field) bool { return f.Required })
+		op.RequestBody = &huma.RequestBody{Required: needed, Content: map[string]*huma.MediaType{
 			"application/json": {Schema: bodySchema(registry, t)}}}
 		PlanOf(t) // a tag that can not be read shows itself at the start
 	}
@@ -129,20 +131,13 @@ func operation(o *huma.OpenAPI, route *Route) (op *huma.Operation, err error) {
 	return op, nil
 }
 
-// bodySchema is the registry's schema of a body with what huma reads otherwise
-// put right: which members are required, and that others are ignored.
+// bodySchema is the registry's schema of a body with what huma reads otherwise put
+// right, there and in what it holds: which members are required, and that others are
+// ignored.
 func bodySchema(registry huma.Registry, t reflect.Type) *huma.Schema {
 	s := embedded(registry, registry.Schema(t, true, ""), t)
 	if real := registry.SchemaFromRef(s.Ref); s.Ref != "" && real != nil && PlanOf(t).Shape == isStruct {
-		p := PlanOf(t)
-		real.Required = nil
-		for _, f := range p.Fields {
-			if f.Required {
-				real.Required = append(real.Required, f.Name)
-			}
-		}
-		real.AdditionalProperties = !p.strict
-		bounded(registry, real, p, map[*plan]bool{})
+		bounded(registry, real, PlanOf(t), map[*plan]bool{})
 	}
 	return s
 }
@@ -195,14 +190,20 @@ func bounded(registry huma.Registry, s *huma.Schema, p *plan, seen map[*plan]boo
 		return
 	}
 	seen[p] = true
+	s.AdditionalProperties, s.Required = !p.strict, nil
 	for _, f := range p.Fields {
+		if f.Required {
+			s.Required = append(s.Required, f.Name)
+		}
 		inner, r := f.Plan, f.Rules
 		for inner.Ptr || inner.Opt {
 			inner = inner.Elem
 		}
 		if prop := s.Properties[f.Name]; prop != nil {
 			prop = boundedValue(registry, prop, inner, r, seen)
-			prop.Nullable = prop.Type != "" && (f.Rules.nullable || inner.Shape == isRaw)
+			if prop.Nullable = false; f.Rules.nullable || inner.Shape == isRaw {
+				prop = orNull(prop)
+			}
 			s.Properties[f.Name] = prop
 		}
 	}

@@ -307,6 +307,11 @@ func (h *Harness) Call(method, path, body string, headers ...string) Answer {
 	if err := Untrue(method, path, w.Code, w.Header(), w.Body.Bytes()); err != nil {
 		h.T.Errorf("%s %s answered %s, which is not what the description of the API says: %v", method, path, w.Body, err)
 	}
+	if w.Code < 300 && (body == "" || strings.HasPrefix(req.Header.Get("Content-Type"), "application/json")) {
+		if err := Taken(method, path, []byte(body)); err != nil {
+			h.T.Errorf("%s %s took %s, which the description of the API forbids: %v", method, path, body, err)
+		}
+	}
 	return Answer{w.Code, w.Header(), w.Body.Bytes()}
 }
 

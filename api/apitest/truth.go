@@ -70,6 +70,35 @@ func Untrue(method, target string, status int, header http.Header, body []byte) 
 	return d.check(op, media, body)
 }
 
+// Taken says how a body that was taken differs from what the description says of it.
+func Taken(method, target string, body []byte) error {
+	d, err := described()
+	if err != nil {
+		return err
+	}
+	at, err := url.ParseRequestURI(target)
+	if err != nil {
+		return nil
+	}
+	_, pattern := d.mux.Handler(&http.Request{Method: method, URL: at, Host: "test"})
+	if pattern == "" {
+		return nil
+	}
+	method, path, _ := strings.Cut(pattern, " ")
+	op, _ := d.paths[path].(map[string]any)[strings.ToLower(method)].(map[string]any)
+	if op["requestBody"] == nil {
+		return nil
+	}
+	pointer := "/paths/" + escaped(path) + "/" + strings.ToLower(method) + "/requestBody"
+	if len(bytes.TrimSpace(body)) == 0 {
+		if needed, _ := op["requestBody"].(map[string]any)["required"].(bool); needed {
+			return fmt.Errorf("%s: there is no body", pointer)
+		}
+		return nil
+	}
+	return d.valid(pointer, body)
+}
+
 // answer is where the description has the answer of a status, as a JSON pointer.
 func (d *document) answer(pattern string, status int) (pointer string, err error) {
 	method, path, _ := strings.Cut(pattern, " ")
@@ -82,9 +111,11 @@ func (d *document) answer(pattern string, status int) (pointer string, err error
 		}
 		named = "default"
 	}
-	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(path)
-	return "/paths/" + escaped + "/" + strings.ToLower(method) + "/responses/" + named, nil
+	return "/paths/" + escaped(path) + "/" + strings.ToLower(method) + "/responses/" + named, nil
 }
+
+// escaped is a path as a step of a JSON pointer.
+func escaped(path string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(path) }
 
 func (d *document) check(pointer, media string, body []byte) error {
 	var said any = map[string]any{"paths": d.paths}
@@ -106,8 +137,12 @@ func (d *document) check(pointer, media string, body []byte) error {
 	case media != "application/json":
 		return nil
 	}
-	escaped := strings.ReplaceAll(media, "/", "~1")
-	schema, err := d.schema(pointer + "/content/" + escaped + "/schema")
+	return d.valid(pointer, body)
+}
+
+// valid holds a JSON text to the schema of an answer or a body.
+func (d *document) valid(pointer string, body []byte) error {
+	schema, err := d.schema(pointer + "/content/application~1json/schema")
 	if err != nil {
 		return err
 	}
