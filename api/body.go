@@ -86,17 +86,29 @@ func (rc *Request) RawBody() ([]byte, error) {
 		} else if rc.HTTP.ContentLength > limit {
 			rc.bodyErr = ledger.Refuse(ledger.TooLarge, nil, "Request entity too large")
 		} else {
-			rc.Body, rc.bodyErr = readBody(rc.W, rc.HTTP, limit)
+			rc.Body, rc.bodyErr = readBody(rc.HTTP, limit)
+		}
+		if r, ok := errors.AsType[*ledger.Refusal](rc.bodyErr); ok && r.Code == ledger.TooLarge {
+			discard(rc.HTTP)
 		}
 	}
 	return rc.Body, rc.bodyErr
 }
 
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+// discard reads what is left of a body that is too large, up to a bound: a client that
+// still writes when the connection is closed does not see the answer that says why. Who
+// asks first whether to send its body has not sent it.
+func discard(r *http.Request) {
+	if r.Header.Get("Expect") == "" && r.ContentLength <= maxDiscarded {
+		io.CopyN(io.Discard, r.Body, maxDiscarded) // as far as it comes
+	}
+}
+
+func readBody(r *http.Request, limit int64) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return nil, nil
 	}
-	src := http.MaxBytesReader(w, r.Body, limit)
+	src := http.MaxBytesReader(nil, r.Body, limit)
 	if n := r.ContentLength; n > 0 && n <= smallBody {
 		b := make([]byte, n) // the usual body in one piece
 		if _, err := io.ReadFull(src, b); err != nil {

@@ -40,6 +40,7 @@ type described struct {
 
 type schema struct {
 	Ref        string             `json:"$ref"`
+	AnyOf      []*schema          `json:"anyOf"` // a value, or null
 	Type       types              `json:"type"`
 	Format     string             `json:"format"`
 	Pattern    string             `json:"pattern"`
@@ -94,6 +95,11 @@ func (f *flood) describe() (d description) {
 func (d description) resolve(s *schema) *schema {
 	for s.Ref != "" {
 		s = d.Components.Schemas[s.Ref[strings.LastIndex(s.Ref, "/")+1:]]
+	}
+	if len(s.AnyOf) > 0 {
+		one := *d.resolve(s.AnyOf[0])
+		one.Type += ",null"
+		return &one
 	}
 	return s
 }

@@ -17,6 +17,8 @@ const (
 	// MaxDocumentBody bounds the body with a document: its text, of which JSON may
 	// escape every other byte, and the rest.
 	MaxDocumentBody = 2*paper.MaxDocument + 64<<10
+	// maxDiscarded bounds what is read, and thrown away, of a body that is too large.
+	maxDiscarded = 32 << 20
 	// smallBody is what is read into a buffer of its announced size.
 	smallBody = 64 << 10
 	// MaxDepth bounds how deeply a body is nested; decoding is recursive.
