@@ -25,11 +25,11 @@ type forceReleaseIssue struct {
 func CheckoutRoutes() []api.Route {
 	return []api.Route{{
 		Method: "POST", Path: "/api/issues/{id}/checkout", Tag: "issues", Summary: "Check an issue out for an agent; one caller wins",
-		In: checkoutIssue{}, Out: issueShape{}, Handle: checkOut,
+		In: checkoutIssue{}, Out: plainIssue{}, Handle: checkOut,
 	}, {
-		Method: "POST", Path: "/api/issues/{id}/release", Tag: "issues", Summary: "Give an issue back", Out: issueShape{}, Handle: releaseIssue,
+		Method: "POST", Path: "/api/issues/{id}/release", Tag: "issues", Summary: "Give an issue back", Out: plainIssue{}, Handle: releaseIssue,
 	}, {
-		Method: "POST", Path: "/api/issues/{id}/admin/force-release", Tag: "issues", Summary: "Take a lock away", Who: api.Board, Out: forcedShape{}, Handle: forceRelease,
+		Method: "POST", Path: "/api/issues/{id}/admin/force-release", Tag: "issues", Summary: "Take a lock away", Who: api.Board, Out: forcedRelease{}, Handle: forceRelease,
 		In: forceReleaseIssue{}, Query: []api.Param{{Name: "clearAssignee", Type: "boolean", Doc: "the same as in the body"}},
 	}}
 }

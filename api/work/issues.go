@@ -102,19 +102,19 @@ func IssueRoutes() []api.Route {
 			return api.Response{}, api.Invalid("Missing companyId in path. Use /api/companies/{companyId}/issues.")
 		},
 	}, {
-		Method: "GET", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "List issues", Out: []listedShape{}, Handle: listIssues,
+		Method: "GET", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "List issues", Out: []listedIssue{}, Handle: listIssues,
 		Query: append(issueChoices(), api.Param{Name: "sortField", Doc: "updatedAt, createdAt, priority, title or status"}, api.Param{Name: "sort", Doc: "the same as sortField"},
 			api.Param{Name: "sortDir", Doc: "asc or desc"}, api.Param{Name: "order", Doc: "the same as sortDir"},
 			api.Param{Name: "limit", Type: "integer", Doc: "at most 1000, 500 unless given"}, api.Param{Name: "offset", Type: "integer", Doc: "without the first so many"},
 			api.Param{Name: "includeLiveDescendantSummary", Type: "boolean", Doc: "each with liveDescendantCount: how many issues below it have a run at work or waiting"}),
 	}, {
-		Method: "GET", Path: "/api/companies/{companyId}/issues/count", Tag: "issues", Summary: "Count issues that need attention", Out: countShape{}, Handle: countIssues,
+		Method: "GET", Path: "/api/companies/{companyId}/issues/count", Tag: "issues", Summary: "Count issues that need attention", Out: issueCount{}, Handle: countIssues,
 		Query: issueChoices(),
 	}, {
-		Method: "POST", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "Create an issue", In: createTop{}, Out: createdShape{}, Status: 201, Also: []int{200},
+		Method: "POST", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "Create an issue", In: createTop{}, Out: createdIssue{}, Status: 201, Also: []int{200},
 		Handle: func(rc *api.Request) (api.Response, error) { return newIssue(rc, rc.Path("companyId"), "") },
 	}, {
-		Method: "POST", Path: "/api/issues/{id}/children", Tag: "issues", Summary: "Create a sub-issue", In: createIssue{}, Out: createdShape{}, Status: 201, Also: []int{200},
+		Method: "POST", Path: "/api/issues/{id}/children", Tag: "issues", Summary: "Create a sub-issue", In: createIssue{}, Out: createdIssue{}, Status: 201, Also: []int{200},
 		Handle: func(rc *api.Request) (api.Response, error) {
 			of, parent, err := api.LocateIssue(rc)
 			if err != nil {
@@ -123,16 +123,16 @@ func IssueRoutes() []api.Route {
 			return newIssue(rc, of, parent)
 		},
 	}, {
-		Method: "GET", Path: "/api/issues/{id}", Tag: "issues", Summary: "Read an issue by ID or identifier", Out: shownShape{}, Handle: readIssue,
+		Method: "GET", Path: "/api/issues/{id}", Tag: "issues", Summary: "Read an issue by ID or identifier", Out: shownIssue{}, Handle: readIssue,
 	}, {
-		Method: "PATCH", Path: "/api/issues/{id}", Tag: "issues", Summary: "Change an issue", In: updateIssue{}, Out: updatedShape{}, Handle: patchIssue,
+		Method: "PATCH", Path: "/api/issues/{id}", Tag: "issues", Summary: "Change an issue", In: updateIssue{}, Out: updatedIssue{}, Handle: patchIssue,
 	}, {
-		Method: "DELETE", Path: "/api/issues/{id}", Tag: "issues", Summary: "Delete an issue", Out: issueShape{}, Handle: removeIssue,
+		Method: "DELETE", Path: "/api/issues/{id}", Tag: "issues", Summary: "Delete an issue", Out: plainIssue{}, Handle: removeIssue,
 	}, {
 		Method: "GET", Path: "/api/issues/{id}/heartbeat-context", Tag: "issues", Summary: "Read what an agent needs to begin", Handle: readHeartbeatContext,
 		Query: []api.Param{{Name: "wakeCommentId"}},
 	}, {
-		Method: "GET", Path: "/api/agents/me/inbox-lite", Tag: "agents", Summary: "List the open issues of the agent that asks", Who: api.Agent, Out: []liteShape{},
+		Method: "GET", Path: "/api/agents/me/inbox-lite", Tag: "agents", Summary: "List the open issues of the agent that asks", Who: api.Agent, Out: []briefIssue{},
 		Handle: func(rc *api.Request) (r api.Response, err error) {
 			err = rc.View(func(tx *ledger.Tx) error {
 				r = readyJSON(inboxLite(tx, rc.Company, rc.Actor.ID))
@@ -141,7 +141,7 @@ func IssueRoutes() []api.Route {
 			return r, err
 		},
 	}, {
-		Method: "GET", Path: "/api/agents/me/inbox/mine", Tag: "agents", Summary: "List what is in a person's inbox", Who: api.Agent, Out: []listedShape{}, Handle: inboxMine,
+		Method: "GET", Path: "/api/agents/me/inbox/mine", Tag: "agents", Summary: "List what is in a person's inbox", Who: api.Agent, Out: []listedIssue{}, Handle: inboxMine,
 		Query: []api.Param{{Name: "userId", Doc: "whose inbox"}, {Name: "status", Doc: "statuses, separated by commas; all but cancelled without"}},
 	}, {
 		Method: "GET", Path: "/api/companies/{companyId}/search", Tag: "search", Summary: "Search issues", Handle: searchIssues,

@@ -13,8 +13,8 @@ import (
 // What the answers about issues hold. They are written by hand (issues_json.go); these
 // types describe them, and tests hold each answer to its description.
 
-// An issueShape is what every answer about an issue has.
-type issueShape struct {
+// A plainIssue is what every answer about an issue has.
+type plainIssue struct {
 	ID                         string             `json:"id"`
 	Company                    string             `json:"companyId"`
 	ConversationAgent          core.NullText      `json:"conversationAgentId"`
@@ -82,7 +82,7 @@ type issueShape struct {
 	FencingToken               *int64             `json:"fencingToken" doc:"what later writes under this checkout are checked by; null while nobody has it"`
 }
 
-type relatedShape struct {
+type issueRelations struct {
 	Work        *relatedWork `json:"relatedWork,omitempty"`
 	Identifiers []string     `json:"referencedIssueIdentifiers,omitempty"`
 }
@@ -92,26 +92,26 @@ type relatedWork struct {
 	Inbound  []struct{} `json:"inbound"`
 }
 
-// A createdShape is the answer of creating an issue.
-type createdShape struct {
-	issueShape
-	relatedShape
+// A createdIssue is the answer of creating an issue.
+type createdIssue struct {
+	plainIssue
+	issueRelations
 	BlockedBy    []entity.IssueRef `json:"blockedBy"`
 	Blocks       []entity.IssueRef `json:"blocks"`
 	Deduplicated bool              `json:"deduplicated,omitempty" doc:"an issue that was there is answered"`
 	Reason       string            `json:"deduplicationReason,omitempty"`
 }
 
-// An updatedShape is the answer of changing an issue.
-type updatedShape struct {
-	issueShape
-	relatedShape
+// An updatedIssue is the answer of changing an issue.
+type updatedIssue struct {
+	plainIssue
+	issueRelations
 	Changes json.RawMessage `json:"changes"`
 	Comment *entity.Comment `json:"comment"`
 }
 
-// A runShape is the run that holds an issue.
-type runShape struct {
+// A holdingRun is the run that holds an issue.
+type holdingRun struct {
 	ID            string            `json:"id"`
 	Status        entity.RunStatus  `json:"status"`
 	Agent         string            `json:"agentId"`
@@ -122,8 +122,8 @@ type runShape struct {
 	CreatedAt     core.Time         `json:"createdAt"`
 }
 
-// An attentionShape is what the blockers of an issue need.
-type attentionShape struct {
+// A blockerAttention is what the blockers of an issue need.
+type blockerAttention struct {
 	State           string        `json:"state"`
 	Reason          core.NullText `json:"reason"`
 	Unresolved      int64         `json:"unresolvedBlockerCount"`
@@ -139,14 +139,14 @@ type attentionShape struct {
 	TerminalBlocker core.NullText `json:"terminalBlocker"`
 }
 
-type reviewAttentionShape struct {
+type reviewState struct {
 	State  string        `json:"state"`
 	Paths  []struct{}    `json:"paths"`
 	Reason core.NullText `json:"reason"`
 }
 
-// A handoffShape says that a run said nothing of its issue and another one asks.
-type handoffShape struct {
+// A runHandoff says that a run said nothing of its issue and another one asks.
+type runHandoff struct {
 	State      string    `json:"state"`
 	Required   bool      `json:"required"`
 	Live       bool      `json:"hasLiveContinuation"`
@@ -157,19 +157,19 @@ type handoffShape struct {
 	CreatedAt  core.Time `json:"createdAt"`
 }
 
-// A standingShape is what lists and the issue itself show of how it stands.
-type standingShape struct {
-	ActiveRun       *runShape            `json:"activeRun"`
-	Attention       attentionShape       `json:"blockerAttention"`
-	ReviewAttention reviewAttentionShape `json:"reviewAttention"`
-	Handoff         *handoffShape        `json:"successfulRunHandoff"`
+// An issueStanding is what lists and the issue itself show of how it stands.
+type issueStanding struct {
+	ActiveRun       *holdingRun          `json:"activeRun"`
+	Attention       blockerAttention     `json:"blockerAttention"`
+	ReviewAttention reviewState          `json:"reviewAttention"`
+	Handoff         *runHandoff          `json:"successfulRunHandoff"`
 	Recovery        *care.RecoveryAction `json:"activeRecoveryAction"`
 }
 
-// A listedShape is a row of a list of issues.
-type listedShape struct {
-	issueShape
-	standingShape
+// A listedIssue is a row of a list of issues.
+type listedIssue struct {
+	plainIssue
+	issueStanding
 	Truncated      bool      `json:"descriptionTruncated"`
 	LastActivityAt core.Time `json:"lastActivityAt"`
 	Touched        core.Time `json:"myLastTouchAt,omitempty" doc:"of the user as whom it was asked for"`
@@ -178,8 +178,8 @@ type listedShape struct {
 	Below          *int64    `json:"liveDescendantCount,omitempty"`
 }
 
-// An ancestorShape is an issue that another is part of.
-type ancestorShape struct {
+// An ancestorIssue is an issue that another is part of.
+type ancestorIssue struct {
 	ID           string             `json:"id"`
 	Identifier   string             `json:"identifier"`
 	Title        string             `json:"title"`
@@ -192,8 +192,8 @@ type ancestorShape struct {
 	Goal         core.NullText      `json:"goalId"`
 }
 
-// A retryShape is the run that waits to try again.
-type retryShape struct {
+// An issueRetry is the run that waits to try again.
+type issueRetry struct {
 	Run     string           `json:"runId"`
 	Agent   string           `json:"agentId"`
 	Status  entity.RunStatus `json:"status"`
@@ -203,14 +203,14 @@ type retryShape struct {
 	Reason  core.NullText    `json:"scheduledRetryReason"`
 }
 
-// A shownShape is the whole of one issue.
-type shownShape struct {
-	issueShape
-	standingShape
-	relatedShape
-	Ancestors         []ancestorShape    `json:"ancestors"`
+// A shownIssue is the whole of one issue.
+type shownIssue struct {
+	plainIssue
+	issueStanding
+	issueRelations
+	Ancestors         []ancestorIssue    `json:"ancestors"`
 	ExecutionBlocker  core.NullText      `json:"executionBlocker"`
-	Retry             *retryShape        `json:"scheduledRetry"`
+	Retry             *issueRetry        `json:"scheduledRetry"`
 	BlockedBy         []entity.IssueRef  `json:"blockedBy"`
 	Blocks            []entity.IssueRef  `json:"blocks"`
 	Plan              *shownDocument     `json:"planDocument"`
@@ -226,8 +226,8 @@ type shownShape struct {
 	ExternalChannel   core.NullText      `json:"externalChannelBinding"`
 }
 
-// A liteShape is an issue as an agent's own inbox shows it.
-type liteShape struct {
+// A briefIssue is an issue as an agent's own inbox shows it.
+type briefIssue struct {
 	ID         string             `json:"id"`
 	Identifier string             `json:"identifier"`
 	Title      string             `json:"title"`
@@ -237,18 +237,18 @@ type liteShape struct {
 	Goal       core.NullText      `json:"goalId"`
 	Parent     core.NullText      `json:"parentId"`
 	UpdatedAt  core.Time          `json:"updatedAt"`
-	ActiveRun  *runShape          `json:"activeRun"`
+	ActiveRun  *holdingRun        `json:"activeRun"`
 	Ready      bool               `json:"dependencyReady"`
 	Unresolved int64              `json:"unresolvedBlockerCount"`
 	Waiting    []string           `json:"unresolvedBlockerIssueIds"`
 }
 
-type countShape struct {
+type issueCount struct {
 	Count int64 `json:"count"`
 }
 
-type forcedShape struct {
-	Issue    issueShape `json:"issue"`
+type forcedRelease struct {
+	Issue    plainIssue `json:"issue"`
 	Previous struct {
 		CheckoutRun  core.NullText `json:"checkoutRunId"`
 		ExecutionRun core.NullText `json:"executionRunId"`
