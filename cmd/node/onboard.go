@@ -25,6 +25,7 @@ type onboarding struct {
 
 	company, goal, ceo, command string
 	starter                     string
+	idle                        bool // the CEO runs nothing yet
 	arguments                   []string
 	budget                      int64
 }
@@ -47,7 +48,8 @@ func onboardCommand(c *cli) *cobra.Command {
 		Use: "onboard", Short: "Create a first company, its goal and its CEO, step by step",
 		Long: `Make a first company, its goal and its CEO, step by step, and say what comes
 next. Each step asks; an empty answer takes what stands in brackets. With --yes
-nothing is asked. What is there already under the same name is kept, so the
+nothing is asked. Without --command the nodes are asked which agents they have
+(Claude Code, Codex, Gemini, OpenCode …), and the CEO runs on one of them. What is there already under the same name is kept, so the
 command can be given again.`,
 		Example: `  selvage onboard
   selvage onboard --yes --company-name "Acme Robotics" --goal "Build a robot that folds towels" --command /usr/local/bin/ceo`,
@@ -67,7 +69,7 @@ command can be given again.`,
 	f.StringVar(&o.starter, "starter", "", "begin with one of the companies that come with the program: "+strings.Join(portable.Starters(), ", "))
 	f.StringVar(&o.goal, "goal", "Find out what we are for, and do it", "what everything that it does is to serve")
 	f.StringVar(&o.ceo, "ceo", "Ada", "name of its first agent")
-	f.StringVar(&o.command, "command", "", "program that the CEO runs when it wakes; without one its runs do nothing")
+	f.StringVar(&o.command, "command", "", "program that the CEO runs when it wakes; without one it is an agent that a node has, and where none has any its runs do nothing")
 	f.StringArrayVar(&o.arguments, "arg", nil, "argument of that program (repeat)")
 	f.Int64Var(&o.budget, "budget", 0, "the company's monthly budget in cents; 0 sets none")
 	return cmd
@@ -109,16 +111,25 @@ func (o *onboarding) run() error {
 	if o.manyCompanies() {
 		flag = " -c " + company.IssuePrefix
 	}
-	next := []string{
-		fmt.Sprintf("selvage issue create 'Propose a strategy' --assignee %s%s", quoted(ceo.Name), flag),
-		fmt.Sprintf("selvage agent invoke %s%s", quoted(ceo.Name), flag),
-		"selvage approval list" + flag,
-		"selvage company import --help",
+	type step struct{ do, why string }
+	steps := []step{
+		{fmt.Sprintf("selvage issue create 'Propose a strategy' --assignee %s%s", quoted(ceo.Name), flag), "give the CEO something to do"},
+		{fmt.Sprintf("selvage agent invoke %s%s", quoted(ceo.Name), flag), "wake it now"},
+		{"selvage approval list" + flag, "see what waits for your decision"},
+		{"selvage company import --help", "or begin with a company that others have made"},
+	}
+	if o.idle {
+		steps = append([]step{{"selvage adapter list", "see what an agent can run on, and which program that needs"},
+			{fmt.Sprintf("selvage agent update %s --adapter claude_local --config '{}'%s", quoted(ceo.Name), flag), "let the CEO run on it, once a node has it"}}, steps...)
+	}
+	var next []string
+	for _, s := range steps {
+		next = append(next, s.do)
 	}
 	return o.c.print(o.cmd, onboarded{company.ID, company.IssuePrefix, goal, ceo.ID, next}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s is ready, %s leads it. What you can do next:\n\n", company.Name, ceo.Name)
-		for i, why := range []string{"give the CEO something to do", "wake it now", "see what waits for your decision", "or begin with a company that others have made"} {
-			fmt.Fprintf(w, "  %s\n      %s\n", next[i], why)
+		for _, s := range steps {
+			fmt.Fprintf(w, "  %s\n      %s\n", s.do, s.why)
 		}
 	})
 }
@@ -283,6 +294,22 @@ func (o *onboarding) makeCEO(company string) (row agentRow, err error) {
 	if err != nil {
 		return row, err
 	}
+	body := map[string]any{"name": name, "role": "ceo", "title": "Chief Executive", "icon": "crown",
+		"capabilities": "Breaks the company's goal down, hires who is missing, and asks the board for what it may not decide itself."}
+	if o.command == "" {
+		agent, err := o.chooseAgent(company)
+		if err != nil {
+			return row, err
+		}
+		if agent.Type != "" {
+			body["adapterType"], body["adapterConfig"] = agent.Type, map[string]any{}
+			if err := o.call("POST", "/api/companies/"+company+"/agents", body, &row); err != nil {
+				return row, err
+			}
+			o.say("3. hired %s as CEO; it runs on %s", row.Name, agent.Name)
+			return row, nil
+		}
+	}
 	command, err := o.ask("Which program does the CEO run when it wakes? (none: decide later)", o.command)
 	if err != nil {
 		return row, err
@@ -291,17 +318,56 @@ func (o *onboarding) makeCEO(company string) (row agentRow, err error) {
 	if len(o.arguments) > 0 {
 		config["args"] = o.arguments
 	}
-	body := map[string]any{"name": name, "role": "ceo", "title": "Chief Executive", "icon": "crown", "adapterType": "process", "adapterConfig": config,
-		"capabilities": "Breaks the company's goal down, hires who is missing, and asks the board for what it may not decide itself."}
+	body["adapterType"], body["adapterConfig"] = "process", config
 	if err := o.call("POST", "/api/companies/"+company+"/agents", body, &row); err != nil {
 		return row, err
 	}
-	if command == "" {
+	if o.idle = command == ""; o.idle {
 		o.say("3. hired %s as CEO; it runs nothing yet, see %s/api/llms/agent-configuration.txt", row.Name, o.c.url())
 		return row, nil
 	}
 	o.say("3. hired %s as CEO; it runs %s", row.Name, command)
 	return row, nil
+}
+
+// chooseAgent asks which of the agents that a node of the mesh has the CEO is to be,
+// none where no node has any.
+func (o *onboarding) chooseAgent(company string) (chosen adapterRow, err error) {
+	var all []adapterRow
+	if err := o.call("GET", "/api/adapters", nil, &all); err != nil {
+		return chosen, err
+	}
+	var here []adapterRow
+	var types, missing []string
+	for _, a := range all {
+		if a.Program == "" {
+			continue
+		}
+		var report adapterTestRow
+		if err := o.call("POST", "/api/companies/"+company+"/adapters/"+a.Type+"/test-environment", map[string]any{}, &report); err != nil {
+			return chosen, err
+		}
+		if report.Status == "fail" {
+			missing = append(missing, a.Name)
+			continue
+		}
+		here, types = append(here, a), append(types, a.Type)
+	}
+	if len(here) == 0 {
+		o.say("   no node has %s", strings.Join(missing, ", "))
+		return chosen, nil
+	}
+	for range maxAsked {
+		answer, err := o.ask("Which agent is it? ("+strings.Join(types, ", ")+", or none)", types[0])
+		if err != nil || answer == "none" {
+			return chosen, err
+		}
+		if n := slices.Index(types, answer); n >= 0 {
+			return here[n], nil
+		}
+		o.say("%q is none of %s", answer, strings.Join(types, ", "))
+	}
+	return chosen, misuse{errors.New("no agent was chosen")}
 }
 
 // quoted writes a name for a shell.
