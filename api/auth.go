@@ -89,7 +89,7 @@ func (rc *Request) limitKeys() error {
 
 // Authenticate reads the bearer, or else the cookie of a session. Without either
 // it is the board who asks in local_trusted mode, where whoever reaches loopback
-// is but for runs, and otherwise nobody: errNobody.
+// is but for runs, and otherwise nobody: ErrNobody.
 func (rc *Request) Authenticate() error {
 	token, given, err := bearerOf(rc.HTTP)
 	if err != nil {
@@ -301,7 +301,7 @@ func (rc *Request) ViewBySecret(f func(*ledger.Tx) error) error {
 
 // A keyCache remembers keys by the hash of their token. It is dropped
 // when the feed tells of a change that may end a key, and on its own after
-// keyAge. It answers a caller who brings a height only with what is known to
+// KeyAge. It answers a caller who brings a height only with what is known to
 // have held there. Apply checks every credential again.
 type keyCache struct {
 	mu   sync.Mutex // guards all below
@@ -394,7 +394,7 @@ func endsKeys(kind string) bool {
 // What tokens begin with, and how many bytes of chance they have.
 const (
 	BoardTokenPrefix = "pcp_board_"
-	// TokenPrefix marks agent tokens; tokenBytes of randomness follow in hex.
+	// TokenPrefix marks agent tokens; TokenBytes of randomness follow in hex.
 	TokenPrefix = "pcp_"
 	TokenBytes  = 24
 )

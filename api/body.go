@@ -211,7 +211,7 @@ func typeName(b []byte) string {
 	return "number"
 }
 
-// expectedOf names what a value of the plan is in JSON.
+// Expected names what a value of the plan is in JSON.
 func (p *plan) Expected() string {
 	switch {
 	case p.Ptr, p.Opt:

@@ -32,7 +32,7 @@ var StatusOf = map[ledger.Code]int{
 // internalError is all that a caller learns of a failure.
 const internalError = "Internal server error"
 
-// An errorBody is the contract's: {"error", "code"?, "details"?}.
+// An ErrorBody is the contract's: {"error", "code"?, "details"?}.
 type ErrorBody struct {
 	Error   string          `json:"error"`
 	Code    string          `json:"code,omitempty"`

@@ -330,7 +330,7 @@ func FindRoutine(rc *Request) (r routine.Routine, triggers []routine.RoutineTrig
 	return r, triggers, err
 }
 
-// A skillTestRow is a test with what became of it.
+// A SkillTestRow is a test with what became of it.
 type SkillTestRow struct {
 	skill.SkillTest
 	Status      string         `json:"status"`

@@ -67,20 +67,20 @@ const (
 	// PingEvery is how often live-event sockets are pinged, as recorded.
 	PingEvery = 30 * time.Second
 
-	// TailEvery is how often a stream asks for what running runs wrote, tailRead
-	// what it takes of one at a time, tailWait how long it waits for the node that
-	// has it, and tailPause how long it leaves one alone that does not answer.
+	// TailEvery is how often a stream asks for what running runs wrote, TailRead
+	// what it takes of one at a time, TailWait how long it waits for the node that
+	// has it, and TailPause how long it leaves one alone that does not answer.
 	TailEvery = 200 * time.Millisecond
 	TailRead  = 64 << 10
 	TailWait  = 2 * time.Second
 	TailPause = 2 * time.Second
-	// MaxTailedRuns bounds the runs that one stream reads along, maxTailRest the
-	// reads for what is left when a run ends, maxLogFrame one frame's text.
+	// MaxTailedRuns bounds the runs that one stream reads along, MaxTailRest the
+	// reads for what is left when a run ends, MaxLogFrame one frame's text.
 	MaxTailedRuns = 32
 	MaxTailRest   = 16
 	MaxLogFrame   = 8 << 10
 
-	// maxKeys bounds remembered agent keys; keyAge bounds how long one is
+	// maxKeys bounds remembered agent keys; KeyAge bounds how long one is
 	// believed without looking, should an invalidation not reach this node.
 	maxKeys = 4096
 	KeyAge  = 5 * time.Second
@@ -103,7 +103,7 @@ const (
 	// UploadTimeout bounds a whole upload: the largest attachment at 2 MB/s. A
 	// body that stands still for bodyTimeout ends it sooner.
 	UploadTimeout = 10 * time.Minute
-	// MaxParts, maxFormField and multipartRoom bound what an upload has besides
+	// MaxParts, MaxFormField and MultipartRoom bound what an upload has besides
 	// its file: parts, the bytes of one, and what lies between them.
 	MaxParts      = 16
 	MaxFormField  = 1 << 10
@@ -124,7 +124,7 @@ const (
 	// portable.MaxBytes of files, some of them in base64.
 	MaxPackage = 64 << 20
 	// MaxPackageBlobs bounds the attachments of one export, so that it can be
-	// imported again, and maxPackageWarnings what is told about one.
+	// imported again, and MaxPackageWarnings what is told about one.
 	MaxPackageBlobs    = 32 << 20
 	MaxPackageWarnings = 200
 	// MaxPackageAssets bounds the files of a package that belong to no issue: each is

@@ -43,7 +43,7 @@ type Route struct {
 	MaxBody int64    // bytes; 0 means MaxBody
 	NoTool  bool     // no MCP tool is made of it: a stream, a file, a second way to the same
 
-	// Timeout bounds the whole request; 0 means requestTimeout.
+	// Timeout bounds the whole request; 0 means RequestTimeout.
 	Timeout time.Duration
 	// Limited: it makes credentials, takes them away, or trades one for another, and is
 	// asked for at a bounded rate.

@@ -250,7 +250,7 @@ type CatalogFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// A pauseHold is what holds an issue, and whether it stands on the issue itself.
+// A PauseHold is what holds an issue, and whether it stands on the issue itself.
 type PauseHold struct {
 	Hold    string           `json:"holdId"`
 	Root    string           `json:"rootIssueId"`
@@ -403,7 +403,7 @@ type commandNote struct {
 	Command *string `json:"command"`
 }
 
-// A folderNote says which folder a run works in.
+// A FolderNote says which folder a run works in.
 type FolderNote struct {
 	Kind      string        `json:"kind,omitempty"`
 	LocalPath *string       `json:"localPath,omitempty"`

@@ -243,7 +243,7 @@ func fileType(header string) (string, error) {
 }
 
 // inline are the types that a browser may show where it is; all others are
-// saved. Nothing of them runs: see [serveFile].
+// saved. Nothing of them runs: see [ServeFile].
 var inline = map[string]bool{
 	"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "image/avif": true, "image/bmp": true, "image/svg+xml": true,
 	"text/plain": true, "text/markdown": true, "text/csv": true, "application/json": true, "application/pdf": true,

@@ -91,7 +91,7 @@ func leaderless(c *ledger.Context, agent string) {
 		}
 	}
 	for id, g := range entity.Goals.All(c.Tx, company) {
-		if string(g.Owner) == agent { // whose root it is does not change, see storeGoal
+		if string(g.Owner) == agent { // whose root it is does not change, see StoreGoal
 			g.Owner, g.UpdatedAt = "", now
 			entity.Goals.Put(c.Tx, company, id, g)
 		}

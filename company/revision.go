@@ -45,7 +45,7 @@ func kept(config map[string]json.RawMessage) json.RawMessage {
 	return o.Close()
 }
 
-// A revisionOrigin says what made a revision: a change, or going back to an
+// A RevisionOrigin says what made a revision: a change, or going back to an
 // earlier revision.
 type RevisionOrigin struct {
 	revision string // ID of the earlier one

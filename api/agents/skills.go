@@ -16,7 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// bundledKey is what the keys of the program's own skills begin with, as clients
+// BundledKey is what the keys of the program's own skills begin with, as clients
 // know them; bundledFolder is where lists show them.
 const (
 	bundledFolder = "bundled/paperclip-core"

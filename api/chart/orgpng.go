@@ -113,7 +113,7 @@ func PaintOrg(title string, roots []*people.OrgNode) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// fitOrg lays a chart out within maxOrgPixels, with as many as can be.
+// fitOrg lays a chart out within MaxOrgPixels, with as many as can be.
 func fitOrg(roots []*people.OrgNode) (c chart) {
 	for _, most := range [][2]int{{1 << 30, 1 << 30}, {40, 20}, {20, 12}, {10, 6}, {6, 4}, {3, 3}, {2, 2}} {
 		if c = LayOut(roots, most[0], most[1]); c.Width <= MaxOrgSide && c.Height <= MaxOrgSide && c.Width*c.Height <= MaxOrgPixels {

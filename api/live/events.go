@@ -29,7 +29,7 @@ func EventRoutes() []api.Route {
 	}
 }
 
-// A liveEvent is one frame, as the contract's clients read it. The changes of
+// A LiveEvent is one frame, as the contract's clients read it. The changes of
 // one entry have the same ID, its height: a stream that broke off between them
 // tells all of them again.
 type LiveEvent struct {

@@ -113,7 +113,7 @@ func (t *tailer) readAll(ctx context.Context, height uint64) []LiveEvent {
 	return out
 }
 
-// read returns the next frames of one log, at most tailRead bytes of it, and
+// read returns the next frames of one log, at most TailRead bytes of it, and
 // whether there is more. A log that can not be read now is left alone a while.
 func (t *tailer) read(ctx context.Context, l *tailed, height uint64) (out []LiveEvent, more bool) {
 	now := time.Now()

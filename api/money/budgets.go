@@ -35,7 +35,7 @@ type resolveIncident struct {
 	DecisionNote api.Opt[string] `json:"decisionNote" maxLength:"2000"`
 }
 
-// A budgetPolicy is a policy as it stands, with what was spent.
+// A BudgetPolicy is a policy as it stands, with what was spent.
 type BudgetPolicy struct {
 	PolicyID           string           `json:"policyId"`
 	CompanyID          string           `json:"companyId"`

@@ -96,7 +96,7 @@ type importPlan struct {
 	Issues   []issuePlan   `json:"issuePlans"`
 }
 
-// An importPreview is what an import would do.
+// An ImportPreview is what an import would do.
 type ImportPreview struct {
 	Include       portable.Includes   `json:"include"`
 	CompanyID     *string             `json:"targetCompanyId"`

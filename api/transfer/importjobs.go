@@ -41,14 +41,14 @@ type (
 		ID     string `json:"id"`
 		Status string `json:"status"`
 	}
-	// A jobAccepted names a job that goes on.
+	// A JobAccepted names a job that goes on.
 	JobAccepted struct {
 		Error string `json:"error,omitempty"` // of a 409: the same is running already
 		Job   jobRef `json:"job"`
 		URL   string `json:"statusUrl"`
 		Retry int    `json:"retryAfterMs"`
 	}
-	// A jobState is what became of a job. The error stands in three places, as
+	// A JobState is what became of a job. The error stands in three places, as
 	// clients look for it.
 	JobState struct {
 		Job struct {

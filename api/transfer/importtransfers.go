@@ -25,7 +25,7 @@ import (
 
 const (
 	// maxTransferParts bounds the parts of one transfer, maxTransferPart one of
-	// them; together they are at most maxPackage.
+	// them; together they are at most MaxPackage.
 	maxTransferParts = 1024
 	maxTransferPart  = 16 << 20
 )

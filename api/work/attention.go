@@ -36,7 +36,7 @@ const (
 	attentionDays = 30
 )
 
-// An attentionFeed is everything that waits for a person, newest first.
+// An AttentionFeed is everything that waits for a person, newest first.
 type AttentionFeed struct {
 	Company     string          `json:"companyId"`
 	GeneratedAt core.Time       `json:"generatedAt"`

@@ -14,7 +14,7 @@ func RedactText(s string) string { return redactShapes(redactAssignments(s)) }
 // secretWords are the words that make a name that of a secret in a text, in lower case.
 var secretWords = [...]string{"apikey", "api_key", "accesskey", "access_key", "privatekey", "private_key", "token", "secret", "passwd", "password"}
 
-// redactAssignments hides the value in NAME=value where NAME has a secretWord.
+// redactAssignments hides the value in NAME=value where NAME has one of secretWords.
 // A value goes up to a space or a quote, so there is one a run at most.
 func redactAssignments(s string) string {
 	var out []byte

@@ -22,13 +22,13 @@ func ParseJSON(b []byte) (v any, ok bool) {
 	return v, true
 }
 
-// FormatJSON encodes what parseJSON returned, keys sorted.
+// FormatJSON encodes what ParseJSON returned, keys sorted.
 func FormatJSON(v any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic("company: " + err.Error()) // only what parseJSON made gets here
+		panic("company: " + err.Error()) // only what ParseJSON made gets here
 	}
 	return bytes.TrimRight(b.Bytes(), "\n")
 }

@@ -35,7 +35,7 @@ func URLKey(name string) string {
 	return b.String()
 }
 
-// Assign and setText change a field where a value is given; nil leaves it.
+// Assign and AssignText change a field where a value is given; nil leaves it.
 func Assign[T any](field *T, v *T) {
 	if v != nil {
 		*field = *v

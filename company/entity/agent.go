@@ -80,8 +80,8 @@ type Permissions struct {
 	AssignTasks  bool `cbor:"3,keyasint,omitempty" json:"canAssignTasks,omitempty"`
 }
 
-// agentsByKey lists agents under their urlKey, agentsByManager under whom they
-// report to ("root" when nobody), agentsByStatus under their status.
+// agentsByKey lists agents under their urlKey, AgentsByManager under whom they
+// report to ("root" when nobody), AgentsByStatus under their status.
 var (
 	AgentTable = core.Owned(ledger.NewTable[Agent]("agent").
 			Indexed(agentsByKey, func(a *Agent) string { return a.URLKey() }).

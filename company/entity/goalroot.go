@@ -48,7 +48,7 @@ func ImpliedGoal(tx *ledger.Tx, company string) (Goal, bool) {
 
 func RootGoalKey(company string) []byte { return ledger.Key("c", company, "goal-root") }
 
-// StoreGoal and dropGoal are the ways in which goals change. They keep the ID of
+// StoreGoal and DropGoal are the ways in which goals change. They keep the ID of
 // the root under c/<company>/goal-root: every issue without a goal asks for it.
 func StoreGoal(tx *ledger.Tx, g Goal) {
 	Goals.Put(tx, g.Company, g.ID, g)

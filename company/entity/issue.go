@@ -426,7 +426,7 @@ func rawOrNull(b json.RawMessage) []byte {
 // OriginRoutine is the origin kind of issues that routines make.
 const OriginRoutine = "routine_execution"
 
-// Assigned is the value of issuesByAssignee, "" for an issue that no agent has.
+// Assigned is the value of IssuesByAssignee, "" for an issue that no agent has.
 func (i Issue) Assigned() string {
 	if i.Assignee == "" {
 		return ""

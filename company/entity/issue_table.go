@@ -13,7 +13,7 @@ import (
 
 // IssueTable holds every issue by ID. Besides the indexes below there are
 //
-//	c/<company>/issue-status/<status>/<sort>.<issue>   see issueSort; value 1 when it is hidden
+//	c/<company>/issue-status/<status>/<sort>.<issue>   see IssueSort; value 1 when it is hidden
 //	c/<company>/issue-count                     visible issues by status, see CountIssues
 //	c/<company>/issue-assignee/<agent>.<status>/<issue>
 //	c/<company>/issue-held/<run>/<issue>        the locks of a run
@@ -120,7 +120,7 @@ func IdentifierKey(identifier string) []byte {
 	return ledger.Key("issue-identifier", strings.ToUpper(identifier))
 }
 
-// An issueSort is what the status index says of an issue: its place in the order
+// An IssueSort is what the status index says of an issue: its place in the order
 // of lists (the most urgent first, then the latest change, then the newest), and
 // whether it is hidden. Its key is the rank of the priority (1 digit), and in hex
 // what is left of 2⁴⁸ ms and of 2⁴⁰ numbers above updatedAt and the number, so that

@@ -239,7 +239,7 @@ type Usage struct {
 }
 
 // runs holds every run by ID; runsByAgent and runsByIssue list them by what
-// they belong to, oldest first; runsLive lists an agent's live ones.
+// they belong to, oldest first; RunsLive lists an agent's live ones.
 var (
 	RunTable = ledger.NewTable[Run]("run").
 			IndexedAs(runsByTime, func(r *Run, _ string) (value, entry string) { return AllRuns, r.Ref() }).

@@ -7,7 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A heartbeatPolicy is when an agent may be woken: runtimeConfig.heartbeat, or
+// A HeartbeatPolicy is when an agent may be woken: runtimeConfig.heartbeat, or
 // the same fields in adapterConfig where the specification has them.
 type HeartbeatPolicy struct {
 	Enabled                       bool
@@ -81,7 +81,7 @@ func first[T any](otherwise T, settings ...setting[T]) T {
 	return otherwise
 }
 
-// A wakeTarget is an agent as waking sees it.
+// A WakeTarget is an agent as waking sees it.
 type WakeTarget struct{ Agent }
 
 func Wakeable(tx *ledger.Tx, company, agent string) (WakeTarget, bool) {

@@ -13,7 +13,7 @@ const (
 	// well but did not say what becomes of its issue. After that the issue is
 	// blocked for the board to decide.
 	MaxFollowups = 1
-	// MaxTransientRetries and transientDelay bound the retries of a run that
+	// MaxTransientRetries and TransientDelay bound the retries of a run that
 	// failed for a passing reason of its upstream; the delay doubles each time.
 	MaxTransientRetries = 2
 	TransientDelay      = core.Time(30_000)

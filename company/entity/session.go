@@ -49,7 +49,7 @@ type RuntimeState struct {
 }
 
 var (
-	TaskSessions  = ledger.NewTable[TaskSession]("task-session") // by sessionRow
+	TaskSessions  = ledger.NewTable[TaskSession]("task-session") // by SessionRow
 	RuntimeStates = ledger.NewTable[RuntimeState]("runtime-state")
 )
 

@@ -21,7 +21,7 @@ type ExecutionStage struct {
 	Participants []ExecutionParticipant `json:"participants"`
 }
 
-// An executionParticipant may decide a stage.
+// An ExecutionParticipant may decide a stage.
 type ExecutionParticipant struct {
 	Type  string `json:"type"` // agent or user
 	Agent string `json:"agentId"`

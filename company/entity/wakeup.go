@@ -59,7 +59,7 @@ type Wakeup struct {
 	UpdatedAt      core.Time       `cbor:"19,keyasint" json:"updatedAt"`
 }
 
-// Wakeups holds the requests; wakeupOrder finds the n-th of an agent, so that
+// Wakeups holds the requests; WakeupOrderKey finds the n-th of an agent, so that
 // the one that falls out of keptWakeups is found without a scan.
 var Wakeups = ledger.NewTable[Wakeup]("wakeup")
 

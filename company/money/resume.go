@@ -170,7 +170,7 @@ func (w *resumer) agent(id string, since core.Time) error {
 		}
 		for i := range entity.IssuesByAssignee.IDs(w.c.Tx, w.company, id+"."+string(status), false) {
 			if len(ids) == maxResumeReads {
-				break // recoverStranded finds the others
+				break // care.Stranded finds the others
 			}
 			ids = append(ids, i)
 		}
@@ -267,7 +267,7 @@ func (w *resumer) wake(a entity.WakeTarget, stopped entity.Run, issue string) er
 	}
 	w.live[a.ID] = n
 	if n >= entity.MaxLiveRuns {
-		return nil // recoverStranded finds its issues when there is room
+		return nil // care.Stranded finds its issues when there is room
 	}
 	ctx, at := stopped.Context, ledger.Order(w.c.Height)
 	about := issue

@@ -315,7 +315,7 @@ func policyCommands(policy json.RawMessage) string {
 	return string(core.FormatJSON(out))
 }
 
-// workspaceCommands is what of a project's workspace a node would execute.
+// commands is what of a project's workspace a node would execute.
 func (w Workspace) commands() string {
 	v, _ := core.ParseJSON(w.RuntimeConfig)
 	m, _ := v.(map[string]any)

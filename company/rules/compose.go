@@ -34,7 +34,7 @@ func init() {
 	company.Compose(people.Rules, care.Rules, routine.Rules, money.Rules, skill.Rules, inbox.Rules, file.Rules, place.Rules, paper.Rules, secret.Rules, transfer.Rules)
 }
 
-// One issue.sweep removes threadChunk rows, each of which may name all parts of a long
+// One issue.sweep removes ThreadChunk rows, each of which may name all parts of a long
 // document.
 const _ = uint(ledger.MaxTouched - company.ThreadChunk*(3*(paper.MaxDocument/company.MaxPart+2)+2))
 
