@@ -47,20 +47,26 @@ var described = sync.OnceValues(func() (*document, error) {
 	return d, d.compiler.AddResource(documentURL, doc)
 })
 
-// Untrue says how an answer differs from what the description of the API says of it;
-// nil for one that agrees, or whose path is not described.
-func Untrue(method, target string, status int, header http.Header, body []byte) error {
-	d, err := described()
-	if err != nil {
-		return err
+// operationOf returns the method and path of the operation that a request is for, ""
+// where none is described.
+func operationOf(method, target string) (d *document, pattern string, err error) {
+	if d, err = described(); err != nil {
+		return nil, "", err
 	}
 	at, err := url.ParseRequestURI(target)
 	if err != nil {
-		return nil
+		return d, "", nil // nobody answers it as a route
 	}
-	_, pattern := d.mux.Handler(&http.Request{Method: method, URL: at, Host: "test"})
-	if pattern == "" {
-		return nil
+	_, pattern = d.mux.Handler(&http.Request{Method: method, URL: at, Host: "test"})
+	return d, pattern, nil
+}
+
+// Untrue says how an answer differs from what the description of the API says of it;
+// nil for one that agrees, or whose path is not described.
+func Untrue(method, target string, status int, header http.Header, body []byte) error {
+	d, pattern, err := operationOf(method, target)
+	if err != nil || pattern == "" {
+		return err
 	}
 	op, err := d.answer(pattern, status)
 	if err != nil || op == "" {
@@ -72,17 +78,9 @@ func Untrue(method, target string, status int, header http.Header, body []byte) 
 
 // Taken says how a body that was taken differs from what the description says of it.
 func Taken(method, target string, body []byte) error {
-	d, err := described()
-	if err != nil {
+	d, pattern, err := operationOf(method, target)
+	if err != nil || pattern == "" {
 		return err
-	}
-	at, err := url.ParseRequestURI(target)
-	if err != nil {
-		return nil
-	}
-	_, pattern := d.mux.Handler(&http.Request{Method: method, URL: at, Host: "test"})
-	if pattern == "" {
-		return nil
 	}
 	method, path, _ := strings.Cut(pattern, " ")
 	op, _ := d.paths[path].(map[string]any)[strings.ToLower(method)].(map[string]any)
