@@ -40,7 +40,7 @@ type verb struct {
 // A field is a member of a request.
 type field struct {
 	name, member, about string
-	kind                string // "" text, int, bool, list, file, text or file, json, pairs, variables, secret, entity, issue, issues, label, labels, agent or none, or a noun: see nouns
+	kind                string // "" text, int, bool, list, file, text or file, json, json or @file, pairs, variables, secret, entity, issue, issues, label, labels, agent or none, or a noun: see nouns
 	place               int
 	value               string // unless it is given
 }
@@ -218,8 +218,15 @@ func (f field) read(c *cli, cmd *cobra.Command, args []string) (value any, given
 	case "text or file":
 		text, err = textOrFile(cmd, text, maxPayload)
 		return text, true, err
+	case "json or @file": // may hold secrets: an error says nothing of it
+		if text, err = textOrFile(cmd, text, maxPayload); err != nil {
+			return nil, false, err
+		}
+		if !json.Valid([]byte(text)) {
+			return nil, false, misuse{errors.New(f.word() + " is not JSON")}
+		}
+		return json.RawMessage(text), true, nil
 	case "json":
-		text = strings.TrimPrefix(text, "@")
 		b := []byte(text)
 		if !json.Valid(b) && !strings.HasPrefix(strings.TrimSpace(text), "{") && !strings.HasPrefix(strings.TrimSpace(text), "[") {
 			from, err := readText(cmd, text, maxTextFile)

@@ -112,7 +112,7 @@ happen, as a JSON object; it may hold secrets (the environment of an agent to be
 hired), so give it as @FILE, or @- for standard input.`,
 		example: `  selvage approval ask request_board_approval --payload '{"title":"Buy a yacht"}'
   selvage approval ask approve_ceo_strategy --payload @plan.json --issue ACM-1`,
-		fields: []field{{place: 1, member: "type"}, {name: "payload", member: "payload", kind: "json", about: "what is asked for: a JSON object, or @FILE that holds it", value: "{}"}, {name: "issue", member: "issueIds", kind: "issues", about: "issue that it is about; repeat for more"}}},
+		fields: []field{{place: 1, member: "type"}, {name: "payload", member: "payload", kind: "json or @file", about: "what is asked for: a JSON object, or @FILE that holds it", value: "{}"}, {name: "issue", member: "issueIds", kind: "issues", about: "issue that it is about; repeat for more"}}},
 	{use: "approve APPROVAL", short: "Approve, and carry out what waits", example: decideExample("approve"), method: "POST", path: "/api/approvals/{approval:1}/approve", says: "{id} {status}",
 		fields: []field{withNote, {name: "amount", member: "amount", kind: "int", about: "of a budget: the new limit in cents, instead of the proposed one"}}},
 	{use: "reject APPROVAL", short: "Reject; what was made ready is taken back", example: decideExample("reject"), method: "POST", path: "/api/approvals/{approval:1}/reject", says: "{id} {status}", fields: []field{withNote}},
