@@ -204,8 +204,7 @@ func member(registry huma.Registry, s *huma.Schema, of reflect.Type, f reflect.S
 		m = &huma.Schema{}
 	}
 	m = asWritten(registry, m, f.Type, seen)
-	switch {
-	case (f.Type.Kind() == reflect.Pointer || f.Type.Kind() == reflect.Map) && !omitted, m.Nullable:
+	if kind := f.Type.Kind(); m.Nullable || !omitted && (kind == reflect.Pointer || kind == reflect.Map) {
 		m = orNull(m)
 	}
 	if omitted && f.Type.Kind() == reflect.Pointer {

@@ -201,7 +201,8 @@ func bounded(registry huma.Registry, s *huma.Schema, p *plan, seen map[*plan]boo
 		}
 		if prop := s.Properties[f.Name]; prop != nil {
 			prop = boundedValue(registry, prop, inner, r, seen)
-			if prop.Nullable = false; f.Rules.nullable || inner.Shape == isRaw {
+			prop.Nullable = false
+			if f.Rules.nullable || inner.Shape == isRaw {
 				prop = orNull(prop)
 			}
 			s.Properties[f.Name] = prop
