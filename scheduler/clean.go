@@ -8,10 +8,10 @@ import (
 	"github.com/selvage-mesh/selvage/company/secret"
 )
 
-// A cleaner takes a run's secrets out of all that its adapter tells, whatever
-// the adapter does about them itself.
+// A cleaner removes a run's secrets from everything that its adapter reports,
+// even when the adapter already does so.
 type cleaner struct {
-	whole  *secret.Redactor // for texts that come in one piece; it holds no state
+	whole  *secret.Redactor // for texts that arrive whole; stateless
 	values []string
 	write  func(stream, text string)
 
@@ -23,8 +23,8 @@ func newCleaner(values []string, write func(stream, text string)) *cleaner {
 	return &cleaner{whole: secret.NewRedactor(values), values: values, write: write, streams: map[string]*secret.Redactor{}}
 }
 
-// log appends to a stream of the run's log. What may be the beginning of a
-// secret waits for what follows.
+// log appends to a stream of the run's log. Bytes that may begin a secret wait
+// for the bytes after them.
 func (c *cleaner) log(stream, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +38,7 @@ func (c *cleaner) log(stream, text string) {
 	}
 }
 
-// flush writes what still waits, when the run is over.
+// flush writes the bytes that still wait. It is called when the run has ended.
 func (c *cleaner) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,16 +10,16 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// interrupted is an outcome of a run that was stopped: what it said and cost
-// stays.
+// interrupted returns out as the outcome of a run that was stopped. It keeps the
+// reported summary and cost.
 func interrupted(out company.Outcome, code, why string) company.Outcome {
 	return company.Outcome{Status: entity.RunInterrupted, ErrorCode: code, Error: why,
 		Result: out.Result, Stdout: out.Stdout, Stderr: out.Stderr, Usage: out.Usage, Cost: out.Cost}
 }
 
-// cost is what is to be booked of what a run told: nothing when its calls were
-// paid for at the gateway, since the same money is not booked twice; and with the
-// price of the table where the run told only what it used.
+// cost returns what to book for the cost that a run reported: nothing when the
+// gateway has paid for its calls, because that money is booked already; with the
+// price of the price table when the run reported usage only.
 func (w *Worker) cost(k *work, told *entity.RunCost) *entity.RunCost {
 	paid := w.cfg.Paid != nil && w.cfg.Paid(k.run.ID)
 	if told == nil {
@@ -34,17 +34,17 @@ func (w *Worker) cost(k *work, told *entity.RunCost) *entity.RunCost {
 		_ = view(context.Background(), w.cfg.Node, func(tx *ledger.Tx) error {
 			out.Cost, out.Priced = w.cfg.Price(tx, k.run.Company, out)
 			return nil
-		}) // without an answer it stays without a price
+		}) // without a price the usage is booked alone
 	}
 	return &out
 }
 
-// tellCost tells what a run cost whose end could not be told, because its session
-// was over: money was spent whoever has the run by now. It tries until ctx ends,
-// tellCostTries times.
+// tellCost reports the cost of a run whose end could not be reported because the
+// session was over. The money was spent, whoever has the run now. It retries until
+// ctx ends, at most tellCostTries times.
 func (w *Worker) tellCost(ctx context.Context, k *work, cost entity.RunCost) {
 	w.mu.Lock()
-	delete(w.runs, k.run.ID) // it is over, and takes no room
+	delete(w.runs, k.run.ID) // the run has ended and frees its slot
 	w.mu.Unlock()
 	cmd := nodeCommand(w.cfg.Self, money.KindRunCost, k.run.Company, money.TellCost{Run: k.run.ID, Cost: cost})
 	for tries := range tellCostTries {

@@ -45,23 +45,23 @@ import (
 // An answer without a length is the usual one.
 const maxLeaseTimes = 5
 
-// leaseSteps are the lengths that there are, in times of the usual one: each
-// change is a command.
+// leaseSteps are the possible lease lengths, as multiples of the usual length. Few
+// steps mean few commands.
 var leaseSteps = []int64{1, 2, 3, maxLeaseTimes}
 
 const (
-	// A node whose beats come and go within a twelfth of a lease, its own lateness
-	// included, has room for an election in between with the usual length. Above
-	// that a lease grows by wantTimes what a beat takes: it has to hold one that is
-	// lost, one that is answered, and an election whose time-out has grown as well.
+	// When a node's beats take less than a twelfth of a lease, its own delay included,
+	// the usual length leaves room for an election. Above that the lease grows to
+	// wantTimes the duration of a beat: it must survive one lost beat, one answered
+	// beat and an election whose time-out has grown too.
 	calmPart  = 12
 	wantTimes = 3
-	// A beat waits for a processor about lateTimes: at the node, at the leader, and
-	// at those who confirm that it leads.
+	// A beat waits for a processor about lateTimes: on the node, on the leader, and on
+	// the voters that confirm the leader.
 	lateTimes = 4
 )
 
-// wantedLease is what a node asks for that runs late, and whose beats take long.
+// wantedLease returns the lease that a node asks for, given its delay and the duration of its beats.
 func wantedLease(usual, late, trip time.Duration) time.Duration {
 	need := lateTimes*late + trip
 	if need <= usual/calmPart {
@@ -70,7 +70,7 @@ func wantedLease(usual, late, trip time.Duration) time.Duration {
 	return stepped(usual, usual+wantTimes*need)
 }
 
-// stepped is the shortest length that there is for what is wanted.
+// stepped returns the shortest possible length that is at least want.
 func stepped(usual, want time.Duration) time.Duration {
 	for _, n := range leaseSteps {
 		if usual*time.Duration(n) >= want {
@@ -80,20 +80,20 @@ func stepped(usual, want time.Duration) time.Duration {
 	return usual * maxLeaseTimes
 }
 
-// boundOf is the longest lease that anybody may have granted a session.
+// boundOf returns the longest lease that any leader may have granted to a session.
 func (l *Leader) boundOf(s ledger.Session) time.Duration {
 	return max(l.cfg.Lease, time.Duration(s.Lease)*time.Millisecond)
 }
 
-// length is what a beat of g is granted, as the session's row was read; l.mu is held.
+// length returns the lease that a beat of g gets, by the session's row as it was read. l.mu is held.
 func (l *Leader) length(g *lease) time.Duration {
 	if g.row.Leased != g.mark || g.mark == (ledger.LeaseMark{}) {
-		return l.cfg.Lease // the row is another leader's, or about to change
+		return l.cfg.Lease // another leader wrote the row, or it is about to change
 	}
 	return min(g.want, l.boundOf(g.row))
 }
 
-// setLeases gives the commands by which leases become longer or shorter.
+// setLeases submits the commands that make leases longer or shorter.
 func (l *Leader) setLeases(ctx context.Context) error {
 	var due []ledger.SessionLease
 	l.mu.Lock()
@@ -113,9 +113,9 @@ func (l *Leader) setLeases(ctx context.Context) error {
 	})
 }
 
-// change says what the row of a lease should become, if anything; l.mu is held. It
-// decides once for each beat: what it decided on the row before, and what became of
-// that, is not known sooner.
+// change returns the new length for the row of a lease, if it should change. l.mu is
+// held. It decides once for each beat, because the effect of its last decision is
+// known only with the next beat.
 func (l *Leader) change(g *lease, now time.Duration) (to time.Duration, change bool) {
 	if !g.heard || g.lost || !g.told || l.raftTerm == 0 {
 		return 0, false
@@ -127,7 +127,7 @@ func (l *Leader) change(g *lease, now time.Duration) (to time.Duration, change b
 	case g.want < bound && g.expiry <= now+g.want:
 		return g.want, true
 	case g.want > l.cfg.Lease && !ours:
-		return bound, true // it is so already; from here on this leader's word
+		return bound, true // the row already says so; from now on it is this leader's mark
 	}
 	return 0, false
 }

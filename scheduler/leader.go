@@ -23,7 +23,7 @@ var (
 	// ErrNotLeader is returned to a keep-alive that did not reach the leader.
 	ErrNotLeader = errors.New("this node does not lead")
 	// ErrSessionOver is returned to a keep-alive of a session that has ended or
-	// was declared lost; the node has to open another one.
+	// was declared lost. The node must open a new session.
 	ErrSessionOver = errors.New("the node's session is over")
 )
 
@@ -31,16 +31,16 @@ var (
 type LeaderConfig struct {
 	Node Node
 	Self identity.NodeID
-	// Verify returns nil when this node leads, shown by a check begun after the
-	// call. A new leader answers only when a command of its own term is applied.
+	// Verify returns nil when this node leads, confirmed by a majority after the call
+	// began. A new leader answers only after it has applied a command of its own term.
 	Verify func(context.Context) error
-	Lease  time.Duration // the usual one; default DefaultLease; the same on all nodes of a mesh
+	Lease  time.Duration // the usual length; default DefaultLease; equal on all nodes of a mesh
 	Clock  Clock         // required; the boot-time clock
-	// Why says why this node could not run since a moment of the clock, "" when it
-	// ran. nil: it always does.
+	// Why returns why this node did not run for some time since the given reading of
+	// Clock, "" when it ran all the time. nil: it always ran.
 	Why func(since time.Duration) string
-	// Now is the time that a command submitted now would get: the mesh's, which does
-	// not jump when a machine's clock is set. Default: the wall clock.
+	// Now returns the time that the leader would stamp on a command now: the mesh's
+	// time, which does not jump when a machine's clock is set. Default: the wall clock.
 	Now    func() time.Time
 	Logger *slog.Logger // default: discard
 }
@@ -52,43 +52,43 @@ type Leader struct {
 
 	mu       sync.Mutex // guards what follows
 	leading  bool
-	term     int                // counts what Lead was told
+	term     int                // counts the calls of Lead
 	raftTerm uint64             // in which this node leads; 0: leases have the usual length
-	marks    uint64             // how many commands about leases were given
-	led      time.Duration      // when Lead was told last
+	marks    uint64             // number of lease commands submitted
+	led      time.Duration      // when Lead was called last
 	leases   map[uint64]*lease  // by session
-	reload   bool               // read all timers anew
-	stale    map[[2]string]bool // timers to read anew, by company and agent
+	reload   bool               // read all timers again
+	stale    map[[2]string]bool // timers to read again, by company and agent
 	changed  map[string]bool    // companies that may have been stopped; nil: any
 
-	// Only Run's goroutine touches these.
+	// Fields of Run's goroutine only.
 	timers map[[2]string]entity.Timer // by company and agent
 	last   string                     // company that was served last
-	said   map[string]string          // why a run waits, as it was told last, by run
-	never  map[string]time.Duration   // since when no node could ever take a run
-	terms  int                        // when never was begun
-	awake  time.Duration              // when it was done with its last look, on the clock; 0 at first
-	looked time.Duration              // when it looked for stranded issues last
-	sweep  sweep                      // where it goes on
+	said   map[string]string          // the reported reason why a run waits, by run
+	never  map[string]time.Duration   // since when no node could take a run, by run
+	terms  int                        // value of term when never was started
+	awake  time.Duration              // when the last look ended, on Clock; 0 before the first
+	looked time.Duration              // when it last searched for stranded issues
+	sweep  sweep                      // where the search continues
 }
 
 // A lease is what the leader granted to one session.
 type lease struct {
-	beat   Beat // Session and Node only, until the node was heard
+	beat   Beat // only Session and Node until the first beat
 	heard  bool
-	at     time.Duration // when it was granted last, or waited for first
-	expiry time.Duration // on the leader's clock; it never goes back
-	lost   bool          // declared; never granted again
-	asking int           // beats of it that are being checked
+	at     time.Duration // when it was last granted, or first waited for
+	expiry time.Duration // on the leader's clock; never decreases
+	lost   bool          // declared lost; never granted again
+	asking int           // beats that are being checked
 
-	// How long it is, see grant.go.
-	want time.Duration    // what the node asked for last
+	// The length of the lease, see grant.go.
+	want time.Duration    // length that the node asked for last
 	row  ledger.Session   // as it was at the last beat
-	told bool             // a beat has come since mark was given
-	mark ledger.LeaseMark // of the last command that this leader gave about it
+	told bool             // a beat arrived after mark was submitted
+	mark ledger.LeaseMark // of this leader's last command about the lease
 }
 
-// NewLeader returns a leader that schedules nothing until [Leader.Lead].
+// NewLeader returns a leader that does nothing until [Leader.Lead].
 func NewLeader(cfg LeaderConfig) *Leader {
 	cfg.Lease = cmp.Or(cfg.Lease, DefaultLease)
 	if cfg.Logger == nil {
@@ -100,14 +100,13 @@ func NewLeader(cfg LeaderConfig) *Leader {
 	return &Leader{cfg: cfg, wake: newSignal(), leases: map[uint64]*lease{}, timers: map[[2]string]entity.Timer{}, stale: map[[2]string]bool{}}
 }
 
-// Lead tells whether this node leads, at every change of leadership that it
-// hears of. A node that begins to lead knows nothing of what another granted
-// before or in between: it gives every session a full lease, each time it is told.
-// Leases then have the usual length, see [Leader.LeadIn].
+// Lead is called at every change of leadership that the node hears of. A node that
+// begins to lead does not know what other leaders granted before or in between, so
+// each call gives every session a full lease. Leases have the usual length until
+// [Leader.LeadIn] is called.
 func (l *Leader) Lead(leading bool) { l.lead(leading, 0) }
 
-// LeadIn is Lead for a node that leads in a term of raft, of which it is the only
-// leader.
+// LeadIn is Lead for a node that leads in the given raft term. A term has one leader.
 func (l *Leader) LeadIn(term uint64) { l.lead(true, term) }
 
 func (l *Leader) lead(leading bool, term uint64) {
@@ -120,15 +119,15 @@ func (l *Leader) lead(leading bool, term uint64) {
 	l.wake.set()
 }
 
-// KeepAlive grants a lease to the session that the beat names and returns how long
-// it is, or refuses with ErrNotLeader or ErrSessionOver. The node counts from before
-// it sent, and this from after the check of leadership, which began after the beat
-// arrived.
+// KeepAlive grants a lease to the session that b names and returns its length, or
+// fails with ErrNotLeader or ErrSessionOver. The node counts the length from before
+// it sent the beat. The leader counts it from after the check of leadership, which
+// began after the beat arrived.
 func (l *Leader) KeepAlive(ctx context.Context, b Beat) (time.Duration, error) {
 	l.mu.Lock()
 	leading := l.leading
 	if g := l.leases[b.Session]; leading && g != nil {
-		g.asking++ // nobody is lost while what it says is looked at
+		g.asking++ // the node is not declared lost while its beat is checked
 		defer func() { l.mu.Lock(); g.asking--; l.mu.Unlock() }()
 	}
 	l.mu.Unlock()
@@ -158,7 +157,7 @@ func (l *Leader) KeepAlive(ctx context.Context, b Beat) (time.Duration, error) {
 	case !open, g != nil && g.lost:
 		return 0, ErrSessionOver
 	case g == nil:
-		g = &lease{expiry: now + l.boundOf(s)} // what another leader may have granted
+		g = &lease{expiry: now + l.boundOf(s)} // the longest that another leader may have granted
 		l.leases[b.Session] = g
 	}
 	fresh := !g.heard
@@ -168,12 +167,12 @@ func (l *Leader) KeepAlive(ctx context.Context, b Beat) (time.Duration, error) {
 	length := l.length(g)
 	g.expiry = max(g.expiry, now+length)
 	if fresh {
-		l.wake.set() // there may be work for it
+		l.wake.set() // a new node may take waiting runs
 	}
 	return length, nil
 }
 
-// Live returns the beats of the nodes that hold a lease, by node.
+// Live returns the last beats of the nodes that hold a lease, sorted by node.
 func (l *Leader) Live() []Beat {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,7 +187,7 @@ func (l *Leader) Live() []Beat {
 	return out
 }
 
-// Run schedules until ctx ends, and returns its error.
+// Run schedules until ctx ends, and returns the error of ctx.
 func (l *Leader) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -206,7 +205,7 @@ func (l *Leader) Run(ctx context.Context) error {
 				case "agent":
 					l.stale[[2]string{e.Company, ch.EntityID}] = true
 				case "company":
-					l.reload = true // it may have been paused, brought back or deleted
+					l.reload = true // the company may have been paused, resumed or deleted
 					if l.changed != nil {
 						l.changed[ch.EntityID] = true
 					}
@@ -232,8 +231,8 @@ func (l *Leader) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// overslept gives the nodes the time that this one did not run: beats may have come
-// that it could not look at. To wait longer is always safe.
+// overslept extends every lease by a time in which this process did not run: beats
+// may have arrived that it could not check. Waiting longer is always safe.
 func (l *Leader) overslept(pause time.Duration) {
 	late := l.cfg.Clock() - l.awake - pause
 	if l.awake == 0 || pause == 0 || late < oversleepLeast {
@@ -247,8 +246,8 @@ func (l *Leader) overslept(pause time.Duration) {
 	}
 }
 
-// look does once what is due. A step that fails is tried again with the next look, and
-// keeps nothing from the steps after it but where this node does not lead.
+// look does what is due, once. A step that fails is retried at the next look. It does
+// not stop the steps after it, except when this node no longer leads.
 func (l *Leader) look(ctx context.Context) {
 	var failed []error
 	for _, step := range []struct {
@@ -274,7 +273,7 @@ func (l *Leader) look(ctx context.Context) {
 	}
 }
 
-// submit carries one command out; a refusal is no error.
+// submit submits one command. A refusal is not an error.
 func (l *Leader) submit(ctx context.Context, kind, of string, payload any) (ledger.Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, submitWait)
 	defer cancel()
@@ -285,9 +284,9 @@ func (l *Leader) submit(ctx context.Context, kind, of string, payload any) (ledg
 	return r, err
 }
 
-// declareLost ends the sessions whose lease passed. Sessions at work that were
-// never heard, such as those of a node that died with the leader before, get a
-// full lease first.
+// declareLost ends the sessions whose lease has passed. Sessions with runs that
+// never sent a beat to this leader, such as those of a node that died together with
+// the leader before, first get a full lease.
 func (l *Leader) declareLost(ctx context.Context) error {
 	var working []entity.NodeLost
 	rows := map[uint64]ledger.Session{}
@@ -317,8 +316,8 @@ func (l *Leader) declareLost(ctx context.Context) error {
 	if !doubt {
 		return nil
 	}
-	// Who was deposed and does not know is not heard by the nodes, which beat to
-	// somebody else.
+	// A leader that was deposed without knowing it gets no beats, because the nodes
+	// send theirs to the new leader.
 	sure, cancel := context.WithTimeout(ctx, submitWait)
 	defer cancel()
 	if err := l.cfg.Verify(sure); err != nil {
@@ -350,13 +349,13 @@ func (l *Leader) declareLost(ctx context.Context) error {
 			left = answer.Left
 		}
 		l.mu.Lock()
-		delete(l.leases, lost.Session) // the ledger refuses it from here on
+		delete(l.leases, lost.Session) // from here on the ledger refuses the session
 		l.mu.Unlock()
 	}
 	return nil
 }
 
-// reason says what is known of why a node was not heard; l.mu is held.
+// reason returns what is known about why a node sent no beats. l.mu is held.
 func (l *Leader) reason(g *lease, now time.Duration) string {
 	why := fmt.Sprintf("the leader has not heard it for %.1f s", (now - g.at).Seconds())
 	if g.beat.Late >= tellLate {
@@ -373,8 +372,8 @@ func (l *Leader) reason(g *lease, now time.Duration) string {
 	return why[:min(len(why), company.MaxLossReason)]
 }
 
-// settleCompanies ends what is left at work in companies that were stopped while
-// more went on there than one command ends.
+// settleCompanies ends the runs that are left in companies that were stopped with
+// more runs than one command can end.
 func (l *Leader) settleCompanies(ctx context.Context) error {
 	l.mu.Lock()
 	changed, term := l.changed, l.term
@@ -387,7 +386,7 @@ func (l *Leader) settleCompanies(ctx context.Context) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		switch {
-		case l.term != term: // whoever leads now looks at all
+		case l.term != term: // the next leader looks at all companies
 		case changed == nil:
 			l.changed = nil
 		case l.changed != nil:
@@ -415,7 +414,7 @@ func (l *Leader) settleCompanies(ctx context.Context) error {
 				return again(failed)
 			}
 			if r.Refusal != nil {
-				rest = slices.DeleteFunc(slices.Clone(rest), func(other string) bool { return other == id }) // it goes on meanwhile
+				rest = slices.DeleteFunc(slices.Clone(rest), func(other string) bool { return other == id }) // the company is running again
 			}
 		}
 		err = view(ctx, l.cfg.Node, left)
@@ -426,7 +425,7 @@ func (l *Leader) settleCompanies(ctx context.Context) error {
 	return nil
 }
 
-// fireTimers wakes the agents whose interval passed.
+// fireTimers wakes the agents whose interval has passed.
 func (l *Leader) fireTimers(ctx context.Context) error {
 	l.mu.Lock()
 	all, stale := l.reload, l.stale
@@ -473,13 +472,13 @@ func (l *Leader) fireTimers(ctx context.Context) error {
 	})
 	l.mu.Lock()
 	for _, t := range due {
-		l.stale[[2]string{t.Company, t.Agent}] = true // read again when it is due next
+		l.stale[[2]string{t.Company, t.Agent}] = true // read again at the next due time
 	}
 	l.mu.Unlock()
 	return err
 }
 
-// placeRuns gives queued runs to nodes with room.
+// placeRuns assigns queued runs to nodes with free slots.
 func (l *Leader) placeRuns(ctx context.Context) error {
 	live := l.Live()
 	if len(live) == 0 {
@@ -508,10 +507,10 @@ func (l *Leader) placeRuns(ctx context.Context) error {
 	}))
 }
 
-// giveUp ends the runs that no node could take for giveUpAfter, as the nodes are:
-// a run that can never start comes to a clear end, and its issue before the board.
-// Who leads anew goes on from when the reasons were told, so that changes of the
-// leader do not put the end off; while a node is not heard, there is none.
+// giveUp ends the runs that no node could take for giveUpAfter, so that a run that
+// can never start fails with a reason and its issue goes to the board. The time counts
+// from when the reasons were stored, so a change of leader does not restart it. No
+// run is given up while a node sends no beats.
 func (l *Leader) giveUp(ctx context.Context, waiting []placement) error {
 	l.mu.Lock()
 	term := l.term
@@ -542,11 +541,11 @@ func (l *Leader) giveUp(ctx context.Context, waiting []placement) error {
 	})
 }
 
-// tellWaiting says why runs wait, when it has not been said: of those that wait
-// for some time, a few at each look, and again only when the reasons change.
+// tellWaiting stores why runs wait: for runs that have waited for tellWaitAfter, at
+// most waitsPerLook at each look, and again only when the reasons change.
 func (l *Leader) tellWaiting(ctx context.Context, waiting []placement) error {
 	l.mu.Lock()
-	young := l.cfg.Clock()-l.led < l.cfg.Lease // nodes may be there that it has not heard yet
+	young := l.cfg.Clock()-l.led < l.cfg.Lease // there may be nodes that have not sent a beat yet
 	l.mu.Unlock()
 	seen := map[string]string{}
 	var tell []placement
@@ -560,7 +559,7 @@ func (l *Leader) tellWaiting(ctx context.Context, waiting []placement) error {
 			continue
 		}
 		if len(tell) == waitsPerLook {
-			delete(seen, p.run) // at another look
+			delete(seen, p.run) // at a later look
 			continue
 		}
 		tell = append(tell, p)
@@ -572,7 +571,7 @@ func (l *Leader) tellWaiting(ctx context.Context, waiting []placement) error {
 	})
 }
 
-// each calls f for all of list, placesAtOnce at a time, and returns the errors.
+// each calls f for every element of list, placesAtOnce at a time, and joins the errors.
 func each[T any](list []T, f func(T) error) error {
 	var (
 		wg   sync.WaitGroup

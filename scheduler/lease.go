@@ -10,21 +10,21 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 )
 
-// A tenure is a worker's lease as the worker counts it.
+// A tenure is a worker's lease, counted on the worker's clock.
 type tenure struct {
 	clock Clock
 	mu    sync.Mutex // guards what follows
 	until time.Duration
-	of    uint64 // session
+	of    uint64 // the session that has it
 
-	sent   time.Duration // when the beat was sent that was granted last
-	length time.Duration // and how long a lease it was; 0 before the first
-	trip   time.Duration // how long a beat takes, the worst of late
+	sent   time.Duration // when the last granted beat was sent
+	length time.Duration // of the lease it was granted; 0 before the first
+	trip   time.Duration // duration of a beat, the slowest of late
 	failed error         // of the last beat; nil when it was granted
 }
 
-// grant notes that a keep-alive for session, sent at the given reading, was
-// granted a lease, for so much of which the session may act.
+// grant notes that the leader granted a lease of length to a beat of session that was
+// sent at the given reading. The session may act for lease of it.
 func (t *tenure) grant(session uint64, sent, lease, length time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -35,7 +35,7 @@ func (t *tenure) grant(session uint64, sent, lease, length time.Duration) {
 	t.until = max(t.until, sent+length)
 }
 
-// over notes that a session may not act any more.
+// over notes that a session may no longer act.
 func (t *tenure) over(session uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -44,7 +44,7 @@ func (t *tenure) over(session uint64) {
 	}
 }
 
-// end returns until when session may act; 0 when it may not at all.
+// end returns until when session may act, 0 when it may not.
 func (t *tenure) end(session uint64) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,7 +54,7 @@ func (t *tenure) end(session uint64) time.Duration {
 	return t.until
 }
 
-// took notes how long a beat was on its way.
+// took notes the duration of a beat.
 func (t *tenure) took(trip time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,29 +68,29 @@ func (t *tenure) fail(err error) {
 	t.failed = err
 }
 
-// last returns when the beat was sent that was granted last, and why none was since.
+// last returns when the last granted beat was sent, and the error of the beats after it.
 func (t *tenure) last() (sent time.Duration, failed error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.sent, t.failed
 }
 
-// lasts is how long the lease is that was granted last.
+// lasts returns the length of the last granted lease.
 func (t *tenure) lasts() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.length
 }
 
-// slow is how long a beat takes.
+// slow returns the duration of a slow beat.
 func (t *tenure) slow() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.trip
 }
 
-// patience is how long a beat may take: a sixth of a lease, or as long as they have
-// taken, and a third at most, so that another one has a chance.
+// patience returns how long a beat may take: a sixth of a lease or the duration of a
+// slow beat, whichever is more, and at most a third, so that there is time for another.
 func (t *tenure) patience(usual, late time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,7 +100,7 @@ func (t *tenure) patience(usual, late time.Duration) time.Duration {
 // holds reports whether session may act now.
 func (t *tenure) holds(session uint64) bool { return session != 0 && t.clock() < t.end(session) }
 
-// keepLease asks the leader to let this node act, again and again, until ctx ends.
+// keepLease renews this node's lease until ctx ends.
 func (w *Worker) keepLease(ctx context.Context) {
 	every := w.cfg.Lease / keepAliveDivisor
 	for {
@@ -120,7 +120,7 @@ func (w *Worker) keepLease(ctx context.Context) {
 				}
 			default:
 				w.cfg.Logger.Debug("keep-alive was not granted", "error", err)
-				pause = every / 4 // there may be a new leader at any moment
+				pause = every / 4 // a new leader may be elected at any moment
 			}
 		} else {
 			pause = every / 4
@@ -133,13 +133,13 @@ func (w *Worker) keepLease(ctx context.Context) {
 	}
 }
 
-// beatOnce sends one beat and notes what became of it, and how long that took. It
-// returns whether the session was held before.
+// beatOnce sends one beat and notes its result and duration. It returns whether the
+// session held a lease before.
 func (w *Worker) beatOnce(ctx context.Context, session uint64) (held bool, err error) {
 	sent, late := w.cfg.Clock(), w.late()
 	attempt, cancel := context.WithTimeout(ctx, w.lease.patience(w.cfg.Lease, late))
 	granted, err := w.cfg.KeepAlive(attempt, w.beat(session))
-	waited := attempt.Err() != nil // a refusal comes soon, and says nothing of how long an answer takes
+	waited := attempt.Err() != nil // an immediate refusal says nothing about the duration of a beat
 	cancel()
 	if took := w.cfg.Clock() - sent; err == nil || waited && late > 0 {
 		w.lease.took(took)
@@ -149,14 +149,14 @@ func (w *Worker) beatOnce(ctx context.Context, session uint64) (held bool, err e
 		return false, err
 	}
 	if granted <= 0 {
-		granted = w.cfg.Lease // a leader that knows one length
+		granted = w.cfg.Lease // the leader grants the usual length only
 	}
 	held = w.lease.holds(session)
 	w.lease.grant(session, sent, granted, granted-w.margin(granted))
 	return held, nil
 }
 
-// margin is how long before the end of a lease this node stops acting.
+// margin returns how long before the end of a lease this node stops acting.
 func (w *Worker) margin(lease time.Duration) time.Duration {
 	return time.Duration(float64(w.cfg.Margin) * (float64(lease) / float64(w.cfg.Lease)))
 }
@@ -168,7 +168,7 @@ func (w *Worker) late() time.Duration {
 	return w.cfg.Late()
 }
 
-// lapseReason says why this node lost its lease.
+// lapseReason returns why this node lost its lease.
 func (w *Worker) lapseReason() string {
 	since, err := w.lease.last()
 	if w.cfg.Why != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// fireMonitors wakes the agents that wait for something outside, when the time
-// has come at which they wished to look again.
+// fireMonitors wakes the agents that wait for something outside the mesh, at the time
+// that they asked for.
 func (l *Leader) fireMonitors(ctx context.Context) error {
 	var due []care.DueMonitor
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {

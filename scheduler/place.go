@@ -14,28 +14,28 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What goes into a score, in thousandths; the lowest score gets the run. A node
-// whose slots are all taken has 1000 for that, one whose processors are all busy
-// loadWeight; what draws a run to a node outweighs half of its slots, or all.
+// The terms of a score, in thousandths; the lowest score gets the run. A node without
+// a free slot has 1000 for that, one with all processors busy has loadWeight. A
+// worktree on the node outweighs all of its slots, a session half of them.
 const (
 	loadWeight        = 500
 	sessionAffinity   = 600
 	workspaceAffinity = 1000
 )
 
-// A placement gives one run to one session, or, without a node, says why not.
+// A placement assigns one run to one session, or says why no node gets it.
 type placement struct {
 	company, run string
 	node         identity.NodeID
 	session      uint64
 	why          company.Placement
-	never        bool // as the nodes are, none will ever take it
-	// since is when that was told of the run, for the same reasons; 0 for not yet.
+	never        bool // no present node will ever take it
+	// since is when these reasons were stored for the run, 0 when they were not.
 	since core.Time
 }
 
-// bench is a node with the room that is left on it. Its labels are those of the
-// roster: an operator says them, and a node nothing of the kind about itself.
+// A bench is a node with its free slots. Its labels are those of the roster, which an
+// operator sets; a node can not set its own.
 type bench struct {
 	Beat
 	labels    []string
@@ -44,11 +44,11 @@ type bench struct {
 	cordoned  string // why it takes no runs
 }
 
-// refuses says why a run may not go to b, or "": adapter, labels, what the
-// machine is and has, room, and the mesh's data key when the run has secrets,
-// which an untrusted node does not hold. passes says that it may go there later,
-// without anybody changing what the node or the agent is; wanted, that the node which
-// the agent wants is of the mesh.
+// refuses returns why a run may not go to b, "" when it may. It checks the adapter,
+// the labels, the machine, free memory and slots, and whether the node may open
+// secrets when the run has some; an untrusted node may not. passes reports whether the
+// reason may pass without a change of node or agent. wanted reports whether the node
+// that the agent asks for is a member of the mesh.
 func (b bench) refuses(adapter string, want company.Wish, secrets, wanted bool) (why string, passes bool) {
 	lacks := func(want, have []string) string {
 		for _, w := range want {
@@ -62,7 +62,7 @@ func (b bench) refuses(adapter string, want company.Wish, secrets, wanted bool) 
 	case b.Slots == 0:
 		return "takes no runs now", true
 	case want.Node != "" && want.Node != string(b.Node):
-		return "the agent wants another node", wanted // which may come
+		return "the agent wants another node", wanted // the wanted node may come back
 	case !slices.Contains(b.Adapters, adapter):
 		return fmt.Sprintf("has no adapter %s", adapter), false
 	case lacks(want.Labels, b.labels) != "":
@@ -80,15 +80,14 @@ func (b bench) refuses(adapter string, want company.Wish, secrets, wanted bool) 
 	case b.cordoned != "":
 		return b.cordoned, true
 	case want.MemoryMB > 0 && b.Facts.FreeMB < want.MemoryMB:
-		return fmt.Sprintf("needs %d MB of free memory", want.MemoryMB), true // how much it has changes all the time
+		return fmt.Sprintf("needs %d MB of free memory", want.MemoryMB), true // free memory changes all the time
 	case b.busy >= b.Slots:
 		return "all slots are taken", true
 	}
 	return "", false
 }
 
-// score rates b for a run that has something of its own on the nodes session
-// and workspace.
+// score rates b for a run whose session and workspace are on the given nodes.
 func (b bench) score(session, workspace string) company.Candidate {
 	c := company.Candidate{Node: string(b.Node), Slots: int64(b.busy) * 1000 / int64(max(b.Slots, 1))}
 	if b.Facts.CPUs > 0 {
@@ -107,13 +106,13 @@ func (b bench) score(session, workspace string) company.Candidate {
 	return c
 }
 
-// choose decides which queued runs go where: one of each company in turn,
-// beginning after the company that was served last, each to the fitting node
-// with the lowest score. It returns the company served last, and the runs that
-// have waited for some time and fit nowhere; those do not hold up others.
+// choose decides which queued runs go to which nodes: one run of each company in
+// turn, beginning after the company last, each on the fitting node with the lowest
+// score. It returns the company that it served last, and the runs that have waited
+// and fit nowhere. These do not block others.
 func choose(tx *ledger.Tx, live []Beat, now core.Time, last string) (places, waiting []placement, served string) {
 	queued := entity.QueuedRuns(tx, now, last, placesPerLook, queuedPerCompany)
-	if len(queued) == 0 { // most often: what the nodes do need not be read
+	if len(queued) == 0 { // the usual case: no need to read the nodes
 		return nil, nil, last
 	}
 	benches := make([]bench, len(live))
@@ -129,7 +128,7 @@ func choose(tx *ledger.Tx, live []Beat, now core.Time, last string) (places, wai
 			}
 		}
 	}
-	var away []company.Candidate // one of these may be the one
+	var away []company.Candidate // the wanted node may be among these
 	for _, n := range ledger.Roster(tx) {
 		if n.Member() && !slices.ContainsFunc(live, func(b Beat) bool { return b.Node == n.ID }) {
 			away = append(away, company.Candidate{Node: string(n.ID), Refusal: notHeard})
@@ -151,7 +150,7 @@ func choose(tx *ledger.Tx, live []Beat, now core.Time, last string) (places, wai
 	return places, waiting, last
 }
 
-// reasons are those of a placement, to compare.
+// reasons joins the reasons of a placement, for comparison.
 func reasons(p company.Placement) (s string) {
 	for _, c := range p.Candidates {
 		s += c.Node + ":" + string(c.Refusal) + ";"
@@ -159,11 +158,11 @@ func reasons(p company.Placement) (s string) {
 	return s
 }
 
-// notHeard is why a member of the mesh gets no run whose lease is not there.
+// notHeard is the reason why a member without a lease gets no run.
 const notHeard = "is not heard"
 
-// choose rates all benches for r and returns the best one's index, -1 for none.
-// What is away is told of beside them.
+// choose rates all benches for r and returns the index of the best, -1 for none. It
+// lists the absent nodes, away, beside them.
 func (p *placement) choose(tx *ledger.Tx, r entity.Run, benches []bench, away []company.Candidate) int {
 	adapter, want := company.NeedsOf(tx, r)
 	secrets := secret.NeedsSecrets(tx, r)

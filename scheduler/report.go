@@ -9,8 +9,8 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-// A reporter turns a run's progress into commands, one at a time: what comes
-// within reportGather of each other is one report.
+// A reporter submits a run's progress as commands, one at a time. Progress within
+// reportGather is one report.
 type reporter struct {
 	w    *Worker
 	k    *work
@@ -44,7 +44,7 @@ func (p *reporter) add(r company.Report) {
 	p.more.set()
 }
 
-// take returns the next report, with the log's progress, if there is any.
+// take returns the next report, with the size of the log, if there is anything to report.
 func (p *reporter) take(seq int64) (company.Report, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,8 +58,8 @@ func (p *reporter) take(seq int64) (company.Report, bool) {
 	return r, true
 }
 
-// run sends reports until ctx ends. What is left then belongs into the command
-// that closes the run, so that a short run needs no report at all.
+// run submits reports until ctx ends. What is left then belongs to the command that
+// closes the run, so a short run needs no report.
 func (p *reporter) run(ctx context.Context) {
 	p.add(company.Report{Phase: entity.PhaseExecute})
 	var seq int64
@@ -86,7 +86,7 @@ func (p *reporter) run(ctx context.Context) {
 		_, err := p.w.cfg.Node.Submit(attempt, nodeCommand(p.w.cfg.Self, company.KindRunReport, p.k.run.Company, r))
 		cancel()
 		if err != nil {
-			p.add(r) // progress may be told twice, never not at all
+			p.add(r) // progress may be reported twice, but is never dropped
 		}
 	}
 }

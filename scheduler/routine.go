@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"time"
-	_ "time/tzdata" // the same rules on machines that have none
+	_ "time/tzdata" // time zones for machines that have no database
 
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
@@ -12,10 +12,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// NextRun returns when a cron expression next fires after an instant, by the
-// clocks of a zone with an IANA name. The zone's rules are this program's or
-// this machine's, so the answer goes into a command, and is never worked out
-// while one is applied. The error is a refusal.
+// NextRun returns the next instant after the given one at which a cron expression
+// fires in an IANA time zone. Zone rules differ between machines and versions, so the
+// result travels in a command and is never computed while a command is applied. The
+// error is a refusal.
 func NextRun(cron, zone string, after time.Time) (core.Time, error) {
 	c, err := routine.ParseCron(cron)
 	if err != nil {
@@ -32,8 +32,9 @@ func NextRun(cron, zone string, after time.Time) (core.Time, error) {
 	return core.TimeOf(next), nil
 }
 
-// tickOf says how a schedule that is due goes on. What was missed is left out,
-// but for the last time; or fires late, one command each, as far as the cap goes.
+// tickOf returns the command for a schedule that is due. By the routine's policy,
+// missed times are skipped except the last, or each fires late with a command of its
+// own, up to the cap.
 func tickOf(tx *ledger.Tx, t routine.RoutineTrigger, now core.Time) routine.TickRoutine {
 	p := routine.TickRoutine{Trigger: t.ID, Due: t.Due}
 	r, ok := routine.RoutineByID(tx, t.Routine)
@@ -43,7 +44,7 @@ func tickOf(tx *ledger.Tx, t routine.RoutineTrigger, now core.Time) routine.Tick
 	if r.Gate != "always" {
 		p.Quiet = quiet(tx, r)
 	}
-	var missed []core.Time // ends with the first that is still to come
+	var missed []core.Time // its last element is the first time in the future
 	late := 0
 	for at := t.Due; ; {
 		next, err := NextRun(string(t.Cron), string(t.Zone), at.Std())
@@ -52,7 +53,7 @@ func tickOf(tx *ledger.Tx, t routine.RoutineTrigger, now core.Time) routine.Tick
 			return p
 		}
 		if late++; late > maxLateTimes {
-			// Nobody counts that far: go on from now.
+			// Too many missed times to count: continue from now.
 			if next, err = NextRun(string(t.Cron), string(t.Zone), now.Std()); err == nil {
 				p.Next = next
 			}
@@ -64,7 +65,7 @@ func tickOf(tx *ledger.Tx, t routine.RoutineTrigger, now core.Time) routine.Tick
 		at = next
 	}
 	if r.CatchUp == routine.CatchUpEnqueue {
-		// The present tick fires one; of the others as many as the cap leaves.
+		// This tick fires one of them; of the rest, as many as the cap allows.
 		p.Next = missed[max(0, len(missed)-routine.MaxCatchUp)]
 		return p
 	}
@@ -72,8 +73,8 @@ func tickOf(tx *ledger.Tx, t routine.RoutineTrigger, now core.Time) routine.Tick
 	return p
 }
 
-// quiet reports whether nothing happened in a routine's company, or its project,
-// since it last ran, but for what the routine itself and its assignee did.
+// quiet reports whether nothing happened in the routine's company, or its project,
+// since it last ran, apart from what the routine and its assignee did.
 func quiet(tx *ledger.Tx, r routine.Routine) bool {
 	if r.LastEnqueuedAt == 0 {
 		return false
@@ -88,7 +89,7 @@ func quiet(tx *ledger.Tx, r routine.Routine) bool {
 			return false
 		}
 	}
-	return false // more happened than we look at
+	return false // more activity than gateLooksBack
 }
 
 func inProject(tx *ledger.Tx, r routine.Routine, a ledger.Activity) bool {
@@ -102,7 +103,7 @@ func inProject(tx *ledger.Tx, r routine.Routine, a ledger.Activity) bool {
 	return false
 }
 
-// fireRoutines fires the schedules whose time has come.
+// fireRoutines fires the schedules that are due.
 func (l *Leader) fireRoutines(ctx context.Context) error {
 	type due struct {
 		company string

@@ -10,15 +10,15 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A sweep is how far the leader has gone through the issues that agents have. Who
-// leads anew begins anew.
+// A sweep is the position of the leader's search through the issues of agents. A new
+// leader begins at the start.
 type sweep struct {
 	company string
-	from    []byte // as company.Stranded takes it
+	from    []byte // see company.Stranded
 }
 
-// recoverStranded does something about the issues that nothing brings on, a few
-// at each look, which goes on where the last one ended.
+// recoverStranded recovers a few of the open issues that nothing continues. Each call
+// goes on where the last one ended.
 func (l *Leader) recoverStranded(ctx context.Context) error {
 	now := l.cfg.Clock()
 	if l.looked != 0 && now-l.looked < strandedEvery {

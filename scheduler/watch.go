@@ -11,10 +11,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A signal is set by many and taken by one; setting it twice is setting it once.
+// A signal is set by many goroutines and awaited by one. Setting it twice counts once.
 type signal struct {
 	raised chan struct{}
-	seen   time.Time // when wait returned last; the waiter's own
+	seen   time.Time // when wait last returned; used by the waiter only
 }
 
 func newSignal() *signal { return &signal{raised: make(chan struct{}, 1)} }
@@ -26,10 +26,10 @@ func (s *signal) set() {
 	}
 }
 
-// follow calls see for every entry that may concern scheduling, from now on, and
-// starts over from where it was when the feed breaks. It calls begun when it knows
-// where it begins: who has looked at the state before then may have missed what
-// came between. It returns when ctx ends.
+// follow calls see for every entry from now on that may concern scheduling. When the
+// feed breaks, it continues after the last entry. It calls begun when the start
+// position is known: whoever read the state before then may have missed entries
+// in between. It returns when ctx ends.
 func follow(ctx context.Context, n Node, log *slog.Logger, begun func(), see func(ledger.Entry)) {
 	var after uint64
 	known := false
@@ -60,11 +60,10 @@ func follow(ctx context.Context, n Node, log *slog.Logger, begun func(), see fun
 	}
 }
 
-// concerns reports whether an entry may change what is to be done. What is about
-// issues and their threads comes by the thousand a second and matters only when
-// a run or an agent changed with it, which the entry says; one with so many
-// changes that some were left out is taken to matter. Were one missed, the next
-// look, lookEvery later, would find it.
+// concerns reports whether an entry may give the scheduler work. Entries about issues
+// and comments are frequent and matter only when a run or an agent changed with them,
+// which the entry says. An entry with so many changes that some were omitted counts
+// as relevant. A missed entry would be noticed at the next look, lookEvery later.
 func concerns(e *ledger.Entry) bool {
 	switch kind, _ := company.KindOf(e.Kind); {
 	case kind.Has(company.NoWork):
@@ -77,16 +76,15 @@ func concerns(e *ledger.Entry) bool {
 	})
 }
 
-// untilLook is the time until the next whole lookEvery of the clock on the wall,
-// at which whoever looks does so, so that a node at rest wakes for all at once.
+// untilLook returns the time until the next multiple of lookEvery on the wall clock. All
+// loops look at these instants, so an idle node wakes up once for all of them.
 func untilLook() time.Duration {
 	return lookEvery - time.Duration(time.Now().UnixNano()%int64(lookEvery))
 }
 
-// wait waits for s, or as long as again says, 0 for ever. The first of a burst is
-// answered at once; what comes soon after it gathers, for a few times as long as
-// the last look took, so that looks take a small part of a processor and what is
-// cheap to look at is looked at soon.
+// wait waits for s, at most for again; 0 means for ever. The first signal of a burst
+// returns at once. Later ones are gathered for gatherTimes the duration of the last
+// look, so that looks use a small part of a processor.
 func (s *signal) wait(ctx context.Context, again time.Duration) bool {
 	pause := gatherTimes * min(time.Since(s.seen), gather/gatherTimes)
 	var late <-chan time.Time

@@ -21,51 +21,50 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// WorkerConfig is what a [Worker] needs. All functions but SessionOver are required.
+// WorkerConfig is what a [Worker] needs. All functions except SessionOver are required.
 type WorkerConfig struct {
 	Node Node
 	Self identity.NodeID
-	// Session returns the session under which this node submits, 0 when it has
-	// none now.
+	// Session returns the session under which this node submits, 0 when it has none.
 	Session func() uint64
-	// SessionOver is told when the leader said that a session is over, so that
-	// another one is opened. Optional.
+	// SessionOver is called when the leader says that a session is over, so that the node
+	// opens a new one. Optional.
 	SessionOver func(session uint64)
-	// KeepAlive sends the beat to the leader ([Leader.KeepAlive] there) and
-	// returns how long a lease it was granted; 0 is the usual one. ErrSessionOver has
-	// to survive the way back.
+	// KeepAlive sends the beat to the leader ([Leader.KeepAlive]) and returns the length of
+	// the granted lease; 0 is the usual length. errors.Is must find
+	// ErrSessionOver in its error.
 	KeepAlive func(context.Context, Beat) (time.Duration, error)
 	Adapters  map[string]Adapter // by type, such as "process"
-	Slots     int                // runs at once; default DefaultSlots, at most MaxSlots
-	Facts     func() Facts       // asked for each beat, so it is cheap; nil: none are known
-	// OpenLog starts the log of a run; LogRef names it for readers.
+	Slots     int                // runs at the same time; default DefaultSlots, at most MaxSlots
+	Facts     func() Facts       // called for each beat, so it must be cheap; nil: unknown
+	// OpenLog opens the log of a run. LogRef names it for readers.
 	OpenLog func(ref string) (Log, error)
 	LogRef  func(company, agent, run string) string
-	// Folder makes and prepares the workspace of a run, and tells what the log is to
-	// say of it; nil: runs work in their agents' own. Its error is the run's. ctx
-	// ends when the run is cancelled. The invocation has no Folder yet.
+	// Folder creates and prepares the workspace of a run, and returns a note for the log.
+	// nil: runs work in the directories of their agents. Its error fails the run. ctx ends
+	// when the run is cancelled. The invocation has no Folder yet.
 	Folder func(ctx context.Context, inv company.Invocation) (folder *entity.RunFolder, note string, err error)
-	// Secrets returns adapterConfig with the values of its secret references in
-	// place, and these values. An error says what is missing, and no value; the
-	// run does not begin. nil: there are no secrets.
+	// Secrets returns adapterConfig with secret references replaced by their values, and
+	// these values. An error names what is missing, never a value, and the run does not
+	// begin. nil: there are no secrets.
 	Secrets func(ctx context.Context, run entity.Run, config json.RawMessage) (resolved json.RawMessage, values []string, err error)
-	// Price reckons what a run cost that only told what it used; ok is false when
-	// there is no price. nil: there are none.
+	// Price returns the cost of a run that reported usage only; ok is false when there is
+	// no price. nil: there are no prices.
 	Price func(tx *ledger.Tx, company string, told entity.RunCost) (cost core.Money, ok bool)
-	// Paid reports whether calls of a run were paid for at the gateway of this node,
-	// and forgets it; it is asked when the run is over. nil: there is no gateway.
+	// Paid reports whether this node's gateway paid for calls of the run, and forgets it.
+	// It is called after the run has ended. nil: there is no gateway.
 	Paid func(run string) bool
-	// Refused reports whether a limit refused a call of a run at the gateway of this
-	// node; a run that failed then failed for want of money. It is asked once a run.
+	// Refused reports whether a budget refused a call of the run at this node's gateway. If
+	// such a run failed, it failed for lack of money. It is called once a run.
 	Refused func(run string) bool
-	// Skills are those that a run of an agent is to have; nil: none are handed over.
+	// Skills returns the skills for a run of an agent; nil: runs get no skills.
 	Skills func(tx *ledger.Tx, company, agent string) []company.RunSkill
 
-	Lease  time.Duration // the usual one; default DefaultLease; the same on all nodes of a mesh
-	Margin time.Duration // of it; default DefaultMargin, less than Lease
+	Lease  time.Duration // the usual length; default DefaultLease; equal on all nodes of a mesh
+	Margin time.Duration // see limits.go; default DefaultMargin, less than Lease
 	Clock  Clock         // the boot-time clock
-	// Late is how late this node runs at the moment: leases follow it. Why says why it
-	// could not run since a moment of the clock, "" when it ran. nil: it always does.
+	// Late returns the node's delay at the moment; leases grow with it. Why returns why
+	// the node did not run since a reading of the clock, "" when it ran. nil: no delay.
 	Late   func() time.Duration
 	Why    func(since time.Duration) string
 	Logger *slog.Logger // default: discard
@@ -89,8 +88,8 @@ func (c WorkerConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// A Worker carries out the runs that are placed on its node. Run's goroutine
-// decides; each run has one of its own.
+// A Worker executes the runs that are placed on its node. Run's goroutine decides;
+// each run has a goroutine of its own.
 type Worker struct {
 	cfg   WorkerConfig
 	wake  *signal
@@ -98,7 +97,7 @@ type Worker struct {
 
 	mu       sync.Mutex // guards what follows
 	runs     map[string]*work
-	draining bool // no more work is wanted
+	draining bool // takes no new runs
 }
 
 // work is one run on this node.
@@ -106,14 +105,14 @@ type work struct {
 	run     entity.Run // as it was placed
 	session uint64
 	adapter Adapter
-	kill    context.CancelFunc // ends Invoke at once
-	lapsed  bool               // the lease ended under it
-	why     string             // and why
-	back    bool               // it is given back, because the node drains
-	prepare context.CancelFunc // ends the making of its folder; nil before and after
+	kill    context.CancelFunc // stops Invoke at once
+	lapsed  bool               // the lease ended while it ran
+	why     string             // the reason
+	back    bool               // returned to the queue because the node drains
+	prepare context.CancelFunc // cancels the preparation of its folder; nil before and after
 }
 
-// cancel asks a run to end, wherever it is.
+// cancel asks a run to end, whatever it is doing.
 func (k *work) cancel(why string) {
 	if k.prepare != nil {
 		k.prepare()
@@ -137,7 +136,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	return &Worker{cfg: cfg, wake: newSignal(), lease: &tenure{clock: cfg.Clock}, runs: map[string]*work{}}, nil
 }
 
-// Running returns the runs that are at work here, sorted.
+// Running returns the IDs of the runs that run here, sorted.
 func (w *Worker) Running() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,11 +164,11 @@ func (w *Worker) beat(session uint64) Beat {
 	return b
 }
 
-// Run works until ctx ends, then stops its runs, tells of them as far as it
-// still may, and returns ctx's error when nothing of them is left.
+// Run works until ctx ends. Then it stops its runs, reports their ends while the lease
+// lasts, and returns the error of ctx when no process is left.
 func (w *Worker) Run(ctx context.Context) error {
-	// Runs and their last words outlive ctx for a moment; the lease is kept for
-	// them meanwhile.
+	// Runs and their last reports continue for a moment after ctx. The lease is renewed
+	// until they are done.
 	last, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var runs, rest sync.WaitGroup
 	defer rest.Wait()
@@ -188,15 +187,15 @@ func (w *Worker) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// drain tells the leader that no more work is wanted here, so that what is
-// stopped now does not come back at once, and stops all runs.
+// drain tells the leader to place no more runs here, so that what stops now does not
+// come back, and stops all runs.
 func (w *Worker) drain(ctx context.Context) {
 	w.mu.Lock()
 	w.draining = true
 	w.mu.Unlock()
 	if session := w.cfg.Session(); session != 0 {
 		ctx, cancel := context.WithTimeout(ctx, w.cfg.Lease/keepAliveDivisor)
-		_, _ = w.cfg.KeepAlive(ctx, w.beat(session)) // a courtesy: without it the lease runs out
+		_, _ = w.cfg.KeepAlive(ctx, w.beat(session)) // optional: without it the lease expires
 		cancel()
 	}
 	w.mu.Lock()
@@ -206,7 +205,7 @@ func (w *Worker) drain(ctx context.Context) {
 	}
 }
 
-// enforce stops what this node may no longer do.
+// enforce stops every run for which this node may no longer act.
 func (w *Worker) enforce() {
 	session := w.cfg.Session()
 	w.mu.Lock()
@@ -223,7 +222,7 @@ func (w *Worker) enforce() {
 	}
 }
 
-// look compares what is placed here with what is at work here.
+// look compares the runs placed on this node with the runs that run here.
 func (w *Worker) look(ctx, last context.Context, runs *sync.WaitGroup) {
 	session := w.cfg.Session()
 	if !w.lease.holds(session) {
@@ -245,18 +244,18 @@ func (w *Worker) look(ctx, last context.Context, runs *sync.WaitGroup) {
 	defer w.mu.Unlock()
 	for id, k := range w.runs {
 		if !slices.ContainsFunc(placed, func(r entity.Run) bool { return r.ID == id }) {
-			k.cancel("the run is gone") // its company was deleted, or it was told over
+			k.cancel("the run is gone") // its company was deleted, or it was closed
 		}
 	}
 	for _, r := range placed {
 		k, here := w.runs[r.ID]
 		switch {
 		case here && !r.Status.Live():
-			// Asked at every look: it may not have begun when it was asked first.
+			// Repeated at every look, because the run may not have begun at the first.
 			k.cancel(string(r.Error))
 		case here:
 		case len(w.runs) >= w.cfg.Slots && r.Status == entity.RunQueued && !drain:
-			// It waits until there is room.
+			// No free slot: the run waits.
 		default:
 			ctx, kill := context.WithCancel(last)
 			k := &work{run: r, session: session, adapter: w.cfg.Adapters[r.AdapterType], kill: kill, back: drain && r.Status == entity.RunQueued}
@@ -275,8 +274,8 @@ func (w *Worker) look(ctx, last context.Context, runs *sync.WaitGroup) {
 	}
 }
 
-// submit carries a command about a run out, trying again while its outcome is
-// not known and the run's session is this node's.
+// submit submits a command about a run. It retries while the outcome is unknown and
+// the run's session is this node's.
 func (w *Worker) submit(ctx context.Context, k *work, kind string, payload any) (ledger.Receipt, error) {
 	cmd := nodeCommand(w.cfg.Self, kind, k.run.Company, payload)
 	for pause := retryFirst; ; pause = min(2*pause, retryMost) {
@@ -297,18 +296,18 @@ func (w *Worker) submit(ctx context.Context, k *work, kind string, payload any) 
 	}
 }
 
-// carryOut does one run from its start to its last word. ctx ends when the run
-// has to stop at once, last when nothing more can be said.
+// carryOut executes one run from start to last report. ctx ends when the run must stop
+// at once, last when reports are no longer accepted.
 func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 	log := w.cfg.Logger.With("run", k.run.ID, "agent", k.run.Agent)
 	if k.run.Status != entity.RunQueued {
-		// It was ended before it began here, or this worker lost track of it.
+		// The run was ended before it began here, or this worker lost track of it.
 		w.finish(last, k, company.Finish{Run: k.run.ID, Outcome: company.Outcome{Status: entity.RunInterrupted,
 			ErrorCode: "process_lost", Error: "The node lost track of this run"}})
 		return
 	}
 	if k.back {
-		_, _ = w.submit(ctx, k, company.KindRunReturn, company.Return{Run: k.run.ID, Reason: "the node drains"}) // what is not known is looked at again
+		_, _ = w.submit(ctx, k, company.KindRunReturn, company.Return{Run: k.run.ID, Reason: "the node drains"}) // an unknown outcome is checked at the next look
 		return
 	}
 	if r, ok := k.adapter.(Readier); ok {
@@ -319,7 +318,7 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 	r, err := w.submit(ctx, k, company.KindRunStart, company.Start{Run: k.run.ID, LogStore: "local_file", LogRef: ref,
 		LeaseUntil: core.TimeOf(now.Add(w.lease.end(k.session) - w.cfg.Clock()))})
 	if err != nil || r.Refusal != nil {
-		return // what is not known to have started is looked at again
+		return // an unknown start is checked at the next look
 	}
 	var run entity.Run
 	if err := ledger.Unmarshal(r.Value, &run); err != nil {
@@ -327,7 +326,7 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 		return
 	}
 	if run.Status != entity.RunRunning {
-		return // its reason is gone
+		return // the reason for the run no longer holds
 	}
 	w.mu.Lock()
 	k.run, k.adapter = run, w.cfg.Adapters[run.AdapterType]
@@ -335,7 +334,7 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 	out, digest, rest := w.invoke(ctx, last, k, ref, r.Index)
 	w.mu.Lock()
 	if !k.lapsed && out.Status == entity.RunInterrupted && ctx.Err() == nil {
-		k.lapsed, k.why = true, w.lapseReason() // its shim was sooner to see it than this node
+		k.lapsed, k.why = true, w.lapseReason() // its shim noticed before the node did
 	}
 	lapsed := k.lapsed
 	w.mu.Unlock()
@@ -353,7 +352,7 @@ func (w *Worker) carryOut(ctx, last context.Context, k *work) {
 		Output: outputMark(digest), PID: rest.PID, Group: rest.Group, Events: rest.Events, Place: rest.Place})
 }
 
-// reason is what went wrong with a file, without the file's name.
+// reason returns what is wrong with a file, without its name.
 func reason(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err.Error()
@@ -361,8 +360,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// folder makes the run's workspace; a run that is cancelled meanwhile is not
-// kept waiting.
+// folder prepares the workspace of a run. It returns early when the run is cancelled.
 func (w *Worker) folder(ctx context.Context, k *work, inv company.Invocation) (*entity.RunFolder, string, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -376,16 +374,16 @@ func (w *Worker) folder(ctx context.Context, k *work, inv company.Invocation) (*
 	return w.cfg.Folder(ctx, inv)
 }
 
-// LeaseLength returns how long the lease is that was granted last, 0 before the first.
+// LeaseLength returns the length of the last granted lease, 0 before the first.
 func (w *Worker) LeaseLength() time.Duration { return w.lease.lasts() }
 
-// Authority returns the reading of the clock until which this node may act, 0
-// when it may not. What it started must be gone by then.
+// Authority returns the reading of the clock until which this node may act, 0 when it
+// may not. Every process that it started must be gone by then.
 func (w *Worker) Authority() time.Duration { return w.lease.end(w.cfg.Session()) }
 
-// tellLoss tells why a run was lost whose end could not be told, because its
-// session was over: in the node's next one. It tries tellLossTries times, since a
-// reason is no more than that.
+// tellLoss reports, in the node's next session, why a run was lost whose end could not
+// be reported because its session was over. It tries tellLossTries times: the report
+// is only a reason.
 func (w *Worker) tellLoss(ctx context.Context, k *work) {
 	cmd := nodeCommand(w.cfg.Self, company.KindRunLost, k.run.Company, company.TellLoss{Run: k.run.ID, Why: k.why})
 	for tries := range tellLossTries {
@@ -430,9 +428,9 @@ func (w *Worker) finish(ctx context.Context, k *work, f company.Finish) {
 	}
 }
 
-// invoke gives the run to its adapter, with what it needs as of its start, the
-// command at that index or later: the start was answered before this node had it. It
-// returns what became of the run, what its log amounts to, and what was not reported yet.
+// invoke calls the adapter for a run, with the state of its start: the start was
+// answered before this node had applied it. It returns the outcome, what the log holds,
+// and what was not reported yet.
 func (w *Worker) invoke(ctx, last context.Context, k *work, ref string, start uint64) (out company.Outcome, digest company.LogDigest, rest company.Report) {
 	failed := func(code, format string, args ...any) company.Outcome {
 		return company.Outcome{Status: entity.RunFailed, ErrorCode: code, Error: fmt.Sprintf(format, args...)}
@@ -444,7 +442,7 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string, start ui
 	defer func() {
 		if digest, err = log.Close(); err != nil {
 			w.cfg.Logger.Warn("run log is incomplete", "run", k.run.ID, "error", err)
-			// A run does not fail for want of its log, but says that it is not whole.
+			// A run without a log does not fail, but its events say that the log is incomplete.
 			rest.Events = append(rest.Events, company.ReportEvent{Type: "run.log.incomplete", Level: "warn", Message: "The run's log is incomplete: " + reason(err)})
 		}
 	}()
