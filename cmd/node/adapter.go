@@ -8,6 +8,8 @@ import (
 	"net/url"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 type adapterRow struct {
@@ -35,11 +37,11 @@ type adapterTestRow struct {
 	} `json:"nodes"`
 }
 
-func adapterCommand(c *cli) *cobra.Command {
-	return group("adapter", "Adapters: how agents are run, and what a node needs for them", adapterList(c), adapterShow(c), adapterTest(c))
+func adapterCommand(c *cli.CLI) *cobra.Command {
+	return cli.Group("adapter", "Adapters: how agents are run, and what a node needs for them", adapterList(c), adapterShow(c), adapterTest(c))
 }
 
-func adapterList(c *cli) *cobra.Command {
+func adapterList(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the adapters", Args: cobra.NoArgs,
 		Long: `List the adapters. INTEGRATION says how much of a run is known: minimum, that it
@@ -47,22 +49,22 @@ ended; status, how it went, with what it used as the agent tells it; full, that
 its model calls were paid before they left.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var rows []adapterRow
-			return c.show(cmd, "/api/adapters", &rows, func(w io.Writer) {
+			return c.Show(cmd, "/api/adapters", &rows, func(w io.Writer) {
 				var cells [][]string
 				for _, r := range rows {
 					through := "no"
 					if r.Gateway {
 						through = "yes"
 					}
-					cells = append(cells, []string{r.Type, r.Name, dash(r.Program), r.Level, through})
+					cells = append(cells, []string{r.Type, r.Name, cli.Dash(r.Program), r.Level, through})
 				}
-				table(w, "TYPE NAME PROGRAM INTEGRATION GATEWAY", cells)
+				cli.Table(w, "TYPE NAME PROGRAM INTEGRATION GATEWAY", cells)
 			})
 		},
 	}
 }
 
-func adapterShow(c *cli) *cobra.Command {
+func adapterShow(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "show TYPE", Short: "Show what an adapter is and which fields its configuration has", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -76,7 +78,7 @@ func adapterShow(c *cli) *cobra.Command {
 					Default                any
 				} `json:"fields"`
 			}
-			return c.show(cmd, "/api/adapters/"+url.PathEscape(args[0]), &row, func(w io.Writer) {
+			return c.Show(cmd, "/api/adapters/"+url.PathEscape(args[0]), &row, func(w io.Writer) {
 				fmt.Fprintf(w, "%s: %s, integration %s\n%s\n\n", row.Type, row.Name, row.Level, row.Note)
 				var cells [][]string
 				for _, f := range row.Fields {
@@ -92,20 +94,20 @@ func adapterShow(c *cli) *cobra.Command {
 					}
 					cells = append(cells, []string{f.Key, f.Type, given, what})
 				}
-				table(w, "FIELD TYPE DEFAULT WHAT", cells)
+				cli.Table(w, "FIELD TYPE DEFAULT WHAT", cells)
 			})
 		},
 	}
 }
 
-func adapterTest(c *cli) *cobra.Command {
+func adapterTest(c *cli.CLI) *cobra.Command {
 	var node, config string
 	cmd := &cobra.Command{
 		Use: "test TYPE", Short: "Check on each node what an adapter lacks", Args: cobra.ExactArgs(1),
 		Example: `  selvage adapter test claude_local
   selvage adapter test process --node berlin-1 --config '{"command": "/srv/agent", "cwd": "/srv"}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			company, err := c.companyID(cmd)
+			company, err := c.CompanyID(cmd)
 			if err != nil {
 				return err
 			}
@@ -115,12 +117,12 @@ func adapterTest(c *cli) *cobra.Command {
 			}
 			if config != "" {
 				if !json.Valid([]byte(config)) {
-					return misuse{errors.New("--config is not JSON")}
+					return cli.Misuse(errors.New("--config is not JSON"))
 				}
 				body["adapterConfig"] = json.RawMessage(config)
 			}
 			var row adapterTestRow
-			err = c.send(cmd, "POST", "/api/companies/"+company+"/adapters/"+url.PathEscape(args[0])+"/test-environment", body, &row, func(w io.Writer) {
+			err = c.Send(cmd, "POST", "/api/companies/"+company+"/adapters/"+url.PathEscape(args[0])+"/test-environment", body, &row, func(w io.Writer) {
 				for _, n := range row.Nodes {
 					fmt.Fprintf(w, "%s: %s\n", n.Name, n.Status)
 					for _, k := range n.Checks {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 	"github.com/selvage-mesh/selvage/identity"
 )
 
@@ -33,7 +34,7 @@ func ownerKey(flag, dir string) (string, error) {
 	return readSecretFlag(flag, "owner key")
 }
 
-func pendingCommand(c *cli) *cobra.Command {
+func pendingCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "pending", Short: "List the nodes that ask to be let in", Args: cobra.NoArgs,
 		Long: `List the nodes of the local network that ask to be let in. Compare the code with the
@@ -47,12 +48,12 @@ they differ, somebody stands between.`,
 				Address string    `json:"address"`
 				Until   time.Time `json:"expiresAt"`
 			}
-			err := c.show(cmd, "/api/v1/mesh/requests", &rows, func(w io.Writer) {
+			err := c.Show(cmd, "/api/v1/mesh/requests", &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
-					t = append(t, []string{r.Code, dash(r.Name), short(r.Node), r.Address, r.Until.Local().Format(time.TimeOnly)})
+					t = append(t, []string{r.Code, cli.Dash(r.Name), cli.Short(r.Node), r.Address, r.Until.Local().Format(time.TimeOnly)})
 				}
-				table(w, "CODE NAME ID ADDRESS UNTIL", t)
+				cli.Table(w, "CODE NAME ID ADDRESS UNTIL", t)
 			})
 			if err == nil && len(rows) > 0 {
 				fmt.Fprintln(cmd.ErrOrStderr(), "compare the code with the one that the node shows, then: selvage approve CODE")
@@ -62,24 +63,24 @@ they differ, somebody stands between.`,
 	}
 }
 
-func approveNodeCommand(c *cli) *cobra.Command {
+func approveNodeCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "approve CODE", Short: "Admit the node that shows this code", Args: cobra.ExactArgs(1),
 		Long: "Let in the node that shows this code (see selvage pending). Anything else that is to be approved: selvage approval.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var m memberRow
-			return c.send(cmd, "POST", "/api/v1/mesh/requests/"+url.PathEscape(args[0])+"/approve", map[string]any{}, &m, func(w io.Writer) {
+			return c.Send(cmd, "POST", "/api/v1/mesh/requests/"+url.PathEscape(args[0])+"/approve", map[string]any{}, &m, func(w io.Writer) {
 				fmt.Fprintln(w, strings.TrimSpace("let in "+m.Name+" "+m.ID))
 			})
 		},
 	}
 }
 
-func rejectNodeCommand(c *cli) *cobra.Command {
+func rejectNodeCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "reject CODE", Short: "Reject the node that shows this code", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.call(cmd.Context(), "POST", "/api/v1/mesh/requests/"+url.PathEscape(args[0])+"/reject", map[string]any{}, nil); err != nil {
+			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/requests/"+url.PathEscape(args[0])+"/reject", map[string]any{}, nil); err != nil {
 				return err
 			}
 			fmt.Fprintln(cmd.ErrOrStderr(), "rejected")
@@ -88,7 +89,7 @@ func rejectNodeCommand(c *cli) *cobra.Command {
 	}
 }
 
-func ownerKeyCommand(c *cli) *cobra.Command {
+func ownerKeyCommand(c *cli.CLI) *cobra.Command {
 	draw := &cobra.Command{
 		Use: "new", Short: "Generate an owner key, offline", Args: cobra.NoArgs,
 		Long: `Draw an owner key. Nodes that find it as owner.key in their data directory (or are
@@ -116,7 +117,7 @@ Whoever has the key can join: keep it as you keep a password.`,
 			var k struct {
 				Key string `json:"ownerKey"`
 			}
-			return c.send(cmd, "POST", "/api/v1/mesh/owner-keys", body, &k, func(w io.Writer) {
+			return c.Send(cmd, "POST", "/api/v1/mesh/owner-keys", body, &k, func(w io.Writer) {
 				if len(args) == 0 {
 					fmt.Fprintln(w, k.Key)
 				}
@@ -124,7 +125,7 @@ Whoever has the key can join: keep it as you keep a password.`,
 		},
 	}
 	add.Flags().StringVar(&note, "note", "", "what it is for")
-	return group("owner-key", "Keys by which nodes of one owner join by themselves", draw, add)
+	return cli.Group("owner-key", "Keys by which nodes of one owner join by themselves", draw, add)
 }
 
 type meshKeysRow struct {
@@ -144,12 +145,12 @@ func (k meshKeysRow) print(w io.Writer) {
 	}
 }
 
-func keyringCommand(c *cli) *cobra.Command {
+func keyringCommand(c *cli.CLI) *cobra.Command {
 	status := &cobra.Command{
 		Use: "status", Short: "Show the epoch of the mesh's keys", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var k meshKeysRow
-			return c.show(cmd, "/api/v1/mesh/keys", &k, func(w io.Writer) { k.print(w) })
+			return c.Show(cmd, "/api/v1/mesh/keys", &k, func(w io.Writer) { k.print(w) })
 		},
 	}
 	rotate := &cobra.Command{
@@ -160,7 +161,7 @@ readable, and is sealed anew little by little.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var k meshKeysRow
 			for {
-				err := c.send(cmd, "POST", "/api/v1/mesh/keys/rotate", map[string]any{}, &k, func(w io.Writer) { k.print(w) })
+				err := c.Send(cmd, "POST", "/api/v1/mesh/keys/rotate", map[string]any{}, &k, func(w io.Writer) { k.print(w) })
 				pause, soon := retryAfter(err)
 				if !soon {
 					return err
@@ -173,7 +174,7 @@ readable, and is sealed anew little by little.`,
 			}
 		},
 	}
-	return group("keyring", "The keys that the members share", status, rotate)
+	return cli.Group("keyring", "The keys that the members share", status, rotate)
 }
 
 // An exposedRow is a secret that a revoked node could open.
@@ -193,9 +194,9 @@ func showExposed(w io.Writer, rows []exposedRow, total int) {
 	fmt.Fprintln(w, "it could open these; replace them at their source (tokens and owner keys were revoked):")
 	var t [][]string
 	for _, r := range rows {
-		t = append(t, []string{r.Type, dash(r.Company), dash(r.Name), r.ID})
+		t = append(t, []string{r.Type, cli.Dash(r.Company), cli.Dash(r.Name), r.ID})
 	}
-	table(w, "TYPE COMPANY NAME ID", t)
+	cli.Table(w, "TYPE COMPANY NAME ID", t)
 	if total > len(rows) {
 		fmt.Fprintf(w, "and %d more\n", total-len(rows))
 	}
@@ -204,7 +205,7 @@ func showExposed(w io.Writer, rows []exposedRow, total int) {
 // retryAfter is what a refusal says of when to try again, a few seconds at most.
 func retryAfter(err error) (pause time.Duration, ok bool) {
 	var d struct{ RetryAfterMs int64 }
-	if r, is := errors.AsType[*refused](err); !is || r.status != 409 || json.Unmarshal(r.details, &d) != nil {
+	if r, is := errors.AsType[*cli.Refused](err); !is || r.Status != 409 || json.Unmarshal(r.Details, &d) != nil {
 		return 0, false
 	}
 	pause = time.Duration(d.RetryAfterMs) * time.Millisecond

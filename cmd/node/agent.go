@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
+	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 type agentRow struct {
@@ -24,7 +26,7 @@ type agentRow struct {
 	SpentMonthlyCents  int64   `json:"spentMonthlyCents"`
 }
 
-func agentCommand(c *cli) *cobra.Command {
+func agentCommand(c *cli.CLI) *cobra.Command {
 	var who newAgent
 	create := &cobra.Command{
 		Use: "create NAME", Short: "Create an agent", Args: cobra.ExactArgs(1),
@@ -37,17 +39,17 @@ func agentCommand(c *cli) *cobra.Command {
 				return err
 			}
 			var row agentRow
-			return c.send(cmd, "POST", "/api/companies/"+company+"/agents", body, &row, func(w io.Writer) {
+			return c.Send(cmd, "POST", "/api/companies/"+company+"/agents", body, &row, func(w io.Writer) {
 				fmt.Fprintf(w, "%s %s %s\n", row.Name, row.Status, row.ID)
 			})
 		},
 	}
 	who.add(create.Flags())
-	return group("agent", "Hire, configure, wake, pause and list agents", create, hireCommand(c), mayCommand(c), instructionsCommand(c))
+	return cli.Group("agent", "Hire, configure, wake, pause and list agents", create, hireCommand(c), mayCommand(c), instructionsCommand(c))
 }
 
 // mayCommand shows or changes what an agent may do; what is not given stays.
-func mayCommand(c *cli) *cobra.Command {
+func mayCommand(c *cli.CLI) *cobra.Command {
 	type power struct{ flag, member, about string }
 	what := []power{
 		{"create-agents", "canCreateAgents", "hire others"},
@@ -60,7 +62,7 @@ func mayCommand(c *cli) *cobra.Command {
 		Example: `  selvage agent may Bob
   selvage agent may Bob --assign --create-agents=false`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.agentID(cmd, args[0])
+			id, err := c.AgentID(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -85,9 +87,9 @@ func mayCommand(c *cli) *cobra.Command {
 			}
 			var now answer
 			if !slices.ContainsFunc(what, func(one power) bool { return cmd.Flags().Changed(one.flag) }) {
-				return c.show(cmd, "/api/agents/"+id, &now, says(&now))
+				return c.Show(cmd, "/api/agents/"+id, &now, says(&now))
 			}
-			if err := c.call(cmd.Context(), "GET", "/api/agents/"+id, nil, &now); err != nil {
+			if err := c.Call(cmd.Context(), "GET", "/api/agents/"+id, nil, &now); err != nil {
 				return err
 			}
 			body := map[string]any{"canCreateAgents": now.Permissions["canCreateAgents"], "canAssignTasks": now.Access.Assign}
@@ -97,7 +99,7 @@ func mayCommand(c *cli) *cobra.Command {
 				}
 			}
 			var then answer
-			return c.send(cmd, "PATCH", "/api/agents/"+id+"/permissions", body, &then, says(&then))
+			return c.Send(cmd, "PATCH", "/api/agents/"+id+"/permissions", body, &then, says(&then))
 		},
 	}
 	for n, one := range what {
@@ -125,8 +127,8 @@ func (a *newAgent) add(f *pflag.FlagSet) {
 }
 
 // body returns the company and what it is told of the agent.
-func (a *newAgent) body(c *cli, cmd *cobra.Command, name string) (company string, body map[string]any, err error) {
-	if company, err = c.companyID(cmd); err != nil {
+func (a *newAgent) body(c *cli.CLI, cmd *cobra.Command, name string) (company string, body map[string]any, err error) {
+	if company, err = c.CompanyID(cmd); err != nil {
 		return "", nil, err
 	}
 	config, err := a.how.config()
@@ -135,12 +137,12 @@ func (a *newAgent) body(c *cli, cmd *cobra.Command, name string) (company string
 	}
 	body = map[string]any{"name": name, "role": a.role, "adapterType": a.how.adapter, "adapterConfig": config}
 	if a.reportsTo != "" {
-		if body["reportsTo"], err = c.agentID(cmd, a.reportsTo); err != nil {
+		if body["reportsTo"], err = c.AgentID(cmd, a.reportsTo); err != nil {
 			return "", nil, err
 		}
 	}
 	if a.instructions != "" {
-		text, err := readText(cmd, a.instructions, maxInstructions)
+		text, err := cli.ReadText(cmd, a.instructions, maxInstructions)
 		if err != nil {
 			return "", nil, err
 		}
@@ -187,4 +189,8 @@ func (a *adapterFlags) config() (map[string]any, error) {
 		return nil, errors.New("the process adapter needs --command")
 	}
 	return config, nil
+}
+
+func agents(c *cli.CLI, cmd *cobra.Command, company string) (rows []agentRow, err error) {
+	return rows, c.Call(cmd.Context(), "GET", "/api/companies/"+company+"/agents", nil, &rows)
 }

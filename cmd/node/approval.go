@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 type approvalRow struct {
@@ -45,7 +47,7 @@ func (r approvalRow) about() string {
 func (r approvalRow) from(names map[string]string) string {
 	switch {
 	case r.RequestedByAgentID != nil:
-		return dash(names[*r.RequestedByAgentID])
+		return cli.Dash(names[*r.RequestedByAgentID])
 	case r.RequestedByUserID != nil:
 		return "board"
 	}
@@ -54,9 +56,9 @@ func (r approvalRow) from(names map[string]string) string {
 
 // print shows an approval with everything that it asks for.
 func (r approvalRow) print(w io.Writer, names map[string]string) {
-	fmt.Fprintf(w, "%s  %s\n%s, asked for by %s %s\n", r.ID, r.Type, r.Status, r.from(names), ago(r.CreatedAt))
+	fmt.Fprintf(w, "%s  %s\n%s, asked for by %s %s\n", r.ID, r.Type, r.Status, r.from(names), cli.Ago(r.CreatedAt))
 	if r.DecisionNote != nil {
-		fmt.Fprintf(w, "note: %s\n", visible(*r.DecisionNote))
+		fmt.Fprintf(w, "note: %s\n", cli.Visible(*r.DecisionNote))
 	}
 	if r.Refused != nil {
 		fmt.Fprintf(w, "could not be carried out: %s\n", r.Refused.Error)
@@ -66,28 +68,28 @@ func (r approvalRow) print(w io.Writer, names map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(p)) {
 		var text string
 		if json.Unmarshal(p[key], &text) == nil && string(p[key]) != "null" {
-			fmt.Fprintf(w, "  %s: %s\n", key, visible(text))
+			fmt.Fprintf(w, "  %s: %s\n", key, cli.Visible(text))
 		} else if string(p[key]) != "null" {
 			fmt.Fprintf(w, "  %s: %s\n", key, p[key])
 		}
 	}
 }
 
-func approvalCommand(c *cli) *cobra.Command {
-	return group("approval", "Approve or reject what agents ask for", approvalList(c), approvalShow(c))
+func approvalCommand(c *cli.CLI) *cobra.Command {
+	return cli.Group("approval", "Approve or reject what agents ask for", approvalList(c), approvalShow(c))
 }
 
-func approvalList(c *cli) *cobra.Command {
+func approvalList(c *cli.CLI) *cobra.Command {
 	var status string
 	list := &cobra.Command{
 		Use: "list", Short: "List approvals, newest first", Args: cobra.NoArgs,
 		Example: `  selvage approval list --status pending`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
+			company, err := c.CompanyID(cmd)
 			if err != nil {
 				return err
 			}
-			names, err := c.agentNames(cmd, company)
+			names, err := c.AgentNames(cmd, company)
 			if err != nil {
 				return err
 			}
@@ -96,12 +98,12 @@ func approvalList(c *cli) *cobra.Command {
 				path += "?" + url.Values{"status": {status}}.Encode()
 			}
 			var rows []approvalRow
-			return c.show(cmd, path, &rows, func(w io.Writer) {
+			return c.Show(cmd, path, &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
-					t = append(t, []string{r.ID, r.Type, r.Status, r.from(names), ago(r.CreatedAt), r.about()})
+					t = append(t, []string{r.ID, r.Type, r.Status, r.from(names), cli.Ago(r.CreatedAt), r.about()})
 				}
-				table(w, "ID TYPE STATUS FROM ASKED ABOUT", t)
+				cli.Table(w, "ID TYPE STATUS FROM ASKED ABOUT", t)
 			})
 		},
 	}
@@ -109,24 +111,24 @@ func approvalList(c *cli) *cobra.Command {
 	return list
 }
 
-func approvalShow(c *cli) *cobra.Command {
+func approvalShow(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "show APPROVAL", Short: "Show an approval, what it is about, and its comments", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, names, err := c.approvalID(cmd, args[0])
+			id, names, err := approvalID(c, cmd, args[0])
 			if err != nil {
 				return err
 			}
 			var issues []issueRow
-			if err := c.call(cmd.Context(), "GET", "/api/approvals/"+id+"/issues", nil, &issues); err != nil {
+			if err := c.Call(cmd.Context(), "GET", "/api/approvals/"+id+"/issues", nil, &issues); err != nil {
 				return err
 			}
 			var comments []commentRow
-			if err := c.call(cmd.Context(), "GET", "/api/approvals/"+id+"/comments", nil, &comments); err != nil {
+			if err := c.Call(cmd.Context(), "GET", "/api/approvals/"+id+"/comments", nil, &comments); err != nil {
 				return err
 			}
 			var row approvalRow
-			return c.show(cmd, "/api/approvals/"+id, &row, func(w io.Writer) {
+			return c.Show(cmd, "/api/approvals/"+id, &row, func(w io.Writer) {
 				row.print(w, names)
 				for _, i := range issues {
 					fmt.Fprintf(w, "issue %s %s %s\n", i.Identifier, i.Status, i.Title)
@@ -134,37 +136,34 @@ func approvalShow(c *cli) *cobra.Command {
 				for _, cm := range comments {
 					who := "board"
 					if cm.AuthorAgentID != nil {
-						who = dash(names[*cm.AuthorAgentID])
+						who = cli.Dash(names[*cm.AuthorAgentID])
 					}
-					fmt.Fprintf(w, "\n--- %s, %s\n%s\n", who, ago(cm.CreatedAt), cm.Body)
+					fmt.Fprintf(w, "\n--- %s, %s\n%s\n", who, cli.Ago(cm.CreatedAt), cm.Body)
 				}
 			})
 		},
 	}
 }
 
-// maxPayload bounds the payload of an approval that is read from a file, in bytes.
-const maxPayload = 256 << 10
-
 // approvalID resolves an approval given by ID, or by the beginning of one that
 // no other of the company's newest shares. names are the agents'.
-func (c *cli) approvalID(cmd *cobra.Command, ref string) (id string, names map[string]string, err error) {
-	company, err := c.companyID(cmd)
+func approvalID(c *cli.CLI, cmd *cobra.Command, ref string) (id string, names map[string]string, err error) {
+	company, err := c.CompanyID(cmd)
 	if err != nil {
-		if len(ref) == uuidLen {
+		if len(ref) == cli.UUIDLen {
 			return ref, nil, nil
 		}
 		return "", nil, err
 	}
-	if names, err = c.agentNames(cmd, company); err != nil {
+	if names, err = c.AgentNames(cmd, company); err != nil {
 		return "", nil, err
 	}
-	id, err = c.resolve(cmd, "approval", ref)
+	id, err = c.Resolve(cmd, "approval", ref)
 	return id, names, err
 }
 
 // hireCommand asks for an agent where creating one directly is not for everybody.
-func hireCommand(c *cli) *cobra.Command {
+func hireCommand(c *cli.CLI) *cobra.Command {
 	var who newAgent
 	var title, capabilities string
 	var budget int64
@@ -187,7 +186,7 @@ func hireCommand(c *cli) *cobra.Command {
 				Agent    agentRow     `json:"agent"`
 				Approval *approvalRow `json:"approval"`
 			}
-			return c.send(cmd, "POST", "/api/companies/"+company+"/agent-hires", body, &row, func(w io.Writer) {
+			return c.Send(cmd, "POST", "/api/companies/"+company+"/agent-hires", body, &row, func(w io.Writer) {
 				fmt.Fprintf(w, "%s %s %s\n", row.Agent.Name, row.Agent.Status, row.Agent.ID)
 				if row.Approval != nil {
 					fmt.Fprintf(w, "approval %s %s\n", row.Approval.Status, row.Approval.ID)
@@ -204,13 +203,13 @@ func hireCommand(c *cli) *cobra.Command {
 }
 
 // gatesCommand shows and sets what a company asks the board for.
-func gatesCommand(c *cli) *cobra.Command {
+func gatesCommand(c *cli.CLI) *cobra.Command {
 	var hires, strategy bool
 	cmd := &cobra.Command{
 		Use: "gates", Short: "Show or set what needs the board's approval", Args: cobra.NoArgs,
 		Example: `  selvage company gates --hires=true --strategy=false`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
+			company, err := c.CompanyID(cmd)
 			if err != nil {
 				return err
 			}
@@ -237,9 +236,9 @@ func gatesCommand(c *cli) *cobra.Command {
 				fmt.Fprintf(w, "strategy  %s\n", state)
 			}
 			if len(body) == 0 {
-				return c.show(cmd, "/api/companies/"+company, &row, human)
+				return c.Show(cmd, "/api/companies/"+company, &row, human)
 			}
-			return c.send(cmd, "PATCH", "/api/companies/"+company, body, &row, human)
+			return c.Send(cmd, "PATCH", "/api/companies/"+company, body, &row, human)
 		},
 	}
 	cmd.Flags().BoolVar(&hires, "hires", false, "new agents need an approval")

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 type attachmentRow struct {
@@ -34,7 +36,7 @@ func (r attachmentRow) name() string {
 	return *r.Filename
 }
 
-func attachCommand(c *cli) *cobra.Command {
+func attachCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "attach ISSUE FILE", Short: "Attach a file to an issue", Args: cobra.ExactArgs(2),
 		Example: `  selvage issue attach ACM-1 report.pdf`,
@@ -48,10 +50,10 @@ func attachCommand(c *cli) *cobra.Command {
 				ID      string `json:"id"`
 				Company string `json:"companyId"`
 			}
-			if err := c.call(cmd.Context(), "GET", "/api/issues/"+url.PathEscape(args[0]), nil, &issue); err != nil {
+			if err := c.Call(cmd.Context(), "GET", "/api/issues/"+url.PathEscape(args[0]), nil, &issue); err != nil {
 				return err
 			}
-			up, err := c.client()
+			up, err := c.Client()
 			if err != nil {
 				return err
 			}
@@ -63,24 +65,24 @@ func attachCommand(c *cli) *cobra.Command {
 			if err := json.Unmarshal(raw, &row); err != nil {
 				return err
 			}
-			return c.print(cmd, raw, func(w io.Writer) {
+			return c.Print(cmd, raw, func(w io.Writer) {
 				fmt.Fprintf(w, "%s %s, %d bytes, on %d of %d nodes\n", row.ID, row.name(), row.Size, row.Copies.Synced, row.Copies.Wanted)
 			})
 		},
 	}
 }
 
-func (c *cli) attachments(cmd *cobra.Command, issue string) (rows []attachmentRow, err error) {
-	return rows, c.call(cmd.Context(), "GET", "/api/issues/"+url.PathEscape(issue)+"/attachments", nil, &rows)
+func attachments(c *cli.CLI, cmd *cobra.Command, issue string) (rows []attachmentRow, err error) {
+	return rows, c.Call(cmd.Context(), "GET", "/api/issues/"+url.PathEscape(issue)+"/attachments", nil, &rows)
 }
 
-func downloadCommand(c *cli) *cobra.Command {
+func downloadCommand(c *cli.CLI) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use: "download ISSUE ATTACHMENT", Short: "Save an attachment, named by ID or file name", Args: cobra.ExactArgs(2),
 		Example: `  selvage issue download ACM-1 report.pdf --to /tmp/report.pdf`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			rows, err := c.attachments(cmd, args[0])
+			rows, err := attachments(c, cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -94,9 +96,9 @@ func downloadCommand(c *cli) *cobra.Command {
 			case len(found) == 0:
 				return fmt.Errorf("%s has no attachment %q: see selvage issue attachments %s", args[0], args[1], args[0])
 			case len(found) > 1:
-				return misuse{fmt.Errorf("%d attachments have the name %q: give an ID", len(found), args[1])}
+				return cli.Misuse(fmt.Errorf("%d attachments have the name %q: give an ID", len(found), args[1]))
 			}
-			return c.download(cmd, found[0], to)
+			return download(c, cmd, found[0], to)
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", `file to write, "-" for standard output (default: the attachment's name, in this directory)`)
@@ -105,8 +107,8 @@ func downloadCommand(c *cli) *cobra.Command {
 
 // download writes to a file that is not there yet, and leaves none behind when
 // it fails.
-func (c *cli) download(cmd *cobra.Command, row attachmentRow, to string) (err error) {
-	down, err := c.client()
+func download(c *cli.CLI, cmd *cobra.Command, row attachmentRow, to string) (err error) {
+	down, err := c.Client()
 	if err != nil {
 		return err
 	}

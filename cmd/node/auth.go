@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/selvage-mesh/selvage/api/client"
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // maxLine bounds a password or token that is read, in bytes.
@@ -33,11 +34,11 @@ type whoRow struct {
 	} `json:"memberships"`
 }
 
-func authCommand(c *cli) *cobra.Command {
-	return group("auth", "Sign in and out, and how people prove who they are", loginCommand(c), logoutCommand(c), whoamiCommand(c), signupCommand(c), claimCommand(c), passwordCommand(c), authModeCommand(c), approveCommand(c), signUpsCommand(c))
+func authCommand(c *cli.CLI) *cobra.Command {
+	return cli.Group("auth", "Sign in and out, and how people prove who they are", loginCommand(c), logoutCommand(c), whoamiCommand(c), signupCommand(c), claimCommand(c), passwordCommand(c), authModeCommand(c), approveCommand(c), signUpsCommand(c))
 }
 
-func loginCommand(c *cli) *cobra.Command {
+func loginCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "login [EMAIL]", Short: "Sign in, and keep a key for this URL", Args: cobra.MaximumNArgs(1),
 		Long: `Sign in with a password, from a prompt or the first line of standard input. What is
@@ -52,16 +53,16 @@ waits until that was done.`,
 		Example: `  selvage --api https://192.0.2.1:3100 --fingerprint 1f:c0:… auth login ann@example.com`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return c.challenge(cmd)
+				return challenge(c, cmd)
 			}
-			return c.enter(cmd, func(cl *client.Client, password string) (client.SignedIn, error) {
+			return enter(c, cmd, func(cl *client.Client, password string) (client.SignedIn, error) {
 				return cl.SignIn(cmd.Context(), args[0], password)
 			})
 		},
 	}
 }
 
-func signupCommand(c *cli) *cobra.Command {
+func signupCommand(c *cli.CLI) *cobra.Command {
 	name, inviteFile := "", ""
 	signup := &cobra.Command{
 		Use: "signup EMAIL", Short: "Sign up, and keep a key for this URL", Args: cobra.ExactArgs(1),
@@ -69,7 +70,7 @@ func signupCommand(c *cli) *cobra.Command {
 and sign in as login does.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := mail.ParseAddress(args[0]); err != nil {
-				return misuse{fmt.Errorf("%q is not an e-mail address", args[0])}
+				return cli.Misuse(fmt.Errorf("%q is not an e-mail address", args[0]))
 			}
 			if name == "" {
 				name, _, _ = strings.Cut(args[0], "@")
@@ -81,7 +82,7 @@ and sign in as login does.`,
 					return err
 				}
 			}
-			return c.enter(cmd, func(cl *client.Client, password string) (client.SignedIn, error) {
+			return enter(c, cmd, func(cl *client.Client, password string) (client.SignedIn, error) {
 				return cl.SignUp(cmd.Context(), name, args[0], password, invite)
 			})
 		},
@@ -91,19 +92,19 @@ and sign in as login does.`,
 	return signup
 }
 
-func logoutCommand(c *cli) *cobra.Command {
+func logoutCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "logout", Short: "Revoke the key that is kept for this URL, and forget it", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			all, err := readCredentials()
+			all, err := cli.ReadCredentials()
 			if err != nil {
 				return err
 			}
-			key := all[c.url()].Key
+			key := all[c.URL()].Key
 			if key == "" {
-				return fmt.Errorf("nobody is signed in at %s", c.url())
+				return fmt.Errorf("nobody is signed in at %s", c.URL())
 			}
-			cl, err := c.client()
+			cl, err := c.Client()
 			if err != nil {
 				return err
 			}
@@ -114,34 +115,34 @@ func logoutCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("the key was not revoked and is kept: %w", err)
 			}
-			if err := c.change(func(k *credential) { k.Key, k.User = "", "" }); err != nil {
+			if err := c.Change(func(k *cli.Credential) { k.Key, k.User = "", "" }); err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "signed out at", c.url())
+			fmt.Fprintln(cmd.OutOrStdout(), "signed out at", c.URL())
 			return nil
 		},
 	}
 }
 
-func whoamiCommand(c *cli) *cobra.Command {
+func whoamiCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "whoami", Short: "Show as whom you are signed in", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var row whoRow
-			return c.show(cmd, "/api/cli-auth/me", &row, func(w io.Writer) {
+			return c.Show(cmd, "/api/cli-auth/me", &row, func(w io.Writer) {
 				fmt.Fprintf(w, "%s <%s>, by %s\n", row.User.Name, row.User.Email, row.Source)
 				if row.Admin {
 					fmt.Fprintln(w, "administers the instance")
 				}
 				for _, m := range row.Memberships {
-					fmt.Fprintf(w, "%s in company %s\n", dash(m.Role), m.Company)
+					fmt.Fprintf(w, "%s in company %s\n", cli.Dash(m.Role), m.Company)
 				}
 			})
 		},
 	}
 }
 
-func claimCommand(c *cli) *cobra.Command {
+func claimCommand(c *cli.CLI) *cobra.Command {
 	codeFile := ""
 	claim := &cobra.Command{
 		Use: "claim", Short: "Become the first administrator of the mesh", Args: cobra.NoArgs,
@@ -159,7 +160,7 @@ takes the code that is in the file claim-code of the node's data directory.`,
 			var row struct {
 				User string `json:"userId"`
 			}
-			return c.send(cmd, "POST", "/api/bootstrap/claim", in, &row, func(w io.Writer) {
+			return c.Send(cmd, "POST", "/api/bootstrap/claim", in, &row, func(w io.Writer) {
 				fmt.Fprintln(w, "you administer this mesh now")
 			})
 		},
@@ -168,13 +169,13 @@ takes the code that is in the file claim-code of the node's data directory.`,
 	return claim
 }
 
-func passwordCommand(c *cli) *cobra.Command {
+func passwordCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "password [EMAIL]", Short: "Change your password; you are signed out elsewhere", Args: cobra.MaximumNArgs(1),
 		Long: `Change your password. The old and the new one come from prompts, or from the first
 two lines of standard input. Sign-ins elsewhere end; keys stay (selvage key board list).`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			mine, err := c.mine()
+			mine, err := c.Mine()
 			if err != nil {
 				return err
 			}
@@ -183,24 +184,24 @@ two lines of standard input. Sign-ins elsewhere end; keys stay (selvage key boar
 				email = args[0]
 			}
 			if email == "" {
-				return misuse{errors.New("whose password? Nobody has signed in at " + c.url() + ": give the address")}
+				return cli.Misuse(errors.New("whose password? Nobody has signed in at " + c.URL() + ": give the address"))
 			}
-			cl, err := c.client()
+			cl, err := c.Client()
 			if err != nil {
 				return err
 			}
 			lines := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 2*maxLine))
-			old, err := readHidden(cmd, lines, "Old password")
+			old, err := cli.ReadHidden(cmd, lines, "Old password")
 			if err != nil {
 				return err
 			}
-			next, err := readHidden(cmd, lines, "New password")
+			next, err := cli.ReadHidden(cmd, lines, "New password")
 			if err != nil {
 				return err
 			}
 			in, err := cl.SignIn(cmd.Context(), email, old)
 			if err != nil {
-				return c.noAnswer(err)
+				return c.NoAnswer(err)
 			}
 			with := cl.With("", in.Session)
 			if err := with.Post(cmd.Context(), "/api/auth/change-password", map[string]any{"currentPassword": old, "newPassword": next}, nil); err != nil {
@@ -215,7 +216,7 @@ two lines of standard input. Sign-ins elsewhere end; keys stay (selvage key boar
 	}
 }
 
-func authModeCommand(c *cli) *cobra.Command {
+func authModeCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "mode [local_trusted|authenticated]", Short: "Show or change whether people must sign in, on all nodes", Args: cobra.MaximumNArgs(1),
 		Long: `Tell how people prove who they are, or change it on all nodes at once. With
@@ -227,26 +228,26 @@ local_trusted, nodes that listen beyond loopback answer nobody from elsewhere.`,
 			}
 			say := func(w io.Writer) { fmt.Fprintln(w, row.Mode) }
 			if len(args) == 0 {
-				return c.show(cmd, "/api/v1/mesh/auth", &row, say)
+				return c.Show(cmd, "/api/v1/mesh/auth", &row, say)
 			}
-			return c.send(cmd, "PUT", "/api/v1/mesh/auth", map[string]string{"mode": args[0]}, &row, say)
+			return c.Send(cmd, "PUT", "/api/v1/mesh/auth", map[string]string{"mode": args[0]}, &row, say)
 		},
 	}
 }
 
 // enter signs in or up, trades the sign-in for a key, and keeps that.
-func (c *cli) enter(cmd *cobra.Command, sign func(*client.Client, string) (client.SignedIn, error)) error {
-	cl, err := c.client()
+func enter(c *cli.CLI, cmd *cobra.Command, sign func(*client.Client, string) (client.SignedIn, error)) error {
+	cl, err := c.Client()
 	if err != nil {
 		return err
 	}
-	password, err := readHidden(cmd, bufio.NewReader(io.LimitReader(cmd.InOrStdin(), maxLine)), "Password")
+	password, err := cli.ReadHidden(cmd, bufio.NewReader(io.LimitReader(cmd.InOrStdin(), maxLine)), "Password")
 	if err != nil {
 		return err
 	}
 	in, err := sign(cl.With("", ""), password)
 	if err != nil {
-		return c.noAnswer(err)
+		return c.NoAnswer(err)
 	}
 	with := cl.With("", in.Session)
 	host, _ := os.Hostname()
@@ -254,7 +255,7 @@ func (c *cli) enter(cmd *cobra.Command, sign func(*client.Client, string) (clien
 		Token string `json:"token"`
 	}
 	err = with.Post(cmd.Context(), "/api/board-api-keys", map[string]string{"name": "selvage on " + host}, &key)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), callTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), cli.CallTimeout)
 	defer cancel()
 	if out := with.SignOut(ctx); err == nil && out != nil {
 		fmt.Fprintln(cmd.ErrOrStderr(), "selvage: the sign-in itself did not end and does so by itself:", out)
@@ -262,7 +263,7 @@ func (c *cli) enter(cmd *cobra.Command, sign func(*client.Client, string) (clien
 	if err != nil {
 		return err
 	}
-	return c.keep(ctx, cmd, cl, key.Token, in.User.Email)
+	return keep(ctx, c, cmd, cl, key.Token, in.User.Email)
 }
 
 // readFirst returns the first line of a file, "-" for standard input.
@@ -271,14 +272,14 @@ func readFirst(cmd *cobra.Command, path string) (string, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return "", misuse{err}
+			return "", cli.Misuse(err)
 		}
 		defer f.Close()
 		in = f
 	}
 	line, err := bufio.NewReader(io.LimitReader(in, maxLine)).ReadString('\n')
 	if line = strings.TrimSpace(line); line == "" {
-		return "", misuse{fmt.Errorf("nothing on the first line of %s: %w", path, err)}
+		return "", cli.Misuse(fmt.Errorf("nothing on the first line of %s: %w", path, err))
 	}
 	return line, nil
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 type boardKeyRow struct {
@@ -16,7 +18,7 @@ type boardKeyRow struct {
 	ExpiresAt *string `json:"expiresAt"`
 }
 
-func keyCommand(c *cli) *cobra.Command {
+func keyCommand(c *cli.CLI) *cobra.Command {
 	var ttl time.Duration
 	create := &cobra.Command{
 		Use: "create NAME", Short: "Create a board key, with which a program acts as you; it is shown once", Args: cobra.ExactArgs(1),
@@ -26,9 +28,9 @@ func keyCommand(c *cli) *cobra.Command {
 				in["expiresAt"] = time.Now().Add(ttl).UTC().Format("2006-01-02T15:04:05.000Z")
 			}
 			var row boardKeyRow
-			return c.send(cmd, "POST", "/api/board-api-keys", in, &row, func(w io.Writer) { fmt.Fprintln(w, row.Token) })
+			return c.Send(cmd, "POST", "/api/board-api-keys", in, &row, func(w io.Writer) { fmt.Fprintln(w, row.Token) })
 		},
 	}
 	create.Flags().DurationVar(&ttl, "ttl", 0, "how long it is good (default 30 days)")
-	return group("key", "Keys with which programs act as you", group("board", "Board keys", create))
+	return cli.Group("key", "Keys with which programs act as you", cli.Group("board", "Board keys", create))
 }

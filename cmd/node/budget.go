@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 type policyRow struct {
@@ -25,7 +27,7 @@ type policyRow struct {
 func (p policyRow) cells() []string {
 	limit, status := "none", p.Status
 	if p.Amount > 0 {
-		limit = cents(p.Amount)
+		limit = cli.Cents(p.Amount)
 	}
 	if p.Paused {
 		status += ", paused"
@@ -34,16 +36,16 @@ func (p policyRow) cells() []string {
 	if p.HardStop {
 		stop += ", then stops"
 	}
-	return []string{p.ScopeType, dash(p.ScopeName), p.WindowKind, cents(p.Observed), cents(p.Held), limit, status, stop}
+	return []string{p.ScopeType, cli.Dash(p.ScopeName), p.WindowKind, cli.Cents(p.Observed), cli.Cents(p.Held), limit, status, stop}
 }
 
 const policyHeader = "SCOPE NAME WINDOW SPENT HELD LIMIT STATUS RULE"
 
-func budgetCommand(c *cli) *cobra.Command {
-	return group("budget", "Set limits on spending, and resolve what they stopped", budgetSet(c), budgetList(c), budgetResolve(c), budgetHeld(c))
+func budgetCommand(c *cli.CLI) *cobra.Command {
+	return cli.Group("budget", "Set limits on spending, and resolve what they stopped", budgetSet(c), budgetList(c), budgetResolve(c), budgetHeld(c))
 }
 
-func budgetSet(c *cli) *cobra.Command {
+func budgetSet(c *cli.CLI) *cobra.Command {
 	var agent, project, window string
 	var warn int64
 	var soft bool
@@ -60,12 +62,12 @@ calendar month, of a project its lifetime.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			amount, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || amount < 0 {
-				return misuse{errors.New("CENTS is a whole number from 0")}
+				return cli.Misuse(errors.New("CENTS is a whole number from 0"))
 			}
 			if agent != "" && project != "" {
-				return misuse{errors.New("--agent and --project exclude each other")}
+				return cli.Misuse(errors.New("--agent and --project exclude each other"))
 			}
-			company, err := c.companyID(cmd)
+			company, err := c.CompanyID(cmd)
 			if err != nil {
 				return err
 			}
@@ -73,10 +75,10 @@ calendar month, of a project its lifetime.`,
 			switch {
 			case agent != "":
 				body["scopeType"] = "agent"
-				body["scopeId"], err = c.agentID(cmd, agent)
+				body["scopeId"], err = c.AgentID(cmd, agent)
 			case project != "":
 				body["scopeType"] = "project"
-				body["scopeId"], err = c.resolve(cmd, "project", project)
+				body["scopeId"], err = c.Resolve(cmd, "project", project)
 			}
 			if err != nil {
 				return err
@@ -91,8 +93,8 @@ calendar month, of a project its lifetime.`,
 				body["hardStopEnabled"] = !soft
 			}
 			var row policyRow
-			return c.send(cmd, "POST", "/api/companies/"+company+"/budgets/policies", body, &row, func(w io.Writer) {
-				table(w, policyHeader, [][]string{row.cells()})
+			return c.Send(cmd, "POST", "/api/companies/"+company+"/budgets/policies", body, &row, func(w io.Writer) {
+				cli.Table(w, policyHeader, [][]string{row.cells()})
 			})
 		},
 	}
@@ -105,23 +107,23 @@ calendar month, of a project its lifetime.`,
 	return cmd
 }
 
-func budgetList(c *cli) *cobra.Command {
+func budgetList(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the limits of a company and what is spent of them", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
+			company, err := c.CompanyID(cmd)
 			if err != nil {
 				return err
 			}
 			var row struct {
 				Policies []policyRow `json:"policies"`
 			}
-			return c.show(cmd, "/api/companies/"+company+"/budgets/overview", &row, func(w io.Writer) {
+			return c.Show(cmd, "/api/companies/"+company+"/budgets/overview", &row, func(w io.Writer) {
 				var t [][]string
 				for _, p := range row.Policies {
 					t = append(t, p.cells())
 				}
-				table(w, policyHeader, t)
+				cli.Table(w, policyHeader, t)
 			})
 		},
 	}
@@ -139,13 +141,13 @@ type incidentRow struct {
 	CreatedAt string `json:"createdAt"`
 }
 
-func budgetResolve(c *cli) *cobra.Command {
+func budgetResolve(c *cli.CLI) *cobra.Command {
 	var amount int64
 	cmd := &cobra.Command{
 		Use: "resolve INCIDENT", Short: "Raise the limit and continue, or keep the scope paused", Args: cobra.ExactArgs(1),
 		Example: `  selvage budget resolve 0199c0de-… --raise 2000`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := c.filled(cmd, "/api/companies/{company}/budget-incidents/{1}/resolve", args)
+			path, err := c.Filled(cmd, "/api/companies/{company}/budget-incidents/{1}/resolve", args)
 			if err != nil {
 				return err
 			}
@@ -154,7 +156,7 @@ func budgetResolve(c *cli) *cobra.Command {
 				body = map[string]any{"action": "raise_budget_and_resume", "amount": amount}
 			}
 			var row incidentRow
-			return c.send(cmd, "POST", path, body, &row, func(w io.Writer) {
+			return c.Send(cmd, "POST", path, body, &row, func(w io.Writer) {
 				fmt.Fprintf(w, "%s %s\n", row.ID, row.Status)
 			})
 		},
@@ -189,17 +191,17 @@ func (r heldRow) cells() []string {
 	case r.Lost:
 		status = "lost"
 	}
-	return []string{r.ID, kind, r.Agent, dash(r.Node), cents(r.Spent), cents(r.Held), status, r.CreatedAt}
+	return []string{r.ID, kind, r.Agent, cli.Dash(r.Node), cli.Cents(r.Spent), cli.Cents(r.Held), status, r.CreatedAt}
 }
 
 const heldHeader = "ID KIND AGENT NODE SPENT HELD STATUS SINCE"
 
-func budgetHeld(c *cli) *cobra.Command {
+func budgetHeld(c *cli.CLI) *cobra.Command {
 	var lost bool
 	list := &cobra.Command{
 		Use: "list", Short: "List the money that nodes have set aside for calls", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
+			company, err := c.CompanyID(cmd)
 			if err != nil {
 				return err
 			}
@@ -208,12 +210,12 @@ func budgetHeld(c *cli) *cobra.Command {
 				path += "?lost=true"
 			}
 			var rows []heldRow
-			return c.show(cmd, path, &rows, func(w io.Writer) {
+			return c.Show(cmd, path, &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
 					t = append(t, r.cells())
 				}
-				table(w, heldHeader, t)
+				cli.Table(w, heldHeader, t)
 			})
 		},
 	}
@@ -229,7 +231,7 @@ comes back and tells after all, what it tells is not booked twice.`,
 		Example: `  selvage budget held list --lost
   selvage budget held writeoff 0199c0de-… --spent 0`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := c.filled(cmd, "/api/companies/{company}/budgets/reservations/{1}/write-off", args)
+			path, err := c.Filled(cmd, "/api/companies/{company}/budgets/reservations/{1}/write-off", args)
 			if err != nil {
 				return err
 			}
@@ -241,12 +243,12 @@ comes back and tells after all, what it tells is not booked twice.`,
 				body["note"] = note
 			}
 			var row heldRow
-			return c.send(cmd, "POST", path, body, &row, func(w io.Writer) {
-				table(w, heldHeader, [][]string{row.cells()})
+			return c.Send(cmd, "POST", path, body, &row, func(w io.Writer) {
+				cli.Table(w, heldHeader, [][]string{row.cells()})
 			})
 		},
 	}
 	off.Flags().Int64Var(&spent, "spent", 0, "cents of it that were spent (default: all)")
 	off.Flags().StringVar(&note, "note", "", "why, for the record")
-	return group("held", "Money that is set aside for calls under way", list, off)
+	return cli.Group("held", "Money that is set aside for calls under way", list, off)
 }

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // A command is carried out once while the mesh elects: it is asked again under one
@@ -42,10 +44,10 @@ func TestNobodyThereIsToldAtOnce(t *testing.T) {
 	t.Setenv("SELVAGE_API_URL", at+"/api")
 	t.Setenv("SELVAGE_CREDENTIALS", t.TempDir()+"/credentials.json")
 	status, _, talk := told(t, "members")
-	if status != exitFailed || !strings.Contains(talk, "no answer from "+at+": is a node running there? (selvage up, or --api URL)") {
+	if status != cli.ExitFailed || !strings.Contains(talk, "no answer from "+at+": is a node running there? (selvage up, or --api URL)") {
 		t.Errorf("ended with %d: %s", status, talk)
 	}
-	if status, _, talk := told(t, "members", "--api", "http://["); status != exitMisused || !strings.Contains(talk, "is not the address of a node") {
+	if status, _, talk := told(t, "members", "--api", "http://["); status != cli.ExitMisused || !strings.Contains(talk, "is not the address of a node") {
 		t.Errorf("ended with %d: %s", status, talk)
 	}
 }

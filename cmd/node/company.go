@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // Rows are the part of the API's answers that the tables show; with -o json the
@@ -20,11 +22,11 @@ type companyRow struct {
 	SpentMonthlyCents  int64  `json:"spentMonthlyCents"`
 }
 
-func companyCommand(c *cli) *cobra.Command {
+func companyCommand(c *cli.CLI) *cobra.Command {
 	dashboard := &cobra.Command{
 		Use: "dashboard", Short: "Show a company's figures", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
+			company, err := c.CompanyID(cmd)
 			if err != nil {
 				return err
 			}
@@ -40,40 +42,40 @@ func companyCommand(c *cli) *cobra.Command {
 					Held   int64 `json:"heldCents"`
 				} `json:"costs"`
 			}
-			return c.show(cmd, "/api/companies/"+company+"/dashboard", &d, func(w io.Writer) {
+			return c.Show(cmd, "/api/companies/"+company+"/dashboard", &d, func(w io.Writer) {
 				fmt.Fprintf(w, "agents  %d active, %d running, %d paused, %d in error\n", d.Agents.Active, d.Agents.Running, d.Agents.Paused, d.Agents.Error)
 				fmt.Fprintf(w, "tasks   %d open, %d in progress, %d blocked, %d done\n", d.Tasks.Open, d.Tasks.InProgress, d.Tasks.Blocked, d.Tasks.Done)
-				fmt.Fprintf(w, "money   %s of %s this month, %s held\n", cents(d.Costs.Spend), cents(d.Costs.Budget), cents(d.Costs.Held))
+				fmt.Fprintf(w, "money   %s of %s this month, %s held\n", cli.Cents(d.Costs.Spend), cli.Cents(d.Costs.Budget), cli.Cents(d.Costs.Held))
 			})
 		},
 	}
-	return group("company", "Create, show, export and import companies", dashboard, statsCommand(c), gatesCommand(c), exportCommand(c), importCommand(c))
+	return cli.Group("company", "Create, show, export and import companies", dashboard, statsCommand(c), gatesCommand(c), exportCommand(c), importCommand(c))
 }
 
-func costCommand(c *cli) *cobra.Command {
-	return group("cost", "Show what was spent, by agent, project or model")
+func costCommand(c *cli.CLI) *cobra.Command {
+	return cli.Group("cost", "Show what was spent, by agent, project or model")
 }
 
 // statsCommand counts what companies have.
-func statsCommand(c *cli) *cobra.Command {
+func statsCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "stats", Short: "Count agents and issues, by company", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var companies []companyRow
-			if err := c.call(cmd.Context(), "GET", "/api/companies", nil, &companies); err != nil {
+			if err := c.Call(cmd.Context(), "GET", "/api/companies", nil, &companies); err != nil {
 				return err
 			}
 			var counts map[string]struct {
 				Agents int64 `json:"agentCount"`
 				Issues int64 `json:"issueCount"`
 			}
-			return c.show(cmd, "/api/companies/stats", &counts, func(w io.Writer) {
+			return c.Show(cmd, "/api/companies/stats", &counts, func(w io.Writer) {
 				var t [][]string
 				for _, r := range companies {
 					n := counts[r.ID]
 					t = append(t, []string{r.IssuePrefix, r.Name, strconv.FormatInt(n.Agents, 10), strconv.FormatInt(n.Issues, 10)})
 				}
-				table(w, "PREFIX NAME AGENTS ISSUES", t)
+				cli.Table(w, "PREFIX NAME AGENTS ISSUES", t)
 			})
 		},
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // typedByHand are the arguments that nobody can complete: texts, numbers, and IDs
@@ -46,9 +48,9 @@ func TestCommandsShowExamplesAndComplete(t *testing.T) {
 		if lines == 0 && !cmd.Hidden && cmd.CommandPath() != "selvage mcp" {
 			t.Errorf("%s has no example", cmd.CommandPath())
 		}
-		for _, word := range arguments(cmd.Use) {
-			_, few := of(choices, cmd, word)
-			if !few && rowsFor(cmd, word).path == "" && !isFile(word) && !strings.Contains(word, "|") && !slices.Contains(typedByHand, word) {
+		for _, word := range cli.Arguments(cmd.Use) {
+			_, few := cli.Of(cli.Choices, cmd, word)
+			if !few && cli.RowsFor(cmd, word).Path == "" && !cli.IsFile(word) && !strings.Contains(word, "|") && !slices.Contains(typedByHand, word) {
 				t.Errorf("%s: nothing completes %s", cmd.CommandPath(), word)
 			}
 		}

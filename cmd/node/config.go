@@ -15,6 +15,8 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // maxConfig bounds a configuration file, in bytes.
@@ -40,15 +42,15 @@ func configure(cmd *cobra.Command, path string) error {
 	if path != "" {
 		values, err := readConfig(path)
 		if err != nil {
-			return misuse{err}
+			return cli.Misuse(err)
 		}
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			f, ok := flags[key]
 			if !ok {
-				return misuse{fmt.Errorf("%s: unknown key %q; there are %s", path, key, strings.Join(slices.Sorted(maps.Keys(flags)), ", "))}
+				return cli.Misuse(fmt.Errorf("%s: unknown key %q; there are %s", path, key, strings.Join(slices.Sorted(maps.Keys(flags)), ", ")))
 			}
 			if _, err := textsOf(f, values[key]); err != nil {
-				return misuse{fmt.Errorf("%s: %s: %w", path, key, err)}
+				return cli.Misuse(fmt.Errorf("%s: %s: %w", path, key, err))
 			}
 		}
 		if err := k.Load(confmap.Provider(values, ""), nil); err != nil {
@@ -85,11 +87,11 @@ func configure(cmd *cobra.Command, path string) error {
 				list = []string{fmt.Sprint(v)}
 			}
 		} else if list, err = textsOf(f, v); err != nil {
-			return misuse{fmt.Errorf("%s: %w", source, err)}
+			return cli.Misuse(fmt.Errorf("%s: %w", source, err))
 		}
 		for _, text := range list {
 			if err := cmd.Flags().Set(name, text); err != nil {
-				return misuse{fmt.Errorf("%s: %w", source, errors.Unwrap(err))}
+				return cli.Misuse(fmt.Errorf("%s: %w", source, errors.Unwrap(err)))
 			}
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"unicode/utf16"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 type documentRow struct {
@@ -23,7 +25,7 @@ type documentRow struct {
 // has at most 2 MiB.
 const maxDocumentFile = 2 << 20
 
-func documentCommand(c *cli) *cobra.Command {
+func documentCommand(c *cli.CLI) *cobra.Command {
 	at := func(args []string) string { return "/api/issues/" + url.PathEscape(args[0]) + "/documents" }
 	var title, summary string
 	put := &cobra.Command{
@@ -36,7 +38,7 @@ is there now; when somebody else writes meanwhile, theirs stays and this one is 
 			if len(args) == 3 {
 				from = args[2]
 			}
-			body, err := readText(cmd, from, maxDocumentFile)
+			body, err := cli.ReadText(cmd, from, maxDocumentFile)
 			if err != nil {
 				return err
 			}
@@ -49,7 +51,7 @@ is there now; when somebody else writes meanwhile, theirs stays and this one is 
 				save["changeSummary"] = summary
 			}
 			var there []documentRow
-			if err := c.call(cmd.Context(), "GET", at(args), nil, &there); err != nil {
+			if err := c.Call(cmd.Context(), "GET", at(args), nil, &there); err != nil {
 				return err
 			}
 			for _, d := range there {
@@ -58,12 +60,12 @@ is there now; when somebody else writes meanwhile, theirs stays and this one is 
 				}
 			}
 			var row documentRow
-			return c.send(cmd, "PUT", path, save, &row, func(w io.Writer) { fmt.Fprintf(w, "%s revision %d\n", row.Key, row.Revision) })
+			return c.Send(cmd, "PUT", path, save, &row, func(w io.Writer) { fmt.Fprintf(w, "%s revision %d\n", row.Key, row.Revision) })
 		},
 	}
 	put.Flags().StringVar(&title, "title", "", "title of the document")
 	put.Flags().StringVar(&summary, "summary", "", "what changed")
-	return group("doc", "Documents of an issue", put)
+	return cli.Group("doc", "Documents of an issue", put)
 }
 
 // remarkContext is how much of the text around the words goes with a remark, so
@@ -72,7 +74,7 @@ const remarkContext = 32
 
 // addRemark returns the command that says something about words of a text: of a
 // document, or of what a routine asks for.
-func addRemark(c *cli, use, short string, args int, path func(args []string) string, text func(cmd *cobra.Command, args []string) (documentRow, error)) *cobra.Command {
+func addRemark(c *cli.CLI, use, short string, args int, path func(args []string) string, text func(cmd *cobra.Command, args []string) (documentRow, error)) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			words, says := given[args-2], given[args-1]
@@ -93,18 +95,18 @@ func addRemark(c *cli, use, short string, args int, path func(args []string) str
 			var made struct {
 				ID string `json:"id"`
 			}
-			return c.send(cmd, "POST", path(given), in, &made, func(w io.Writer) { fmt.Fprintln(w, made.ID) })
+			return c.Send(cmd, "POST", path(given), in, &made, func(w io.Writer) { fmt.Fprintln(w, made.ID) })
 		}}
 }
 
 // remarkOnDocument says something about words of an issue's document.
-func remarkOnDocument(c *cli) *cobra.Command {
+func remarkOnDocument(c *cli.CLI) *cobra.Command {
 	at := func(args []string) string {
 		return "/api/issues/" + url.PathEscape(args[0]) + "/documents/" + url.PathEscape(args[1])
 	}
 	cmd := addRemark(c, "add ISSUE DOCUMENT WORDS TEXT", "Say something about words of a document", 4, func(args []string) string { return at(args) + "/annotations" },
 		func(cmd *cobra.Command, args []string) (row documentRow, err error) {
-			err = c.call(cmd.Context(), "GET", at(args), nil, &row)
+			err = c.Call(cmd.Context(), "GET", at(args), nil, &row)
 			return row, err
 		})
 	cmd.Example = `  selvage issue remark add ACM-1 plan "weld" "With which gas?"`

@@ -12,16 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/selvage-mesh/selvage/api/client"
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
-
-// maxHappened bounds what a line tells of an event, in characters.
-const maxHappened = 120
 
 // happened is an event as people read it: who, and what they did, said or became.
 func happened(payload json.RawMessage, names map[string]string) string {
 	var o map[string]any
 	if json.Unmarshal(payload, &o) != nil {
-		return cell(string(payload))
+		return cli.Cell(string(payload))
 	}
 	text := func(name string) string { s, _ := o[name].(string); return s }
 	who := cmp.Or(names[text("agentId")], text("agentId"))
@@ -35,11 +33,11 @@ func happened(payload json.RawMessage, names map[string]string) string {
 	if text("entityId") == "" && text("runId") != "" {
 		words = append(words, "run "+text("runId"))
 	}
-	return cut(strings.Join(strings.Fields(strings.Join(words, " ")), " "), maxHappened)
+	return cli.Cut(strings.Join(strings.Fields(strings.Join(words, " ")), " "), cli.MaxHappened)
 }
 
 // eventsCommand follows what happens in a company, as it happens.
-func eventsCommand(c *cli) *cobra.Command {
+func eventsCommand(c *cli.CLI) *cobra.Command {
 	var after uint64
 	var most int
 	var wait time.Duration
@@ -51,18 +49,18 @@ the height that the last line of an earlier call has.`,
 		Example: `  selvage events
   selvage events --after 1200 --most 10 -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
+			company, err := c.CompanyID(cmd)
 			if err != nil {
 				return err
 			}
-			cl, err := c.client()
+			cl, err := c.Client()
 			if err != nil {
 				return err
 			}
 			if !cmd.Flags().Changed("after") {
 				head, err := cl.Ledger(cmd.Context())
 				if err != nil {
-					return c.noAnswer(err)
+					return c.NoAnswer(err)
 				}
 				after = head.Height
 			}
@@ -73,12 +71,12 @@ the height that the last line of an earlier call has.`,
 				defer cancel()
 			}
 			names := map[string]string{}
-			if c.output != "json" {
-				names, _ = c.agentNames(cmd, company) // without them IDs are shown
+			if c.Output != "json" {
+				names, _ = c.AgentNames(cmd, company) // without them IDs are shown
 			}
 			enough, told := errors.New("enough"), 0
 			err = cl.Follow(ctx, company, after, func(ev client.Event) error {
-				if c.output == "json" {
+				if c.Output == "json" {
 					err = json.NewEncoder(cmd.OutOrStdout()).Encode(ev)
 				} else {
 					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d  %s  %-28s %s\n", ev.ID, ev.CreatedAt, ev.Type, happened(ev.Payload, names))
@@ -91,7 +89,7 @@ the height that the last line of an earlier call has.`,
 			if errors.Is(err, enough) || ctx.Err() != nil {
 				return nil // as was asked for
 			}
-			return c.noAnswer(err)
+			return c.NoAnswer(err)
 		},
 	}
 	cmd.Flags().Uint64Var(&after, "after", 0, "begin above this height; 0 is the beginning (default: now)")

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // Events are sentences for people, in which agents have names.
@@ -37,7 +39,7 @@ func TestDetailsAreTold(t *testing.T) {
 		if err := json.Unmarshal([]byte(details), &o); err != nil {
 			t.Fatal(err)
 		}
-		if got := inShort(o); got != want {
+		if got := cli.InShort(o); got != want {
 			t.Errorf("%s tells %q, want %q", details, got, want)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // A heading of the help and the commands below it. The first ones are what a newcomer
@@ -77,10 +79,10 @@ func help(root *cobra.Command) {
 			}
 			cmd, left, err := root.Find(args)
 			if err == nil && len(left) > 0 {
-				err = wrongArguments(cmd, left, fmt.Errorf("%s has no command %q", cmd.CommandPath(), left[0]))
+				err = cli.WrongArguments(cmd, left, fmt.Errorf("%s has no command %q", cmd.CommandPath(), left[0]))
 			}
 			if err != nil {
-				return misuse{err}
+				return cli.Misuse(err)
 			}
 			cmd.InitDefaultHelpFlag()
 			return cmd.Help()

@@ -7,17 +7,19 @@ import (
 	"net/url"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // maxInstructions bounds a file of instructions that is read, in bytes, as the
 // API does.
 const maxInstructions = 128 << 10
 
-func instructionsCommand(c *cli) *cobra.Command {
+func instructionsCommand(c *cli.CLI) *cobra.Command {
 	list := &cobra.Command{
 		Use: "list AGENT", Short: "List the instruction files of an agent", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.agentID(cmd, args[0])
+			id, err := c.AgentID(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -29,19 +31,19 @@ func instructionsCommand(c *cli) *cobra.Command {
 					Entry bool   `json:"isEntryFile"`
 				} `json:"files"`
 			}
-			return c.show(cmd, "/api/agents/"+id+"/instructions-bundle", &row, func(w io.Writer) {
+			return c.Show(cmd, "/api/agents/"+id+"/instructions-bundle", &row, func(w io.Writer) {
 				var t [][]string
 				for _, f := range row.Files {
 					t = append(t, []string{f.Path, fmt.Sprint(f.Size), map[bool]string{true: "first", false: "-"}[f.Entry]})
 				}
-				table(w, "FILE BYTES READ", t)
+				cli.Table(w, "FILE BYTES READ", t)
 			})
 		},
 	}
 	get := &cobra.Command{
 		Use: "get AGENT [FILE]", Short: "Print a file of an agent's instructions", Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.agentID(cmd, args[0])
+			id, err := c.AgentID(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -52,7 +54,7 @@ func instructionsCommand(c *cli) *cobra.Command {
 			var row struct {
 				Content string `json:"content"`
 			}
-			return c.show(cmd, "/api/agents/"+id+"/instructions-bundle/file?"+url.Values{"path": {file}}.Encode(), &row, func(w io.Writer) { fmt.Fprint(w, row.Content) })
+			return c.Show(cmd, "/api/agents/"+id+"/instructions-bundle/file?"+url.Values{"path": {file}}.Encode(), &row, func(w io.Writer) { fmt.Fprint(w, row.Content) })
 		},
 	}
 	var from string
@@ -60,7 +62,7 @@ func instructionsCommand(c *cli) *cobra.Command {
 		Use: "put AGENT [FILE]", Short: "Write a file of an agent's instructions, from standard input or --from", Args: cobra.RangeArgs(1, 2),
 		Example: `  selvage agent instructions put Ada --from AGENTS.md`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.agentID(cmd, args[0])
+			id, err := c.AgentID(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -68,7 +70,7 @@ func instructionsCommand(c *cli) *cobra.Command {
 			if len(args) > 1 {
 				file = args[1]
 			}
-			text, err := readText(cmd, cmp.Or(from, "-"), maxInstructions)
+			text, err := cli.ReadText(cmd, cmp.Or(from, "-"), maxInstructions)
 			if err != nil {
 				return err
 			}
@@ -76,11 +78,11 @@ func instructionsCommand(c *cli) *cobra.Command {
 				Path string `json:"path"`
 				Size int    `json:"size"`
 			}
-			return c.send(cmd, "PUT", "/api/agents/"+id+"/instructions-bundle/file", map[string]any{"path": file, "content": text}, &row, func(w io.Writer) {
+			return c.Send(cmd, "PUT", "/api/agents/"+id+"/instructions-bundle/file", map[string]any{"path": file, "content": text}, &row, func(w io.Writer) {
 				fmt.Fprintf(w, "%s, %d bytes\n", row.Path, row.Size)
 			})
 		},
 	}
 	put.Flags().StringVar(&from, "from", "", "file to read")
-	return group("instructions", "Instruction files of an agent", list, get, put)
+	return cli.Group("instructions", "Instruction files of an agent", list, get, put)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // interactionPath is where one interaction of an issue is, and what is done to it.
@@ -47,10 +49,10 @@ type askedThing struct {
 }
 
 func (r interactionRow) print(w io.Writer) {
-	fmt.Fprintf(w, "%s  %s, %s, asked %s\n", r.ID, r.Kind, r.Status, ago(r.Created))
+	fmt.Fprintf(w, "%s  %s, %s, asked %s\n", r.ID, r.Kind, r.Status, cli.Ago(r.Created))
 	for _, text := range []*string{r.Title, r.Summary, &r.Payload.Prompt, &r.Payload.Details} {
 		if text != nil && *text != "" {
-			fmt.Fprintln(w, visible(*text))
+			fmt.Fprintln(w, cli.Visible(*text))
 		}
 	}
 	for _, list := range [][]askedThing{r.Payload.Questions, r.Payload.Options, r.Payload.Items, r.Payload.Tasks} {
@@ -69,7 +71,7 @@ func (a askedThing) print(w io.Writer, before string) {
 	if more := cmp.Or(a.Description, a.HelpText); more != "" {
 		line += " (" + strings.Join(strings.Fields(more), " ") + ")"
 	}
-	fmt.Fprintln(w, visible(line))
+	fmt.Fprintln(w, cli.Visible(line))
 	for _, option := range a.Options {
 		option.print(w, before+"  ")
 	}
@@ -79,24 +81,24 @@ func (a askedThing) print(w io.Writer, before string) {
 }
 
 // interactionCommands show what agents ask on an issue, and answer it.
-func interactionCommands(c *cli) []*cobra.Command {
+func interactionCommands(c *cli.CLI) []*cobra.Command {
 	return []*cobra.Command{interactionShow(c), answerCommand(c), judgeCommand(c)}
 }
 
 // interact tells what becomes of the interaction that the first two arguments name.
-func (c *cli) interact(cmd *cobra.Command, args []string, verb string, body map[string]any) error {
-	path, err := c.filled(cmd, interactionPath+verb, args)
+func interact(c *cli.CLI, cmd *cobra.Command, args []string, verb string, body map[string]any) error {
+	path, err := c.Filled(cmd, interactionPath+verb, args)
 	if err != nil {
 		return err
 	}
 	var row interactionRow
-	return c.send(cmd, "POST", path, body, &row, func(w io.Writer) {
+	return c.Send(cmd, "POST", path, body, &row, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s\n", row.Kind, row.Status)
 	})
 }
 
 // judgeCommand gives verdicts on the items of a request.
-func judgeCommand(c *cli) *cobra.Command {
+func judgeCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "judge ISSUE INTERACTION ITEM=approve|reject|defer[:REASON]...", Short: "Give a verdict on each item", Args: cobra.MinimumNArgs(3),
 		Example: `  selvage issue judge ACM-1 8e40b13d-5f02-49a6-92bc-807bd79fee94 logo=approve "slogan=reject:too long"`,
@@ -106,7 +108,7 @@ func judgeCommand(c *cli) *cobra.Command {
 				item, said, ok := strings.Cut(a, "=")
 				verdict, why, _ := strings.Cut(said, ":")
 				if !ok || item == "" || verdict == "" {
-					return misuse{fmt.Errorf("%q is not ITEM=VERDICT; selvage issue asked %s %s shows the items", a, args[0], args[1])}
+					return cli.Misuse(fmt.Errorf("%q is not ITEM=VERDICT; selvage issue asked %s %s shows the items", a, args[0], args[1]))
 				}
 				v := map[string]any{"id": item, "verdict": verdict}
 				if why != "" {
@@ -114,13 +116,13 @@ func judgeCommand(c *cli) *cobra.Command {
 				}
 				verdicts = append(verdicts, v)
 			}
-			return c.interact(cmd, args, "verdicts", map[string]any{"verdicts": verdicts})
+			return interact(c, cmd, args, "verdicts", map[string]any{"verdicts": verdicts})
 		},
 	}
 }
 
 // answerCommand answers questions: with options, other words, or both.
-func answerCommand(c *cli) *cobra.Command {
+func answerCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "answer ISSUE INTERACTION QUESTION=OPTION[,OPTION][:TEXT]...", Short: "Answer questions; selvage issue asked shows them", Args: cobra.MinimumNArgs(3),
 		Example: `  selvage issue answer ACM-1 8e40b13d-5f02-49a6-92bc-807bd79fee94 which=a
@@ -131,7 +133,7 @@ func answerCommand(c *cli) *cobra.Command {
 				question, said, ok := strings.Cut(a, "=")
 				chosen, other, _ := strings.Cut(said, ":")
 				if !ok || question == "" || chosen+other == "" {
-					return misuse{fmt.Errorf("%q is not QUESTION=OPTION: selvage issue asked %s %s shows both", a, args[0], args[1])}
+					return cli.Misuse(fmt.Errorf("%q is not QUESTION=OPTION: selvage issue asked %s %s shows both", a, args[0], args[1]))
 				}
 				one := map[string]any{"questionId": question, "optionIds": []string{}}
 				if chosen != "" {
@@ -142,23 +144,23 @@ func answerCommand(c *cli) *cobra.Command {
 				}
 				answers = append(answers, one)
 			}
-			return c.interact(cmd, args, "respond", map[string]any{"answers": answers})
+			return interact(c, cmd, args, "respond", map[string]any{"answers": answers})
 		},
 	}
 }
 
 // interactionShow prints what was asked, with the words that an answer is made of.
-func interactionShow(c *cli) *cobra.Command {
+func interactionShow(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "asked ISSUE INTERACTION", Short: "Show what was asked, and what can be answered", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := c.filled(cmd, interactionPath, args)
+			path, err := c.Filled(cmd, interactionPath, args)
 			if err != nil {
 				return err
 			}
 			list, id := path[:strings.LastIndexByte(path, '/')], path[strings.LastIndexByte(path, '/')+1:]
 			var rows []json.RawMessage
-			if err := c.call(cmd.Context(), "GET", list, nil, &rows); err != nil {
+			if err := c.Call(cmd.Context(), "GET", list, nil, &rows); err != nil {
 				return err
 			}
 			for _, raw := range rows {
@@ -167,7 +169,7 @@ func interactionShow(c *cli) *cobra.Command {
 					return err
 				}
 				if row.ID == id {
-					return c.print(cmd, raw, row.print)
+					return c.Print(cmd, raw, row.print)
 				}
 			}
 			return fmt.Errorf("%s has no interaction %q: see selvage issue interactions %s", args[0], args[1], args[0])

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // An issueRow is the part of an issue that lists and people read.
@@ -60,7 +62,7 @@ type commentRow struct {
 func (r commentRow) who(names map[string]string) string {
 	switch {
 	case r.AuthorAgentID != nil:
-		return cmp.Or(names[*r.AuthorAgentID], "agent "+short(*r.AuthorAgentID))
+		return cmp.Or(names[*r.AuthorAgentID], "agent "+cli.Short(*r.AuthorAgentID))
 	case r.AuthorUserID != nil && *r.AuthorUserID != localBoard:
 		return *r.AuthorUserID
 	}
@@ -73,10 +75,10 @@ const localBoard = "local-board"
 // print writes an issue for people; names are those of agents, runs its queued and
 // running ones.
 func (r issueDetail) print(w io.Writer, names map[string]string, runs []runRow) {
-	fmt.Fprintf(w, "%s  %s\nstatus %s, priority %s, updated %s\n", r.Identifier, visible(r.Title), r.Status, r.Priority, ago(r.UpdatedAt))
+	fmt.Fprintf(w, "%s  %s\nstatus %s, priority %s, updated %s\n", r.Identifier, cli.Visible(r.Title), r.Status, r.Priority, cli.Ago(r.UpdatedAt))
 	line := func(name string, words ...string) {
 		if text := strings.Join(words, ", "); text != "" {
-			fmt.Fprintf(w, "%-10s %s\n", name, visible(text))
+			fmt.Fprintf(w, "%-10s %s\n", name, cli.Visible(text))
 		}
 	}
 	switch {
@@ -90,7 +92,7 @@ func (r issueDetail) print(w io.Writer, names map[string]string, runs []runRow) 
 	}
 	for _, run := range runs {
 		if run.Waiting != nil {
-			line("run waits", cmp.Or(names[run.AgentID], short(run.AgentID))+": "+run.Waiting.Text)
+			line("run waits", cmp.Or(names[run.AgentID], cli.Short(run.AgentID))+": "+run.Waiting.Text)
 		}
 		if run.Waiting != nil && run.Waiting.Do != nil {
 			line("to do", *run.Waiting.Do)
@@ -124,7 +126,7 @@ func (r issueDetail) print(w io.Writer, names map[string]string, runs []runRow) 
 		line("billed to", *r.BillingCode)
 	}
 	if r.Description != nil {
-		fmt.Fprintf(w, "\n%s\n", visible(*r.Description))
+		fmt.Fprintf(w, "\n%s\n", cli.Visible(*r.Description))
 	}
 }
 
@@ -136,7 +138,7 @@ func identified(rows []issueRow) (words []string) {
 	return words
 }
 
-func issueCommand(c *cli) *cobra.Command {
+func issueCommand(c *cli.CLI) *cobra.Command {
 	show := &cobra.Command{
 		Use: "show ISSUE", Short: "Show an issue and its comments", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -144,23 +146,23 @@ func issueCommand(c *cli) *cobra.Command {
 			var row issueDetail
 			var comments []commentRow
 			var runs []runRow
-			if c.output != "json" {
-				if err := c.call(cmd.Context(), "GET", at+"/live-runs", nil, &runs); err != nil {
+			if c.Output != "json" {
+				if err := c.Call(cmd.Context(), "GET", at+"/live-runs", nil, &runs); err != nil {
 					return err
 				}
-				if err := c.call(cmd.Context(), "GET", at+"/comments?order=asc", nil, &comments); err != nil {
+				if err := c.Call(cmd.Context(), "GET", at+"/comments?order=asc", nil, &comments); err != nil {
 					return err
 				}
 			}
-			return c.show(cmd, at, &row, func(w io.Writer) {
-				names, _ := c.agentNames(cmd, row.CompanyID) // without them IDs are shown
+			return c.Show(cmd, at, &row, func(w io.Writer) {
+				names, _ := c.AgentNames(cmd, row.CompanyID) // without them IDs are shown
 				row.print(w, names, runs)
 				for _, m := range comments {
-					fmt.Fprintf(w, "\n--- %s, %s\n%s\n", m.who(names), ago(m.CreatedAt), visible(m.Body))
+					fmt.Fprintf(w, "\n--- %s, %s\n%s\n", m.who(names), cli.Ago(m.CreatedAt), cli.Visible(m.Body))
 				}
 			})
 		},
 	}
 	rest := append(interactionCommands(c), attachCommand(c), downloadCommand(c), documentCommand(c))
-	return group("issue", "Create, assign, comment on and close issues", append(append(relationCommands(c), show), rest...)...)
+	return cli.Group("issue", "Create, assign, comment on and close issues", append(append(relationCommands(c), show), rest...)...)
 }

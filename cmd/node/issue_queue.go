@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // queuedComments is what was said to an issue's agent and not told yet.
@@ -25,16 +27,16 @@ func (q queuedComments) print(w io.Writer) {
 	for _, e := range q.Entries {
 		t = append(t, []string{e.ID, strings.Join(strings.Fields(e.Body), " ")})
 	}
-	table(w, "ID TEXT", t)
+	cli.Table(w, "ID TEXT", t)
 }
 
 // queueCommands change a queue as it is now: its ID and revision are looked up, and
 // if it changes meanwhile the API refuses.
-func queueCommands(c *cli) []*cobra.Command {
+func queueCommands(c *cli.CLI) []*cobra.Command {
 	at := func(issue string) string { return "/api/issues/" + url.PathEscape(issue) + "/queued-comments" }
 	change := func(cmd *cobra.Command, issue, method, rest string, in map[string]any) error {
 		var q queuedComments
-		if err := c.call(cmd.Context(), "GET", at(issue), nil, &q); err != nil {
+		if err := c.Call(cmd.Context(), "GET", at(issue), nil, &q); err != nil {
 			return err
 		}
 		if q.ID == nil {
@@ -45,7 +47,7 @@ func queueCommands(c *cli) []*cobra.Command {
 			in["targetRunId"] = *q.Target
 		}
 		var after queuedComments
-		return c.send(cmd, method, at(issue)+rest, in, &after, func(w io.Writer) { after.print(w) })
+		return c.Send(cmd, method, at(issue)+rest, in, &after, func(w io.Writer) { after.print(w) })
 	}
 	return []*cobra.Command{
 		{Use: "edit ISSUE COMMENT TEXT", Short: "Edit a queued comment before the agent reads it", Args: cobra.ExactArgs(3),

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // related is the part of an issue that says what it has to do with others.
@@ -26,13 +28,13 @@ type issueRef struct {
 
 // relationCommands show and change what an issue waits for, and its labels, one at
 // a time; issue update sets all of them.
-func relationCommands(c *cli) []*cobra.Command {
+func relationCommands(c *cli.CLI) []*cobra.Command {
 	at := func(issue string) string { return "/api/issues/" + url.PathEscape(issue) }
 	show := &cobra.Command{
 		Use: "relations ISSUE", Short: "List the parent, blockers and dependents of an issue", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var row related
-			return c.show(cmd, at(args[0]), &row, func(w io.Writer) {
+			return c.Show(cmd, at(args[0]), &row, func(w io.Writer) {
 				var t [][]string
 				for _, r := range []struct {
 					how string
@@ -42,7 +44,7 @@ func relationCommands(c *cli) []*cobra.Command {
 						t = append(t, []string{r.how, i.Identifier, i.Status, i.Title})
 					}
 				}
-				table(w, "RELATION ISSUE STATUS TITLE", t)
+				cli.Table(w, "RELATION ISSUE STATUS TITLE", t)
 			})
 		},
 	}
@@ -51,7 +53,7 @@ func relationCommands(c *cli) []*cobra.Command {
 			Use: use, Short: short, Args: cobra.ExactArgs(2),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				var row related
-				if err := c.call(cmd.Context(), "GET", at(args[0]), nil, &row); err != nil {
+				if err := c.Call(cmd.Context(), "GET", at(args[0]), nil, &row); err != nil {
 					return err
 				}
 				id, err := named(cmd, args[1])
@@ -62,7 +64,7 @@ func relationCommands(c *cli) []*cobra.Command {
 				if add {
 					all = append(all, id)
 				}
-				return verb{says: issueSays}.ask(c, cmd, nil, "PATCH", at(args[0]), map[string]any{member: all})
+				return cli.Verb{Says: issueSays}.Ask(c, cmd, nil, "PATCH", at(args[0]), map[string]any{member: all})
 			},
 		}
 	}
@@ -73,10 +75,10 @@ func relationCommands(c *cli) []*cobra.Command {
 		return ids
 	}
 	labels := func(row related) []string { return row.Labels }
-	label := func(cmd *cobra.Command, ref string) (string, error) { return c.resolve(cmd, "label", ref) }
+	label := func(cmd *cobra.Command, ref string) (string, error) { return c.Resolve(cmd, "label", ref) }
 	return []*cobra.Command{show,
-		change("block ISSUE BLOCKER", "Let an issue wait for another", "blockedByIssueIds", c.issueID, blockers, true),
-		change("unblock ISSUE BLOCKER", "Let an issue wait for another no more", "blockedByIssueIds", c.issueID, blockers, false),
+		change("block ISSUE BLOCKER", "Let an issue wait for another", "blockedByIssueIds", c.IssueID, blockers, true),
+		change("unblock ISSUE BLOCKER", "Let an issue wait for another no more", "blockedByIssueIds", c.IssueID, blockers, false),
 		change("tag ISSUE LABEL", "Give an issue a label more", "labelIds", label, labels, true),
 		change("untag ISSUE LABEL", "Take a label off an issue", "labelIds", label, labels, false)}
 }

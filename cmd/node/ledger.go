@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 )
@@ -23,7 +24,7 @@ type verified struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-func ledgerCommand(c *cli) *cobra.Command {
+func ledgerCommand(c *cli.CLI) *cobra.Command {
 	var dir string
 	verify := &cobra.Command{
 		Use: "verify", Short: "Check every hash and signature of the chain again, from genesis", Args: cobra.NoArgs,
@@ -39,10 +40,10 @@ func ledgerCommand(c *cli) *cobra.Command {
 				} else if err != nil {
 					return err
 				}
-			} else if err := c.call(context.WithoutCancel(cmd.Context()), "POST", "/api/v1/mesh/ledger/verify", map[string]any{}, &v); err != nil {
+			} else if err := c.Call(context.WithoutCancel(cmd.Context()), "POST", "/api/v1/mesh/ledger/verify", map[string]any{}, &v); err != nil {
 				return err
 			}
-			if err := c.print(cmd, v, func(w io.Writer) {
+			if err := c.Print(cmd, v, func(w io.Writer) {
 				if v.OK {
 					fmt.Fprintf(w, "ok: %d entries in %d batches\n", v.Entries, v.Batches)
 				}
@@ -61,12 +62,12 @@ func ledgerCommand(c *cli) *cobra.Command {
 		Use: "tail", Short: "Print the newest entries of the chain", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n < 1 || n > 1000 {
-				return misuse{errors.New("-n is 1 to 1000")}
+				return cli.Misuse(errors.New("-n is 1 to 1000"))
 			}
 			var head struct {
 				Height uint64 `json:"height"`
 			}
-			if err := c.call(cmd.Context(), "GET", "/api/v1/mesh/ledger", nil, &head); err != nil {
+			if err := c.Call(cmd.Context(), "GET", "/api/v1/mesh/ledger", nil, &head); err != nil {
 				return err
 			}
 			after := max(head.Height, uint64(n)) - uint64(n)
@@ -78,15 +79,15 @@ func ledgerCommand(c *cli) *cobra.Command {
 				Outcome string              `json:"outcome"`
 				Hash    string              `json:"hash"`
 			}
-			return c.show(cmd, fmt.Sprintf("/api/v1/mesh/ledger/entries?after=%d&limit=%d", after, n), &rows, func(w io.Writer) {
+			return c.Show(cmd, fmt.Sprintf("/api/v1/mesh/ledger/entries?after=%d&limit=%d", after, n), &rows, func(w io.Writer) {
 				var t [][]string
 				for _, e := range rows {
-					t = append(t, []string{strconv.FormatUint(e.Height, 10), e.Time, e.Kind, short(e.Actor.ID), e.Outcome, short(e.Hash)})
+					t = append(t, []string{strconv.FormatUint(e.Height, 10), e.Time, e.Kind, cli.Short(e.Actor.ID), e.Outcome, cli.Short(e.Hash)})
 				}
-				table(w, "HEIGHT TIME KIND ACTOR OUTCOME HASH", t)
+				cli.Table(w, "HEIGHT TIME KIND ACTOR OUTCOME HASH", t)
 			})
 		},
 	}
 	tail.Flags().IntVarP(&n, "lines", "n", 20, "how many")
-	return group("ledger", "The hash chain", verify, tail)
+	return cli.Group("ledger", "The hash chain", verify, tail)
 }

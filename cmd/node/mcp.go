@@ -5,12 +5,14 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/selvage-mesh/selvage/api/mcp"
 	"github.com/selvage-mesh/selvage/api/routes"
-	"github.com/spf13/cobra"
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-func mcpCommand(c *cli) *cobra.Command {
+func mcpCommand(c *cli.CLI) *cobra.Command {
 	var few bool
 	cmd := &cobra.Command{
 		Use:   "mcp",
@@ -34,21 +36,21 @@ PAPERCLIP_RUN_ID.`,
 			if few {
 				tools = mcp.Contract(tools)
 			}
-			mine, err := c.mine()
+			mine, err := c.Mine()
 			if err != nil {
 				return err
 			}
-			transport, err := c.transport()
+			transport, err := c.Transport()
 			if err != nil {
 				return err
 			}
 			company := os.Getenv("PAPERCLIP_COMPANY_ID")
-			if c.company != "" { // may be a name
-				if company, err = c.companyID(cmd); err != nil {
+			if c.Company != "" { // may be a name
+				if company, err = c.CompanyID(cmd); err != nil {
 					return err
 				}
 			}
-			caller := mcp.Caller{Transport: transport, Base: c.url(), Key: mine.Key, Company: company,
+			caller := mcp.Caller{Transport: transport, Base: c.URL(), Key: mine.Key, Company: company,
 				Agent: os.Getenv("PAPERCLIP_AGENT_ID"), Run: os.Getenv("PAPERCLIP_RUN_ID")}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 			err = mcp.Stdio(cmd.Context(), tools, version, caller, os.Stdin, os.Stdout, log)

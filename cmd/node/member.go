@@ -7,6 +7,8 @@ import (
 	"net/url"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 type personRow struct {
@@ -37,14 +39,14 @@ type joinRow struct {
 
 const roles = "owner, admin, operator or viewer"
 
-func memberCommand(c *cli) *cobra.Command {
+func memberCommand(c *cli.CLI) *cobra.Command {
 	role, joins := "", ""
 	invite := &cobra.Command{
 		Use: "invite", Short: "Create an invite; its token is shown once", Args: cobra.NoArgs,
 		Long: `Make an invite to a company. Whoever has its token may join within three days:
 people with selvage member join, agents as the invite's onboarding text says.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
+			company, err := c.CompanyID(cmd)
 			if err != nil {
 				return err
 			}
@@ -56,7 +58,7 @@ people with selvage member join, agents as the invite's onboarding text says.`,
 				Token   string `json:"token"`
 				Expires string `json:"expiresAt"`
 			}
-			return c.send(cmd, "POST", "/api/companies/"+company+"/invites", in, &row, func(w io.Writer) { fmt.Fprintln(w, row.Token) })
+			return c.Send(cmd, "POST", "/api/companies/"+company+"/invites", in, &row, func(w io.Writer) { fmt.Fprintln(w, row.Token) })
 		},
 	}
 	invite.Flags().StringVar(&role, "role", "operator", roles)
@@ -69,7 +71,7 @@ people with selvage member join, agents as the invite's onboarding text says.`,
 				return err
 			}
 			var row joinRow
-			return c.send(cmd, "POST", "/api/invites/"+url.PathEscape(token)+"/accept", map[string]string{"requestType": "human"}, &row, func(w io.Writer) {
+			return c.Send(cmd, "POST", "/api/invites/"+url.PathEscape(token)+"/accept", map[string]string{"requestType": "human"}, &row, func(w io.Writer) {
 				switch row.Status {
 				case "approved":
 					fmt.Fprintln(w, "you are a member")
@@ -79,22 +81,22 @@ people with selvage member join, agents as the invite's onboarding text says.`,
 			})
 		},
 	}
-	return group("member", "People of a company: invites, requests to join, roles", invite, join, grantsCommand(c))
+	return cli.Group("member", "People of a company: invites, requests to join, roles", invite, join, grantsCommand(c))
 }
 
 // grantsCommand shows what a member may do besides what their role says, or says it.
-func grantsCommand(c *cli) *cobra.Command {
+func grantsCommand(c *cli.CLI) *cobra.Command {
 	var none bool
 	cmd := &cobra.Command{
 		Use: "grants MEMBER [PERMISSION...]", Short: "Show or set the permissions of a member", Args: cobra.MinimumNArgs(1),
 		Example: `  selvage member grants ann@example.com
   selvage member grants ann@example.com agents:create tasks:assign`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := c.filled(cmd, "/api/companies/{company}/members", nil)
+			at, err := c.Filled(cmd, "/api/companies/{company}/members", nil)
 			if err != nil {
 				return err
 			}
-			id, err := c.resolve(cmd, "member", args[0])
+			id, err := c.Resolve(cmd, "member", args[0])
 			if err != nil {
 				return err
 			}
@@ -104,12 +106,12 @@ func grantsCommand(c *cli) *cobra.Command {
 					grants = append(grants, map[string]string{"permissionKey": key})
 				}
 				var row companyMember
-				return c.send(cmd, "PATCH", at+"/"+id+"/permissions", map[string]any{"grants": grants}, &row, row.printGrants)
+				return c.Send(cmd, "PATCH", at+"/"+id+"/permissions", map[string]any{"grants": grants}, &row, row.printGrants)
 			}
 			var page struct {
 				Members []json.RawMessage `json:"members"`
 			}
-			if err := c.call(cmd.Context(), "GET", at, nil, &page); err != nil {
+			if err := c.Call(cmd.Context(), "GET", at, nil, &page); err != nil {
 				return err
 			}
 			for _, raw := range page.Members {
@@ -118,7 +120,7 @@ func grantsCommand(c *cli) *cobra.Command {
 					return err
 				}
 				if row.ID == id {
-					return c.print(cmd, raw, row.printGrants)
+					return c.Print(cmd, raw, row.printGrants)
 				}
 			}
 			return fmt.Errorf("no member %q: see selvage member list", args[0])
@@ -133,16 +135,16 @@ func (m *companyMember) printGrants(w io.Writer) {
 	for _, g := range m.Grants {
 		t = append(t, []string{g.Permission})
 	}
-	table(w, "PERMISSION", t)
+	cli.Table(w, "PERMISSION", t)
 }
 
 // accessCommand shows which companies a user is in, or says so.
-func accessCommand(c *cli) *cobra.Command {
+func accessCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "access USER [COMPANY...]", Short: "Show or set the companies of a user", Args: cobra.MinimumNArgs(1),
 		Long: "Show which companies a user is in, or say all of them, by their IDs.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := c.filled(cmd, "/api/admin/users/{user:1}/company-access", args)
+			path, err := c.Filled(cmd, "/api/admin/users/{user:1}/company-access", args)
 			if err != nil {
 				return err
 			}
@@ -156,14 +158,14 @@ func accessCommand(c *cli) *cobra.Command {
 			human := func(w io.Writer) {
 				var t [][]string
 				for _, m := range row.Companies {
-					t = append(t, []string{m.ID, dash(m.Role), m.Status})
+					t = append(t, []string{m.ID, cli.Dash(m.Role), m.Status})
 				}
-				table(w, "COMPANY ROLE STATUS", t)
+				cli.Table(w, "COMPANY ROLE STATUS", t)
 			}
 			if len(args) == 1 {
-				return c.show(cmd, path, &row, human)
+				return c.Show(cmd, path, &row, human)
 			}
-			return c.send(cmd, "PUT", path, map[string]any{"companyIds": args[1:]}, &row, human)
+			return c.Send(cmd, "PUT", path, map[string]any{"companyIds": args[1:]}, &row, human)
 		},
 	}
 }
@@ -175,7 +177,7 @@ type userRow struct {
 	Suspended string `json:"suspendedAt"`
 }
 
-func userCommand(c *cli) *cobra.Command {
+func userCommand(c *cli.CLI) *cobra.Command {
 	list := &cobra.Command{
 		Use: "list [TEXT]", Short: "List the users of the mesh, or those whose name or address holds a text", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -184,7 +186,7 @@ func userCommand(c *cli) *cobra.Command {
 				query = "?query=" + url.QueryEscape(args[0])
 			}
 			var rows []userRow
-			return c.show(cmd, "/api/admin/users"+query, &rows, func(w io.Writer) {
+			return c.Show(cmd, "/api/admin/users"+query, &rows, func(w io.Writer) {
 				var t [][]string
 				for _, u := range rows {
 					admin := "-"
@@ -196,9 +198,9 @@ func userCommand(c *cli) *cobra.Command {
 					}
 					t = append(t, []string{u.Name, u.Email, admin, fmt.Sprint(u.Companies), u.ID})
 				}
-				table(w, "NAME EMAIL STANDING COMPANIES ID", t)
+				cli.Table(w, "NAME EMAIL STANDING COMPANIES ID", t)
 			})
 		},
 	}
-	return group("user", "Users of the mesh", list, accessCommand(c))
+	return cli.Group("user", "Users of the mesh", list, accessCommand(c))
 }

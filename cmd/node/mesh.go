@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // A memberRow is what the tables show of a member of the mesh.
@@ -36,7 +38,7 @@ func (m memberRow) role() string {
 	return "non-voter"
 }
 
-func membersCommand(c *cli) *cobra.Command {
+func membersCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "members", Short: "List the members of the mesh", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -44,19 +46,19 @@ func membersCommand(c *cli) *cobra.Command {
 			var mesh struct {
 				Warning string `json:"warning"`
 			}
-			if err := c.call(cmd.Context(), "GET", "/api/v1/mesh", nil, &mesh); err != nil {
+			if err := c.Call(cmd.Context(), "GET", "/api/v1/mesh", nil, &mesh); err != nil {
 				return err
 			}
-			err := c.show(cmd, "/api/v1/mesh/members", &rows, func(w io.Writer) {
+			err := c.Show(cmd, "/api/v1/mesh/members", &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
 					status := r.Status
 					if r.Scheduling != "" && r.Scheduling != "open" {
 						status += ", " + r.Scheduling
 					}
-					t = append(t, []string{dash(r.Name), short(r.ID), status, r.role(), dash(r.Version), strings.Join(r.Addresses, ",")})
+					t = append(t, []string{cli.Dash(r.Name), cli.Short(r.ID), status, r.role(), cli.Dash(r.Version), strings.Join(r.Addresses, ",")})
 				}
-				table(w, "NODE ID STATUS ROLE VERSION ADDRESS", t)
+				cli.Table(w, "NODE ID STATUS ROLE VERSION ADDRESS", t)
 			})
 			if err == nil && mesh.Warning != "" {
 				fmt.Fprintln(cmd.ErrOrStderr(), mesh.Warning)
@@ -66,7 +68,7 @@ func membersCommand(c *cli) *cobra.Command {
 	}
 }
 
-func raftCommand(c *cli) *cobra.Command {
+func raftCommand(c *cli.CLI) *cobra.Command {
 	list := func(cmd *cobra.Command, _ []string) error {
 		var s struct {
 			State     string `json:"state"`
@@ -80,13 +82,13 @@ func raftCommand(c *cli) *cobra.Command {
 				Leader bool   `json:"leader"`
 			} `json:"servers"`
 		}
-		return c.show(cmd, "/api/v1/mesh/raft", &s, func(w io.Writer) {
-			fmt.Fprintf(w, "%s in term %d, leader %s, log at %d, applied %d\n\n", strings.ToLower(s.State), s.Term, dash(short(s.Leader)), s.LastIndex, s.Applied)
+		return c.Show(cmd, "/api/v1/mesh/raft", &s, func(w io.Writer) {
+			fmt.Fprintf(w, "%s in term %d, leader %s, log at %d, applied %d\n\n", strings.ToLower(s.State), s.Term, cli.Dash(cli.Short(s.Leader)), s.LastIndex, s.Applied)
 			var t [][]string
 			for _, r := range s.Servers {
-				t = append(t, []string{short(r.Node), memberRow{Voter: r.Voter, Leader: r.Leader}.role()})
+				t = append(t, []string{cli.Short(r.Node), memberRow{Voter: r.Voter, Leader: r.Leader}.role()})
 			}
-			table(w, "NODE ROLE", t)
+			cli.Table(w, "NODE ROLE", t)
 		})
 	}
 	raft := &cobra.Command{Use: "raft", Short: "Show the consensus group as the answering node sees it", Args: cobra.NoArgs, RunE: list}
@@ -94,7 +96,7 @@ func raftCommand(c *cli) *cobra.Command {
 	return raft
 }
 
-func tokenCommand(c *cli) *cobra.Command {
+func tokenCommand(c *cli.CLI) *cobra.Command {
 	var uses int
 	var ttl time.Duration
 	create := &cobra.Command{
@@ -104,7 +106,7 @@ func tokenCommand(c *cli) *cobra.Command {
 			var t struct {
 				Token string `json:"token"`
 			}
-			return c.send(cmd, "POST", "/api/v1/mesh/tokens", map[string]any{"uses": uses, "ttlSeconds": int(ttl / time.Second)}, &t, func(w io.Writer) {
+			return c.Send(cmd, "POST", "/api/v1/mesh/tokens", map[string]any{"uses": uses, "ttlSeconds": int(ttl / time.Second)}, &t, func(w io.Writer) {
 				fmt.Fprintln(w, t.Token)
 			})
 		},
@@ -122,7 +124,7 @@ func tokenCommand(c *cli) *cobra.Command {
 				Usable    bool   `json:"usable"`
 				Owner     bool   `json:"owner"`
 			}
-			return c.show(cmd, "/api/v1/mesh/tokens", &rows, func(w io.Writer) {
+			return c.Show(cmd, "/api/v1/mesh/tokens", &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
 					state := "usable"
@@ -135,19 +137,19 @@ func tokenCommand(c *cli) *cobra.Command {
 					}
 					t = append(t, []string{r.ID, used, r.ExpiresAt, state})
 				}
-				table(w, "TOKEN USED EXPIRES STATE", t)
+				cli.Table(w, "TOKEN USED EXPIRES STATE", t)
 			})
 		},
 	}
-	return group("token", "Join tokens", create, list)
+	return cli.Group("token", "Join tokens", create, list)
 }
 
-func leaveCommand(c *cli) *cobra.Command {
+func leaveCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "leave", Short: "Remove the node at --api from the mesh for good", Args: cobra.NoArgs,
 		Long: "Let the node at --api leave the mesh for good: it gives up leadership and its vote, and stops. Its data stays on disk; it can come back only with a new join.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.call(cmd.Context(), "POST", "/api/v1/mesh/leave", map[string]any{}, nil); err != nil {
+			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/leave", map[string]any{}, nil); err != nil {
 				return err
 			}
 			fmt.Fprintln(cmd.ErrOrStderr(), "the node leaves the mesh")
@@ -156,11 +158,11 @@ func leaveCommand(c *cli) *cobra.Command {
 	}
 }
 
-func nodeCommand(c *cli) *cobra.Command {
+func nodeCommand(c *cli.CLI) *cobra.Command {
 	revoke := &cobra.Command{
 		Use: "revoke NODE", Short: "Revoke a node, and list what it could read", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.nodeID(cmd, args[0])
+			id, err := nodeID(c, cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -168,20 +170,20 @@ func nodeCommand(c *cli) *cobra.Command {
 				Exposed []exposedRow `json:"exposed"`
 				Total   int          `json:"exposedTotal"`
 			}
-			return c.send(cmd, "POST", "/api/v1/mesh/nodes/"+id+"/revoke", map[string]any{}, &r, func(w io.Writer) {
+			return c.Send(cmd, "POST", "/api/v1/mesh/nodes/"+id+"/revoke", map[string]any{}, &r, func(w io.Writer) {
 				fmt.Fprintln(cmd.ErrOrStderr(), "revoked", id)
 				showExposed(w, r.Exposed, r.Total)
 			})
 		},
 	}
-	return group("node", "Nodes of the mesh", append(append(cordonCommands(c), revoke), nodeVerbs(c)...)...)
+	return cli.Group("node", "Nodes of the mesh", append(append(cordonCommands(c), revoke), nodeVerbs(c)...)...)
 }
 
 // nodeID resolves a node given by name, ID or the beginning of one; a name goes
 // before the beginning of another node's ID, and a member before one that was.
-func (c *cli) nodeID(cmd *cobra.Command, ref string) (string, error) {
+func nodeID(c *cli.CLI, cmd *cobra.Command, ref string) (string, error) {
 	var rows []memberRow
-	if err := c.call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows); err != nil {
+	if err := c.Call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows); err != nil {
 		return "", err
 	}
 	var found, named, gone []string

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // told runs a command line in this process, and returns its exit status and what
@@ -41,14 +43,14 @@ func TestGarbageIsMisuse(t *testing.T) {
 	refuses := func(says string, args ...string) {
 		t.Helper()
 		status, out, talk := told(t, args...)
-		if status != exitMisused || out != "" || !strings.Contains(talk, says) || !strings.Contains(talk, "--help' for usage.") {
+		if status != cli.ExitMisused || out != "" || !strings.Contains(talk, says) || !strings.Contains(talk, "--help' for usage.") {
 			t.Errorf("selvage %q ended with %d: %s%s, want 2 and %q", args, status, out, talk, says)
 		}
 	}
 	for _, cmd := range leaves() {
 		words := strings.Fields(cmd.CommandPath())[1:]
 		with := func(more ...string) []string { return append(append([]string{}, words...), more...) }
-		least, most := wanted(cmd.Use)
+		least, most := cli.Wanted(cmd.Use)
 		for n, name := range least {
 			refuses(name+" is missing: "+cmd.CommandPath(), with(make([]string, n)...)...)
 		}
@@ -92,10 +94,10 @@ func TestNamesAreOfOne(t *testing.T) {
 	}{
 		{name: "ada", asked: "DELETE /api/agents/0199-a"},
 		{name: "0199-b", asked: "DELETE /api/agents/0199-b"},
-		{name: "0199", says: "more than one agent matches \"0199\": give more of the ID, which is one of 0199-a, 0199-b, 0199-c\n", status: exitMisused},
-		{name: "Bob", says: "more than one agent matches \"Bob\": give more of the ID, which is one of 0199-b, 0199-c\n", status: exitMisused},
-		{name: "", says: "an argument is empty", status: exitMisused},
-		{name: "Eve", says: `no agent "Eve": see selvage agent list`, status: exitFailed},
+		{name: "0199", says: "more than one agent matches \"0199\": give more of the ID, which is one of 0199-a, 0199-b, 0199-c\n", status: cli.ExitMisused},
+		{name: "Bob", says: "more than one agent matches \"Bob\": give more of the ID, which is one of 0199-b, 0199-c\n", status: cli.ExitMisused},
+		{name: "", says: "an argument is empty", status: cli.ExitMisused},
+		{name: "Eve", says: `no agent "Eve": see selvage agent list`, status: cli.ExitFailed},
 	} {
 		asked = ""
 		status, _, talk := told(t, "agent", "delete", c.name)
@@ -103,7 +105,7 @@ func TestNamesAreOfOne(t *testing.T) {
 			t.Errorf("agent delete %q ended with %d, asked %q and said %s, want %+v", c.name, status, asked, talk, c)
 		}
 	}
-	if status, _, talk := told(t, "agent", "pause", ""); status != exitMisused || asked != "" {
+	if status, _, talk := told(t, "agent", "pause", ""); status != cli.ExitMisused || asked != "" {
 		t.Errorf("agent pause of nobody ended with %d, asked %q and said %s", status, asked, talk)
 	}
 }
@@ -118,7 +120,7 @@ func TestRefusedBodiesAreReadable(t *testing.T) {
 	t.Setenv("SELVAGE_API_URL", node.URL)
 	t.Setenv("SELVAGE_CREDENTIALS", t.TempDir()+"/credentials.json")
 	status, _, talk := told(t, "issue", "update", "ACM-1", "--priority", "high")
-	if want := "selvage: Validation error (HTTP 400): policy.stages.0: Required; Too much\n"; status != exitFailed || talk != want {
+	if want := "selvage: Validation error (HTTP 400): policy.stages.0: Required; Too much\n"; status != cli.ExitFailed || talk != want {
 		t.Errorf("ended with %d and %q, want 1 and %q", status, talk, want)
 	}
 }

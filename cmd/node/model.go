@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 type modelProviderRow struct {
@@ -38,7 +40,7 @@ func (r modelProviderRow) cells() []string {
 		}
 		models = append(models, m.Name)
 	}
-	return []string{r.Name, r.Kind, r.BaseURL, key, strconv.Itoa(r.Priority), dash(strings.Join(models, " ")), dash(strings.Join(r.Labels, " "))}
+	return []string{r.Name, r.Kind, r.BaseURL, key, strconv.Itoa(r.Priority), cli.Dash(strings.Join(models, " ")), cli.Dash(strings.Join(r.Labels, " "))}
 }
 
 type modelPriceRow struct {
@@ -51,18 +53,18 @@ type modelPriceRow struct {
 	Source     string `json:"source"`
 }
 
-func modelCommand(c *cli) *cobra.Command {
-	return group("model", "Set up the models that agents may use, and their prices",
-		group("provider", "Upstreams of the model gateway", modelProviderAdd(c), modelProviderList(c), modelProviderUpdate(c), modelProviderRemove(c), modelProviderTest(c)),
-		group("price", "What the tokens of models cost", modelPriceSet(c), modelPriceList(c), modelPriceRemove(c)))
+func modelCommand(c *cli.CLI) *cobra.Command {
+	return cli.Group("model", "Set up the models that agents may use, and their prices",
+		cli.Group("provider", "Upstreams of the model gateway", modelProviderAdd(c), modelProviderList(c), modelProviderUpdate(c), modelProviderRemove(c), modelProviderTest(c)),
+		cli.Group("price", "What the tokens of models cost", modelPriceSet(c), modelPriceList(c), modelPriceRemove(c)))
 }
 
 // modelRoot is where the rows of the company are, or with --mesh those of the mesh.
-func (c *cli) modelRoot(cmd *cobra.Command, mesh bool) (string, error) {
+func modelRoot(c *cli.CLI, cmd *cobra.Command, mesh bool) (string, error) {
 	if mesh {
 		return "/api/instance", nil
 	}
-	company, err := c.companyID(cmd)
+	company, err := c.CompanyID(cmd)
 	return "/api/companies/" + company, err
 }
 
@@ -71,7 +73,7 @@ func meshFlag(cmd *cobra.Command, mesh *bool) *cobra.Command {
 	return cmd
 }
 
-func modelProviderAdd(c *cli) *cobra.Command {
+func modelProviderAdd(c *cli.CLI) *cobra.Command {
 	var mesh, key, free bool
 	var kind, base, secret string
 	var models, labels []string
@@ -87,7 +89,7 @@ The key is sealed where it comes in and never shown again.`,
   selvage model provider add box --kind ollama --label gpu=yes
   selvage model provider add cheap --kind llamacpp --url http://10.0.0.7:8080/v1 --model tier/cheap=qwen3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := c.modelRoot(cmd, mesh)
+			root, err := modelRoot(c, cmd, mesh)
 			if err != nil {
 				return err
 			}
@@ -114,18 +116,18 @@ The key is sealed where it comes in and never shown again.`,
 			}
 			switch {
 			case key && secret != "":
-				return misuse{errors.New("--key and --secret exclude each other")}
+				return cli.Misuse(errors.New("--key and --secret exclude each other"))
 			case key:
-				if body["apiKey"], err = readSecret(cmd); err != nil {
+				if body["apiKey"], err = cli.ReadSecret(cmd); err != nil {
 					return err
 				}
 			case secret != "":
-				if body["secretId"], err = c.resolve(cmd, "secret", secret); err != nil {
+				if body["secretId"], err = c.Resolve(cmd, "secret", secret); err != nil {
 					return err
 				}
 			}
 			var row modelProviderRow
-			return c.send(cmd, "POST", root+"/model-providers", body, &row, func(w io.Writer) { fmt.Fprintf(w, "%s added, %s, %s\n", row.Name, row.BaseURL, row.ID) })
+			return c.Send(cmd, "POST", root+"/model-providers", body, &row, func(w io.Writer) { fmt.Fprintf(w, "%s added, %s, %s\n", row.Name, row.BaseURL, row.ID) })
 		},
 	}
 	f := cmd.Flags()
@@ -141,22 +143,22 @@ The key is sealed where it comes in and never shown again.`,
 	return meshFlag(cmd, &mesh)
 }
 
-func modelProviderList(c *cli) *cobra.Command {
+func modelProviderList(c *cli.CLI) *cobra.Command {
 	var mesh bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List upstreams, without their keys", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := c.modelRoot(cmd, mesh)
+			root, err := modelRoot(c, cmd, mesh)
 			if err != nil {
 				return err
 			}
 			var rows []modelProviderRow
-			return c.show(cmd, root+"/model-providers", &rows, func(w io.Writer) {
+			return c.Show(cmd, root+"/model-providers", &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
 					t = append(t, r.cells())
 				}
-				table(w, "NAME KIND URL KEY PRIORITY MODELS LABELS", t)
+				cli.Table(w, "NAME KIND URL KEY PRIORITY MODELS LABELS", t)
 			})
 		},
 	}
@@ -164,13 +166,13 @@ func modelProviderList(c *cli) *cobra.Command {
 }
 
 // modelProviderPath resolves an upstream given by name or ID.
-func (c *cli) modelProviderPath(cmd *cobra.Command, mesh bool, ref string) (string, error) {
-	root, err := c.modelRoot(cmd, mesh)
+func modelProviderPath(c *cli.CLI, cmd *cobra.Command, mesh bool, ref string) (string, error) {
+	root, err := modelRoot(c, cmd, mesh)
 	if err != nil {
 		return "", err
 	}
 	var rows []modelProviderRow
-	if err := c.call(cmd.Context(), "GET", root+"/model-providers", nil, &rows); err != nil {
+	if err := c.Call(cmd.Context(), "GET", root+"/model-providers", nil, &rows); err != nil {
 		return "", err
 	}
 	for _, r := range rows {
@@ -182,7 +184,7 @@ func (c *cli) modelProviderPath(cmd *cobra.Command, mesh bool, ref string) (stri
 }
 
 // modelProviderUpdate changes what is given; the key is changed from standard input.
-func modelProviderUpdate(c *cli) *cobra.Command {
+func modelProviderUpdate(c *cli.CLI) *cobra.Command {
 	var mesh, key, off, free bool
 	var base string
 	var models []string
@@ -202,21 +204,21 @@ func modelProviderUpdate(c *cli) *cobra.Command {
 				}
 			}
 			if key {
-				value, err := readSecret(cmd)
+				value, err := cli.ReadSecret(cmd)
 				if err != nil {
 					return err
 				}
 				body["apiKey"] = value
 			}
 			if len(body) == 0 {
-				return misuse{errors.New("nothing to change: pass a flag (see --help)")}
+				return cli.Misuse(errors.New("nothing to change: pass a flag (see --help)"))
 			}
-			path, err := c.modelProviderPath(cmd, mesh, args[0])
+			path, err := modelProviderPath(c, cmd, mesh, args[0])
 			if err != nil {
 				return err
 			}
 			var row modelProviderRow
-			return c.send(cmd, "PATCH", path, body, &row, func(w io.Writer) { fmt.Fprintln(w, row.Name+" changed") })
+			return c.Send(cmd, "PATCH", path, body, &row, func(w io.Writer) { fmt.Fprintln(w, row.Name+" changed") })
 		},
 	}
 	f := cmd.Flags()
@@ -229,28 +231,28 @@ func modelProviderUpdate(c *cli) *cobra.Command {
 	return meshFlag(cmd, &mesh)
 }
 
-func modelProviderRemove(c *cli) *cobra.Command {
+func modelProviderRemove(c *cli.CLI) *cobra.Command {
 	var mesh bool
 	cmd := &cobra.Command{
 		Use: "remove NAME", Short: "Remove an upstream and its key", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := c.modelProviderPath(cmd, mesh, args[0])
+			path, err := modelProviderPath(c, cmd, mesh, args[0])
 			if err != nil {
 				return err
 			}
 			var done map[string]any
-			return c.send(cmd, "DELETE", path, nil, &done, func(w io.Writer) { fmt.Fprintln(w, args[0]+" removed") })
+			return c.Send(cmd, "DELETE", path, nil, &done, func(w io.Writer) { fmt.Fprintln(w, args[0]+" removed") })
 		},
 	}
 	return meshFlag(cmd, &mesh)
 }
 
-func modelProviderTest(c *cli) *cobra.Command {
+func modelProviderTest(c *cli.CLI) *cobra.Command {
 	var mesh bool
 	cmd := &cobra.Command{
 		Use: "test NAME", Short: "Ask an upstream whether it answers this node and takes its key; it costs nothing", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := c.modelProviderPath(cmd, mesh, args[0])
+			path, err := modelProviderPath(c, cmd, mesh, args[0])
 			if err != nil {
 				return err
 			}
@@ -260,7 +262,7 @@ func modelProviderTest(c *cli) *cobra.Command {
 				Models  []string `json:"models"`
 				Took    int64    `json:"tookMs"`
 			}
-			err = c.send(cmd, "POST", path+"/test", map[string]any{}, &row, func(w io.Writer) {
+			err = c.Send(cmd, "POST", path+"/test", map[string]any{}, &row, func(w io.Writer) {
 				fmt.Fprintln(w, row.Message)
 				for _, m := range row.Models {
 					fmt.Fprintln(w, "  "+m)
@@ -281,7 +283,7 @@ const microPerDollar = 100_000_000
 // parseDollars reads an amount like 3, 0.25 or 1.875 exactly.
 func parseDollars(text string) (int64, error) {
 	whole, part, _ := strings.Cut(text, ".")
-	bad := misuse{fmt.Errorf("%q is not a price: want dollars for a million tokens, such as 0.25", text)}
+	bad := cli.Misuse(fmt.Errorf("%q is not a price: want dollars for a million tokens, such as 0.25", text))
 	if len(part) > 8 || len(whole) > 6 || whole == "" || strings.ContainsAny(whole+part, "+-") {
 		return 0, bad
 	}
@@ -298,7 +300,7 @@ func dollars(n int64) string {
 	return strings.TrimSuffix(s, ".")
 }
 
-func modelPriceSet(c *cli) *cobra.Command {
+func modelPriceSet(c *cli.CLI) *cobra.Command {
 	var mesh bool
 	prices := map[string]*string{}
 	cmd := &cobra.Command{
@@ -309,7 +311,7 @@ Calls that have begun are settled at the price at which they were paid for.`,
 		Example: `  selvage model price set claude-sonnet-4-5 --in 3 --out 15 --cache-read 0.30 --cache-write 3.75
   selvage model price set 'box/*' --in 0.02 --out 0.02 --mesh`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := c.modelRoot(cmd, mesh)
+			root, err := modelRoot(c, cmd, mesh)
 			if err != nil {
 				return err
 			}
@@ -322,7 +324,7 @@ Calls that have begun are settled at the price at which they were paid for.`,
 				}
 			}
 			var row modelPriceRow
-			return c.send(cmd, "PUT", root+"/model-prices", body, &row, func(w io.Writer) {
+			return c.Send(cmd, "PUT", root+"/model-prices", body, &row, func(w io.Writer) {
 				fmt.Fprintf(w, "%s costs $%s in, $%s out for a million tokens, version %d\n", row.Model, dollars(row.Input), dollars(row.Output), row.Version)
 			})
 		},
@@ -334,39 +336,39 @@ Calls that have begun are settled at the price at which they were paid for.`,
 	return meshFlag(cmd, &mesh)
 }
 
-func modelPriceList(c *cli) *cobra.Command {
+func modelPriceList(c *cli.CLI) *cobra.Command {
 	var mesh bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the prices in force, in dollars per million tokens", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := c.modelRoot(cmd, mesh)
+			root, err := modelRoot(c, cmd, mesh)
 			if err != nil {
 				return err
 			}
 			var rows []modelPriceRow
-			return c.show(cmd, root+"/model-prices", &rows, func(w io.Writer) {
+			return c.Show(cmd, root+"/model-prices", &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
 					t = append(t, []string{r.Model, dollars(r.Input), dollars(r.Output), dollars(r.CacheRead), dollars(r.CacheWrite), r.Source, strconv.Itoa(r.Version)})
 				}
-				table(w, "MODEL INPUT OUTPUT CACHE-READ CACHE-WRITE SET-BY VERSION", t)
+				cli.Table(w, "MODEL INPUT OUTPUT CACHE-READ CACHE-WRITE SET-BY VERSION", t)
 			})
 		},
 	}
 	return meshFlag(cmd, &mesh)
 }
 
-func modelPriceRemove(c *cli) *cobra.Command {
+func modelPriceRemove(c *cli.CLI) *cobra.Command {
 	var mesh bool
 	cmd := &cobra.Command{
 		Use: "remove MODEL", Short: "Delete a price", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := c.modelRoot(cmd, mesh)
+			root, err := modelRoot(c, cmd, mesh)
 			if err != nil {
 				return err
 			}
 			var done map[string]any
-			return c.send(cmd, "DELETE", root+"/model-prices?model="+url.QueryEscape(args[0]), nil, &done, func(w io.Writer) { fmt.Fprintln(w, "removed") })
+			return c.Send(cmd, "DELETE", root+"/model-prices?model="+url.QueryEscape(args[0]), nil, &done, func(w io.Writer) { fmt.Fprintln(w, "removed") })
 		},
 	}
 	return meshFlag(cmd, &mesh)

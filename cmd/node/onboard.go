@@ -12,13 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 	"github.com/selvage-mesh/selvage/company/portable"
 )
 
 // An onboarding is what a first company is made of. Each step finds what an
 // earlier try has made, so the command can be given again.
 type onboarding struct {
-	c       *cli
+	c       *cli.CLI
 	cmd     *cobra.Command
 	yes     bool
 	answers *bufio.Scanner
@@ -42,7 +43,7 @@ type onboarded struct {
 // maxAnswerLine bounds one answer to a question, in bytes.
 const maxAnswerLine = 16 << 10
 
-func onboardCommand(c *cli) *cobra.Command {
+func onboardCommand(c *cli.CLI) *cobra.Command {
 	o := &onboarding{c: c}
 	cmd := &cobra.Command{
 		Use: "onboard", Short: "Create a first company, its goal and its CEO, step by step",
@@ -79,11 +80,11 @@ command can be given again.`,
 func (o *onboarding) wrong() error {
 	switch {
 	case o.starter != "" && !slices.Contains(portable.Starters(), o.starter):
-		return misuse{fmt.Errorf("--starter %q is none of %s", o.starter, strings.Join(portable.Starters(), ", "))}
+		return cli.Misuse(fmt.Errorf("--starter %q is none of %s", o.starter, strings.Join(portable.Starters(), ", ")))
 	case o.budget < 0:
-		return misuse{fmt.Errorf("--budget is %d: want cents, 0 for none", o.budget)}
+		return cli.Misuse(fmt.Errorf("--budget is %d: want cents, 0 for none", o.budget))
 	case o.command == "" && len(o.arguments) > 0:
-		return misuse{errors.New("--arg is for the program of --command, which is not given")}
+		return cli.Misuse(errors.New("--arg is for the program of --command, which is not given"))
 	}
 	return nil
 }
@@ -126,7 +127,7 @@ func (o *onboarding) run() error {
 	for _, s := range steps {
 		next = append(next, s.do)
 	}
-	return o.c.print(o.cmd, onboarded{company.ID, company.IssuePrefix, goal, ceo.ID, next}, func(w io.Writer) {
+	return o.c.Print(o.cmd, onboarded{company.ID, company.IssuePrefix, goal, ceo.ID, next}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s is ready, %s leads it. What you can do next:\n\n", company.Name, ceo.Name)
 		for _, s := range steps {
 			fmt.Fprintf(w, "  %s\n      %s\n", s.do, s.why)
@@ -147,13 +148,13 @@ func (o *onboarding) ask(question, suggested string) (string, error) {
 	}
 	if !o.answers.Scan() {
 		fmt.Fprintln(w)
-		return "", cmp.Or(o.answers.Err(), error(misuse{errors.New("there is nobody to answer; use --yes")}))
+		return "", cmp.Or(o.answers.Err(), error(cli.Misuse(errors.New("there is nobody to answer; use --yes"))))
 	}
 	return cmp.Or(strings.TrimSpace(o.answers.Text()), suggested), nil
 }
 
 func (o *onboarding) call(method, path string, in, out any) error {
-	return o.c.call(o.cmd.Context(), method, path, in, out)
+	return o.c.Call(o.cmd.Context(), method, path, in, out)
 }
 
 func (o *onboarding) say(format string, args ...any) {
@@ -209,7 +210,7 @@ func (o *onboarding) chooseStarter() error {
 		}
 		o.say("%q is none of %s", answer, few)
 	}
-	return misuse{fmt.Errorf("there is no example %q", o.starter)}
+	return cli.Misuse(fmt.Errorf("there is no example %q", o.starter))
 }
 
 // noStarter is the answer of who begins with an empty company.
@@ -280,7 +281,7 @@ func (o *onboarding) makeGoal(company string) (id string, err error) {
 }
 
 func (o *onboarding) makeCEO(company string) (row agentRow, err error) {
-	all, err := o.c.agents(o.cmd, company)
+	all, err := agents(o.c, o.cmd, company)
 	if err != nil {
 		return row, err
 	}
@@ -323,7 +324,7 @@ func (o *onboarding) makeCEO(company string) (row agentRow, err error) {
 		return row, err
 	}
 	if o.idle = command == ""; o.idle {
-		o.say("3. hired %s as CEO; it runs nothing yet, see %s/api/llms/agent-configuration.txt", row.Name, o.c.url())
+		o.say("3. hired %s as CEO; it runs nothing yet, see %s/api/llms/agent-configuration.txt", row.Name, o.c.URL())
 		return row, nil
 	}
 	o.say("3. hired %s as CEO; it runs %s", row.Name, command)
@@ -367,7 +368,7 @@ func (o *onboarding) chooseAgent(company string) (chosen adapterRow, err error) 
 		}
 		o.say("%q is none of %s", answer, strings.Join(types, ", "))
 	}
-	return chosen, misuse{errors.New("no agent was chosen")}
+	return chosen, cli.Misuse(errors.New("no agent was chosen"))
 }
 
 // quoted writes a name for a shell.

@@ -15,14 +15,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/mesh"
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/node"
-	"github.com/spf13/cobra"
 )
 
-func autopilotCommand(c *cli) *cobra.Command {
+func autopilotCommand(c *cli.CLI) *cobra.Command {
 	state := &cobra.Command{
 		Use: "state", Short: "Show how the leader sees the voters, and how many may fail", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,7 +50,7 @@ func autopilotCommand(c *cli) *cobra.Command {
 				} `json:"servers"`
 				Names map[string]string `json:"names"`
 			}
-			return c.show(cmd, "/api/v1/mesh/autopilot", &s, func(w io.Writer) {
+			return c.Show(cmd, "/api/v1/mesh/autopilot", &s, func(w io.Writer) {
 				healthy := "healthy"
 				if !s.Healthy {
 					healthy = "not healthy"
@@ -80,22 +82,22 @@ func autopilotCommand(c *cli) *cobra.Command {
 					if !v.May {
 						may = ", may not vote"
 					}
-					t = append(t, []string{dash(s.Names[v.Node]), short(v.Node), memberRow{Voter: v.Voter, Leader: v.Leader}.role() + may, dash(v.Zone), standing})
+					t = append(t, []string{cli.Dash(s.Names[v.Node]), cli.Short(v.Node), memberRow{Voter: v.Voter, Leader: v.Leader}.role() + may, cli.Dash(v.Zone), standing})
 				}
-				table(w, "NODE ID ROLE ZONE STATE", t)
+				cli.Table(w, "NODE ID ROLE ZONE STATE", t)
 			})
 		},
 	}
-	return group("autopilot", "Show who votes, and who will", state)
+	return cli.Group("autopilot", "Show who votes, and who will", state)
 }
 
 // raftVerbs are the subcommands of raft.
-func raftVerbs(c *cli, list func(cmd *cobra.Command, _ []string) error) []*cobra.Command {
+func raftVerbs(c *cli.CLI, list func(cmd *cobra.Command, _ []string) error) []*cobra.Command {
 	peers := &cobra.Command{Use: "list-peers", Short: "List the servers of the consensus group", Args: cobra.NoArgs, RunE: list}
 	transfer := &cobra.Command{
 		Use: "transfer-leader", Short: "Hand leadership to another voter", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.call(cmd.Context(), "POST", "/api/v1/mesh/raft/transfer", map[string]any{}, nil); err != nil {
+			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/raft/transfer", map[string]any{}, nil); err != nil {
 				return err
 			}
 			return list(cmd, nil)
@@ -104,11 +106,11 @@ func raftVerbs(c *cli, list func(cmd *cobra.Command, _ []string) error) []*cobra
 	remove := &cobra.Command{
 		Use: "remove NODE", Short: "Remove a node from the consensus group; a live member rejoins", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.nodeID(cmd, args[0])
+			id, err := nodeID(c, cmd, args[0])
 			if err != nil {
 				return err
 			}
-			if err := c.call(cmd.Context(), "POST", "/api/v1/mesh/raft/remove/"+id, map[string]any{}, nil); err != nil {
+			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/raft/remove/"+id, map[string]any{}, nil); err != nil {
 				return err
 			}
 			return list(cmd, nil)
@@ -118,7 +120,7 @@ func raftVerbs(c *cli, list func(cmd *cobra.Command, _ []string) error) []*cobra
 }
 
 // nodeVerbs are further subcommands of node.
-func nodeVerbs(c *cli) []*cobra.Command {
+func nodeVerbs(c *cli.CLI) []*cobra.Command {
 	var force bool
 	remove := &cobra.Command{
 		Use: "remove NODE", Short: "Remove a lost node from the mesh", Args: cobra.ExactArgs(1),
@@ -126,12 +128,12 @@ func nodeVerbs(c *cli) []*cobra.Command {
 membership, and its runs are given to others. One that still lives leaves by
 selvage leave; selvage node revoke throws it out.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.nodeID(cmd, args[0])
+			id, err := nodeID(c, cmd, args[0])
 			if err != nil {
 				return err
 			}
 			var rows []memberRow
-			if err := c.call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows); err != nil {
+			if err := c.Call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows); err != nil {
 				return err
 			}
 			for _, r := range rows {
@@ -139,7 +141,7 @@ selvage leave; selvage node revoke throws it out.`,
 					return fmt.Errorf("%s is alive: let it leave (selvage --api URL leave), or throw it out (selvage node revoke)", args[0])
 				}
 			}
-			if err := c.call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/revoke", map[string]any{"reason": "removed"}, nil); err != nil {
+			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/revoke", map[string]any{"reason": "removed"}, nil); err != nil {
 				return err
 			}
 			fmt.Fprintln(cmd.ErrOrStderr(), "removed", id)
@@ -148,7 +150,7 @@ selvage leave; selvage node revoke throws it out.`,
 	}
 	remove.Flags().BoolVar(&force, "force", false, "also when it is alive")
 	change := func(cmd *cobra.Command, ref string, body map[string]any) error {
-		id, err := c.nodeID(cmd, ref)
+		id, err := nodeID(c, cmd, ref)
 		if err != nil {
 			return err
 		}
@@ -157,8 +159,8 @@ selvage leave; selvage node revoke throws it out.`,
 			Role   string   `json:"role"`
 			Labels []string `json:"labels"`
 		}
-		return c.send(cmd, "PATCH", "/api/v1/mesh/nodes/"+id, body, &row, func(w io.Writer) {
-			fmt.Fprintf(w, "%s: role %s, labels %s\n", row.Name, cmp.Or(row.Role, "auto"), dash(strings.Join(row.Labels, ",")))
+		return c.Send(cmd, "PATCH", "/api/v1/mesh/nodes/"+id, body, &row, func(w io.Writer) {
+			fmt.Fprintf(w, "%s: role %s, labels %s\n", row.Name, cmp.Or(row.Role, "auto"), cli.Dash(strings.Join(row.Labels, ",")))
 		})
 	}
 	label := &cobra.Command{
@@ -186,7 +188,7 @@ selvage leave; selvage node revoke throws it out.`,
 	return []*cobra.Command{remove, label, role}
 }
 
-func doctorCommand(c *cli) *cobra.Command {
+func doctorCommand(c *cli.CLI) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check the node at --api and its mesh, and say what to do", Args: cobra.NoArgs,
@@ -198,11 +200,11 @@ with 1 when something is wrong.`,
 			var checks []api.Check
 			if dir != "" {
 				checks = node.DoctorDir(dir, identity.MachineID())
-			} else if err := c.call(cmd.Context(), "GET", "/api/v1/mesh/doctor", nil, &checks); err != nil {
+			} else if err := c.Call(cmd.Context(), "GET", "/api/v1/mesh/doctor", nil, &checks); err != nil {
 				return fmt.Errorf("%w\nIf the node does not start, look at its data: selvage doctor --dir DIR", err)
 			}
 			bad := 0
-			err := c.print(cmd, checks, func(w io.Writer) {
+			err := c.Print(cmd, checks, func(w io.Writer) {
 				for _, k := range checks {
 					fmt.Fprintf(w, "%-4s  %-11s  %s\n", k.Level, k.Name, k.Found)
 					if k.Do != "" {
@@ -216,7 +218,7 @@ with 1 when something is wrong.`,
 				}
 			}
 			if err == nil && bad > 0 {
-				return exitStatus(exitFailed)
+				return exitStatus(cli.ExitFailed)
 			}
 			return err
 		},
@@ -233,7 +235,7 @@ var bundle = []struct{ name, path string }{
 	{"ledger.json", "/api/v1/mesh/ledger"}, {"metrics.txt", "/metrics"}, {"stacks.txt", "/api/v1/mesh/stacks"}, {"log.json", "/api/v1/mesh/logs?limit=1000"},
 }
 
-func debugCommand(c *cli) *cobra.Command {
+func debugCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "debug FILE", Short: "Collect diagnostics into a .tar.gz, without secrets", Args: cobra.ExactArgs(1),
 		Long: `Write what helps to find a fault into a .tar.gz: how the mesh, raft and the
@@ -242,16 +244,16 @@ the log of the node at --api. There are no secrets in it, no configurations, and
 nothing of what companies have; addresses and names of nodes are.`,
 		Example: "  selvage debug bundle.tar.gz",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := node.WriteBackup(args[0], func(w io.Writer) error { return c.debug(cmd, w) })
+			err := node.WriteBackup(args[0], func(w io.Writer) error { return debugBundle(c, cmd, w) })
 			if err != nil {
 				return err
 			}
-			return c.print(cmd, map[string]string{"file": args[0]}, func(w io.Writer) { fmt.Fprintln(w, args[0]) })
+			return c.Print(cmd, map[string]string{"file": args[0]}, func(w io.Writer) { fmt.Fprintln(w, args[0]) })
 		},
 	}
 }
 
-func (c *cli) debug(cmd *cobra.Command, to io.Writer) error {
+func debugBundle(c *cli.CLI, cmd *cobra.Command, to io.Writer) error {
 	z := gzip.NewWriter(to)
 	t := tar.NewWriter(z)
 	add := func(name string, b []byte) error {
@@ -263,7 +265,7 @@ func (c *cli) debug(cmd *cobra.Command, to io.Writer) error {
 	}
 	got := 0
 	for _, f := range bundle {
-		b, err := c.fetch(cmd.Context(), f.path)
+		b, err := fetch(cmd.Context(), c, f.path)
 		if err != nil {
 			f.name, b = f.name+".error", []byte(err.Error()+"\n")
 		} else {
@@ -274,7 +276,7 @@ func (c *cli) debug(cmd *cobra.Command, to io.Writer) error {
 		}
 	}
 	if got == 0 {
-		return c.call(cmd.Context(), "GET", "/api/health", nil, nil)
+		return c.Call(cmd.Context(), "GET", "/api/health", nil, nil)
 	}
 	if err := add("version.txt", []byte(version+"\n")); err != nil {
 		return err
@@ -283,25 +285,25 @@ func (c *cli) debug(cmd *cobra.Command, to io.Writer) error {
 }
 
 // fetch reads one answer as the node stands now, with a quorum or without.
-func (c *cli) fetch(ctx context.Context, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+func fetch(ctx context.Context, c *cli.CLI, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, cli.CallTimeout)
 	defer cancel()
-	asks, err := c.reading("")
+	asks, err := c.Reading("")
 	if err != nil {
 		return nil, err
 	}
 	res, err := asks.Open(ctx, "GET", path, nil)
 	if err != nil {
-		return nil, c.noAnswer(err)
+		return nil, c.NoAnswer(err)
 	}
 	defer res.Body.Close()
-	return io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	return io.ReadAll(io.LimitReader(res.Body, cli.MaxAnswer))
 }
 
 // monitorEvery is how often the log of a node is asked for.
 const monitorEvery = 500 * time.Millisecond
 
-func monitorCommand(c *cli) *cobra.Command {
+func monitorCommand(c *cli.CLI) *cobra.Command {
 	var every time.Duration
 	var lines int
 	var forTime time.Duration
@@ -316,7 +318,7 @@ now and then: height, entries a second, runs, connections, voters.`,
 				ctx, cancel = context.WithTimeout(ctx, forTime)
 				defer cancel()
 			}
-			err := c.monitor(ctx, cmd.OutOrStdout(), every, lines)
+			err := monitor(ctx, c, cmd.OutOrStdout(), every, lines)
 			if ctx.Err() != nil {
 				return nil // that is how it ends
 			}
@@ -329,12 +331,12 @@ now and then: height, entries a second, runs, connections, voters.`,
 	return cmd
 }
 
-func (c *cli) monitor(ctx context.Context, w io.Writer, every time.Duration, lines int) error {
+func monitor(ctx context.Context, c *cli.CLI, w io.Writer, every time.Duration, lines int) error {
 	after, limit := uint64(0), max(1, min(lines, 1000))
 	var shown time.Time
 	var before map[string]float64
 	for {
-		b, err := c.fetch(ctx, "/api/v1/mesh/logs?"+url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(limit)}}.Encode())
+		b, err := fetch(ctx, c, "/api/v1/mesh/logs?"+url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(limit)}}.Encode())
 		if err != nil {
 			return err
 		}
@@ -348,7 +350,7 @@ func (c *cli) monitor(ctx context.Context, w io.Writer, every time.Duration, lin
 		}
 		limit = 1000
 		if now := time.Now(); now.Sub(shown) >= every {
-			m, err := c.metrics(ctx)
+			m, err := nodeMetrics(ctx, c)
 			if err != nil {
 				return err
 			}
@@ -369,8 +371,8 @@ func (c *cli) monitor(ctx context.Context, w io.Writer, every time.Duration, lin
 }
 
 // metrics reads the node's figures that have no labels.
-func (c *cli) metrics(ctx context.Context) (map[string]float64, error) {
-	b, err := c.fetch(ctx, "/metrics")
+func nodeMetrics(ctx context.Context, c *cli.CLI) (map[string]float64, error) {
+	b, err := fetch(ctx, c, "/metrics")
 	if err != nil {
 		return nil, err
 	}

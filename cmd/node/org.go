@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // An orgRow is somebody in the org chart, with those who report to them.
@@ -15,18 +17,18 @@ type orgRow struct {
 
 // orgCommand shows the org chart: as a table, of which names are set in below whom
 // they report to, or as the tree that it is.
-func orgCommand(c *cli) *cobra.Command {
+func orgCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "org", Short: "Show who reports to whom", Args: cobra.NoArgs,
 		Example: `  selvage org
   selvage org svg >chart.svg`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, err := c.filled(cmd, "/api/companies/{company}/org", nil)
+			path, err := c.Filled(cmd, "/api/companies/{company}/org", nil)
 			if err != nil {
 				return err
 			}
 			var top []orgRow
-			return c.show(cmd, path, &top, func(w io.Writer) {
+			return c.Show(cmd, path, &top, func(w io.Writer) {
 				var t [][]string
 				var add func(rows []orgRow, boss string, depth int)
 				add = func(rows []orgRow, boss string, depth int) {
@@ -36,7 +38,7 @@ func orgCommand(c *cli) *cobra.Command {
 					}
 				}
 				add(top, "-", 0)
-				table(w, "NAME ROLE STATUS REPORTS-TO", t)
+				cli.Table(w, "NAME ROLE STATUS REPORTS-TO", t)
 			})
 		},
 	}

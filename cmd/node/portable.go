@@ -11,10 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 	"github.com/selvage-mesh/selvage/company/portable"
 )
 
-func exportCommand(c *cli) *cobra.Command {
+func exportCommand(c *cli.CLI) *cobra.Command {
 	var template, force bool
 	export := &cobra.Command{
 		Use: "export DIR", Short: "Export a company as a portable package", Args: cobra.ExactArgs(1),
@@ -27,9 +28,9 @@ this machine are never part of it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := args[0]
 			if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 && !force {
-				return misuse{fmt.Errorf("%s is not empty; choose another folder, or give --force", dir)}
+				return cli.Misuse(fmt.Errorf("%s is not empty; choose another folder, or give --force", dir))
 			}
-			company, err := c.companyID(cmd)
+			company, err := c.CompanyID(cmd)
 			if err != nil {
 				return err
 			}
@@ -39,7 +40,7 @@ this machine are never part of it.`,
 				Files    portable.Files `json:"files"`
 				Warnings []string       `json:"warnings"`
 			}
-			if err := c.call(cmd.Context(), "POST", "/api/companies/"+company+"/export", body, &out); err != nil {
+			if err := c.Call(cmd.Context(), "POST", "/api/companies/"+company+"/export", body, &out); err != nil {
 				return err
 			}
 			if err := writePackage(dir, out.Files); err != nil {
@@ -48,7 +49,7 @@ this machine are never part of it.`,
 			for _, w := range out.Warnings {
 				fmt.Fprintln(cmd.ErrOrStderr(), "selvage:", w)
 			}
-			return c.print(cmd, map[string]any{"folder": dir, "files": out.Files.Paths(), "warnings": out.Warnings}, func(w io.Writer) { fmt.Fprintf(w, "%d files in %s\n", len(out.Files), dir) })
+			return c.Print(cmd, map[string]any{"folder": dir, "files": out.Files.Paths(), "warnings": out.Warnings}, func(w io.Writer) { fmt.Fprintf(w, "%d files in %s\n", len(out.Files), dir) })
 		},
 	}
 	export.Flags().BoolVar(&template, "template", false, "only the company and its agents")
@@ -79,7 +80,7 @@ func writePackage(dir string, files portable.Files) (err error) {
 	return nil
 }
 
-func importCommand(c *cli) *cobra.Command {
+func importCommand(c *cli.CLI) *cobra.Command {
 	var name, collision string
 	var into, preview bool
 	imports := &cobra.Command{
@@ -94,14 +95,14 @@ that the package asks for are named, and wait for their values.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			source, err := packageSource(args[0])
 			if err != nil {
-				return misuse{err}
+				return cli.Misuse(err)
 			}
 			target := map[string]any{"mode": "new_company"}
 			if name != "" {
 				target["newCompanyName"] = name
 			}
 			if into {
-				company, err := c.companyID(cmd)
+				company, err := c.CompanyID(cmd)
 				if err != nil {
 					return err
 				}
@@ -109,7 +110,7 @@ that the package asks for are named, and wait for their values.`,
 			}
 			body := map[string]any{"source": source, "target": target, "agents": "all", "collisionStrategy": collision}
 			if preview {
-				return c.previewImport(cmd, body)
+				return previewImport(c, cmd, body)
 			}
 			var done struct {
 				Company                    struct{ ID, Name, Action string }
@@ -121,7 +122,7 @@ that the package asks for are named, and wait for their values.`,
 				} `json:"envInputs"`
 				Warnings []string
 			}
-			return c.send(cmd, "POST", "/api/companies/import", body, &done, func(w io.Writer) {
+			return c.Send(cmd, "POST", "/api/companies/import", body, &done, func(w io.Writer) {
 				fmt.Fprintf(w, "%s %s %s\n", done.Company.Action, done.Company.Name, done.Company.ID)
 				fmt.Fprintf(w, "%d agents, %d projects, %d routines\n", len(done.Agents), len(done.Projects), len(done.Routines))
 				for _, e := range done.EnvInputs {
@@ -146,7 +147,7 @@ that the package asks for are named, and wait for their values.`,
 	return imports
 }
 
-func (c *cli) previewImport(cmd *cobra.Command, body map[string]any) error {
+func previewImport(c *cli.CLI, cmd *cobra.Command, body map[string]any) error {
 	type row struct{ Slug, Action, PlannedName, PlannedTitle string }
 	var p struct {
 		Plan struct {
@@ -157,7 +158,7 @@ func (c *cli) previewImport(cmd *cobra.Command, body map[string]any) error {
 		} `json:"plan"`
 		Warnings []string `json:"warnings"`
 	}
-	return c.send(cmd, "POST", "/api/companies/import/preview", body, &p, func(w io.Writer) {
+	return c.Send(cmd, "POST", "/api/companies/import/preview", body, &p, func(w io.Writer) {
 		var t [][]string
 		for _, part := range []struct {
 			kind string
@@ -167,7 +168,7 @@ func (c *cli) previewImport(cmd *cobra.Command, body map[string]any) error {
 				t = append(t, []string{part.kind, r.Slug, r.Action, r.PlannedName + r.PlannedTitle})
 			}
 		}
-		table(w, "KIND SLUG ACTION AS", t)
+		cli.Table(w, "KIND SLUG ACTION AS", t)
 		for _, warning := range p.Warnings {
 			fmt.Fprintln(cmd.ErrOrStderr(), "selvage:", warning)
 		}

@@ -9,6 +9,8 @@ import (
 	"net/http/pprof"
 	"net/netip"
 	"time"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // profileHeaderTimeout bounds how long a caller of the profiler may take to ask.
@@ -20,7 +22,7 @@ const profileHeaderTimeout = 5 * time.Second
 func serveProfiles(addr string, log *slog.Logger) (stop func() error, err error) {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil || !at.Addr().IsLoopback() {
-		return nil, misuse{fmt.Errorf("--pprof %s: expected an address and port of this machine's loopback, such as 127.0.0.1:6060", addr)}
+		return nil, cli.Misuse(fmt.Errorf("--pprof %s: expected an address and port of this machine's loopback, such as 127.0.0.1:6060", addr))
 	}
 	l, err := net.Listen("tcp", at.String())
 	if err != nil {

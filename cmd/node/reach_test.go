@@ -10,10 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/selvage-mesh/selvage/ledger"
-	"github.com/spf13/cobra"
 )
 
 // notForPeople are the operations that the story does not ask for, and why. "{c}" is

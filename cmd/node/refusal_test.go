@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // answering is a node that answers requests, METHOD and path, with a body: a refusal
@@ -55,7 +57,7 @@ func TestRefusalsSayWhatIsNext(t *testing.T) {
 	} {
 		answering(t, map[string]string{"PATCH /api/issues/ACM-1": c.body})
 		status, out, talk := told(t, "issue", "move", "ACM-1", "in_review")
-		if status != exitFailed || out != "" || talk != "selvage: "+c.says+"\n" {
+		if status != cli.ExitFailed || out != "" || talk != "selvage: "+c.says+"\n" {
 			t.Errorf("%s ended with %d: %s%s, want 1 and %q", c.body, status, out, talk, c.says)
 		}
 		status, out, talk = told(t, "issue", "move", "ACM-1", "in_review", "-o", "json")
@@ -64,7 +66,7 @@ func TestRefusalsSayWhatIsNext(t *testing.T) {
 			Status  int
 			Details json.RawMessage
 		}
-		if err := json.Unmarshal([]byte(talk), &got); err != nil || status != exitFailed || out != "" {
+		if err := json.Unmarshal([]byte(talk), &got); err != nil || status != cli.ExitFailed || out != "" {
 			t.Fatalf("%s as JSON ended with %d: %s%s: %v", c.body, status, out, talk, err)
 		}
 		details, _ := json.Marshal(got.Details)
@@ -86,7 +88,7 @@ func TestMisuseIsJSON(t *testing.T) {
 	} {
 		status, out, talk := told(t, args...)
 		var got struct{ Error, Usage string }
-		if err := json.Unmarshal([]byte(talk), &got); err != nil || status != exitMisused || out != "" || got.Error == "" || got.Usage == "" {
+		if err := json.Unmarshal([]byte(talk), &got); err != nil || status != cli.ExitMisused || out != "" || got.Error == "" || got.Usage == "" {
 			t.Errorf("selvage %q ended with %d: %s%s", args, status, out, talk)
 		}
 	}
@@ -101,12 +103,12 @@ func TestMisuseIsJSON(t *testing.T) {
 // Whatever a refusal sends people to is there.
 func TestNextStepsAreCommands(t *testing.T) {
 	t.Parallel()
-	for what, line := range shownBy {
+	for what, line := range cli.ShownBy {
 		if commandOf(strings.Fields(line)) == "" {
 			t.Errorf("what shows %s is no command: %s", what, line)
 		}
 	}
-	for what, text := range nextSteps {
+	for what, text := range cli.NextSteps {
 		for line := range strings.SplitSeq(text, "selvage ") {
 			if line != "" && commandOf(strings.Fields(line)) == "" {
 				t.Errorf("what follows %s is no command: %s", what, line)

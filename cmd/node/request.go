@@ -12,8 +12,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/api/routes"
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // An operation is a row of the API's table, as its description tells it.
@@ -50,7 +52,7 @@ func operations() (all []operation, err error) {
 }
 
 // apiCommand asks for anything that the API has, also what no other command does.
-func apiCommand(c *cli) *cobra.Command {
+func apiCommand(c *cli.CLI) *cobra.Command {
 	var data string
 	var query []string
 	cmd := &cobra.Command{
@@ -67,18 +69,18 @@ it lists the operations of this program's API, or those of a METHOD.`,
 			method := ""
 			if len(args) > 0 {
 				if method = strings.ToUpper(args[0]); !slices.Contains(methods, method) {
-					return misuse{fmt.Errorf("%q is not a method: want %s", args[0], strings.Join(methods, ", "))}
+					return cli.Misuse(fmt.Errorf("%q is not a method: want %s", args[0], strings.Join(methods, ", ")))
 				}
 			}
-			c.reads = method == "GET"
+			c.Reads = method == "GET"
 			if len(args) < 2 {
-				return c.listOperations(cmd, method)
+				return listOperations(c, cmd, method)
 			}
 			at, err := url.Parse(args[1])
 			if err != nil || !strings.HasPrefix(args[1], "/") || at.Host != "" {
-				return misuse{fmt.Errorf("%q is not a path of the API: one begins with /, such as /api/companies", args[1])}
+				return cli.Misuse(fmt.Errorf("%q is not a path of the API: one begins with /, such as /api/companies", args[1]))
 			}
-			path, err := c.filled(cmd, args[1], nil)
+			path, err := c.Filled(cmd, args[1], nil)
 			if err != nil {
 				return err
 			}
@@ -86,7 +88,7 @@ it lists the operations of this program's API, or those of a METHOD.`,
 			for _, one := range query {
 				name, value, ok := strings.Cut(one, "=")
 				if !ok || name == "" {
-					return misuse{fmt.Errorf("--query %s: want NAME=VALUE", one)}
+					return cli.Misuse(fmt.Errorf("--query %s: want NAME=VALUE", one))
 				}
 				q.Add(name, value)
 			}
@@ -95,19 +97,19 @@ it lists the operations of this program's API, or those of a METHOD.`,
 			}
 			var body any
 			if cmd.Flags().Changed("data") {
-				text, err := textOrFile(cmd, data, maxTextFile)
+				text, err := cli.TextOrFile(cmd, data, cli.MaxTextFile)
 				if err != nil {
 					return err
 				}
 				if !json.Valid([]byte(text)) {
-					return misuse{errors.New("--data is not JSON")}
+					return cli.Misuse(errors.New("--data is not JSON"))
 				}
 				body = json.RawMessage(text)
 			} else if method == "POST" || method == "PUT" || method == "PATCH" {
 				body = struct{}{}
 			}
 			var raw []byte
-			if err := c.call(cmd.Context(), method, path, body, &raw); err != nil {
+			if err := c.Call(cmd.Context(), method, path, body, &raw); err != nil {
 				return err
 			}
 			var pretty bytes.Buffer
@@ -123,18 +125,18 @@ it lists the operations of this program's API, or those of a METHOD.`,
 	return cmd
 }
 
-func (c *cli) listOperations(cmd *cobra.Command, method string) error {
+func listOperations(c *cli.CLI, cmd *cobra.Command, method string) error {
 	all, err := operations()
 	if err != nil {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(o operation) bool { return method != "" && o.Method != method })
-	return c.print(cmd, all, func(w io.Writer) {
+	return c.Print(cmd, all, func(w io.Writer) {
 		var t [][]string
 		for _, o := range all {
 			t = append(t, []string{o.Method, o.Path, o.Summary})
 		}
-		table(w, "METHOD PATH SUMMARY", t)
+		cli.Table(w, "METHOD PATH SUMMARY", t)
 	})
 }
 

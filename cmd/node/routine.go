@@ -9,6 +9,8 @@ import (
 	"net/url"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 type routineRow struct {
@@ -53,27 +55,27 @@ func orDash(s *string) string {
 	if s == nil {
 		return "-"
 	}
-	return dash(*s)
+	return cli.Dash(*s)
 }
 
-func routineCommand(c *cli) *cobra.Command {
-	return group("routine", "Create issues on a schedule or by a webhook", routineShow(c),
-		group("trigger", "Triggers of a routine", triggerAdd(c),
+func routineCommand(c *cli.CLI) *cobra.Command {
+	return cli.Group("routine", "Create issues on a schedule or by a webhook", routineShow(c),
+		cli.Group("trigger", "Triggers of a routine", triggerAdd(c),
 			triggerVerb(c, "remove TRIGGER", "Remove a trigger", "DELETE", ""),
 			triggerVerb(c, "rotate TRIGGER", "Give a webhook a new secret; the old one is void at once", "POST", "/rotate-secret")))
 }
 
-func routineShow(c *cli) *cobra.Command {
+func routineShow(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "show ROUTINE", Short: "Show a routine and its triggers", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.resolve(cmd, "routine", args[0])
+			id, err := c.Resolve(cmd, "routine", args[0])
 			if err != nil {
 				return err
 			}
 			var row routineRow
-			return c.show(cmd, "/api/routines/"+id, &row, func(w io.Writer) {
-				names, _ := c.agentNames(cmd, row.CompanyID) // without them IDs are shown
+			return c.Show(cmd, "/api/routines/"+id, &row, func(w io.Writer) {
+				names, _ := c.AgentNames(cmd, row.CompanyID) // without them IDs are shown
 				fmt.Fprintf(w, "%s  %s\n%s, %s, %s\n", row.ID, row.Title, row.Status, row.Concurrency, row.CatchUp)
 				if who := orDash(row.AssigneeAgentID); who != "-" {
 					fmt.Fprintf(w, "assignee %s, priority %s\n", cmp.Or(names[who], who), row.Priority)
@@ -87,14 +89,14 @@ func routineShow(c *cli) *cobra.Command {
 				}
 				if len(t) > 0 {
 					fmt.Fprintln(w)
-					table(w, "TRIGGER KIND NEXT WHEN LABEL", t)
+					cli.Table(w, "TRIGGER KIND NEXT WHEN LABEL", t)
 				}
 			})
 		},
 	}
 }
 
-func triggerAdd(c *cli) *cobra.Command {
+func triggerAdd(c *cli.CLI) *cobra.Command {
 	var cron, zone, webhook, label string
 	var api bool
 	cmd := &cobra.Command{
@@ -102,7 +104,7 @@ func triggerAdd(c *cli) *cobra.Command {
 		Example: `  selvage routine trigger add 'Back up' --cron '30 2 * * *' --zone Europe/Berlin
   selvage routine trigger add 'Back up' --webhook hmac_sha256`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.resolve(cmd, "routine", args[0])
+			id, err := c.Resolve(cmd, "routine", args[0])
 			if err != nil {
 				return err
 			}
@@ -115,12 +117,12 @@ func triggerAdd(c *cli) *cobra.Command {
 			case api && cron == "" && webhook == "":
 				body["kind"] = "api"
 			default:
-				return misuse{errors.New("one of --cron, --webhook and --on-api is needed")}
+				return cli.Misuse(errors.New("one of --cron, --webhook and --on-api is needed"))
 			}
 			if label != "" {
 				body["label"] = label
 			}
-			return c.sendTrigger(cmd, "POST", "/api/routines/"+id+"/triggers", body)
+			return sendTrigger(c, cmd, "POST", "/api/routines/"+id+"/triggers", body)
 		},
 	}
 	f := cmd.Flags()
@@ -133,9 +135,9 @@ func triggerAdd(c *cli) *cobra.Command {
 }
 
 // sendTrigger prints a trigger, with its secret where the answer holds one.
-func (c *cli) sendTrigger(cmd *cobra.Command, method, path string, body any) error {
+func sendTrigger(c *cli.CLI, cmd *cobra.Command, method, path string, body any) error {
 	var raw json.RawMessage
-	return c.send(cmd, method, path, body, &raw, func(w io.Writer) {
+	return c.Send(cmd, method, path, body, &raw, func(w io.Writer) {
 		var row struct {
 			Trigger triggerRow `json:"trigger"`
 			Secret  *struct {
@@ -154,11 +156,11 @@ func (c *cli) sendTrigger(cmd *cobra.Command, method, path string, body any) err
 	})
 }
 
-func triggerVerb(c *cli, use, what, method, path string) *cobra.Command {
+func triggerVerb(c *cli.CLI, use, what, method, path string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: what, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.sendTrigger(cmd, method, "/api/routine-triggers/"+url.PathEscape(args[0])+path, nil)
+			return sendTrigger(c, cmd, method, "/api/routine-triggers/"+url.PathEscape(args[0])+path, nil)
 		},
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 type runRow struct {
@@ -46,10 +48,10 @@ type runDetail struct {
 
 // print writes a run for people; names are those of agents, nodes those of nodes.
 func (r runDetail) print(w io.Writer, names, nodes map[string]string) {
-	fmt.Fprintf(w, "%s %s, %s, created %s\n", r.ID, r.Status, r.InvocationSource, ago(r.CreatedAt))
+	fmt.Fprintf(w, "%s %s, %s, created %s\n", r.ID, r.Status, r.InvocationSource, cli.Ago(r.CreatedAt))
 	line := func(name, text string) {
 		if text != "" && text != "null" {
-			fmt.Fprintf(w, "%-8s %s\n", name, visible(text))
+			fmt.Fprintf(w, "%-8s %s\n", name, cli.Visible(text))
 		}
 	}
 	line("agent", cmp.Or(names[r.AgentID], r.AgentID))
@@ -65,7 +67,7 @@ func (r runDetail) print(w io.Writer, names, nodes map[string]string) {
 	if r.ExitCode != nil {
 		line("exit", strconv.Itoa(*r.ExitCode))
 	}
-	line("usage", inPairs(r.Usage))
+	line("usage", cli.InPairs(r.Usage))
 	if r.RetryOf != nil {
 		line("retry of", *r.RetryOf)
 	}
@@ -90,9 +92,9 @@ func (r runDetail) print(w io.Writer, names, nodes map[string]string) {
 }
 
 // nodeNames maps node IDs to names.
-func (c *cli) nodeNames(cmd *cobra.Command) (map[string]string, error) {
+func nodeNames(c *cli.CLI, cmd *cobra.Command) (map[string]string, error) {
 	var rows []memberRow
-	err := c.call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows)
+	err := c.Call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows)
 	names := make(map[string]string, len(rows))
 	for _, r := range rows {
 		names[r.ID] = r.Name
@@ -100,28 +102,28 @@ func (c *cli) nodeNames(cmd *cobra.Command) (map[string]string, error) {
 	return names, err
 }
 
-func runCommand(c *cli) *cobra.Command {
+func runCommand(c *cli.CLI) *cobra.Command {
 	var agent, status, issue string
 	var limit int
 	list := &cobra.Command{
 		Use: "list", Short: "List the newest runs of a company", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.companyID(cmd)
+			company, err := c.CompanyID(cmd)
 			if err != nil {
 				return err
 			}
-			names, err := c.agentNames(cmd, company)
+			names, err := c.AgentNames(cmd, company)
 			if err != nil {
 				return err
 			}
-			nodes, err := c.nodeNames(cmd)
+			nodes, err := nodeNames(c, cmd)
 			if err != nil {
 				return err
 			}
 			var rows []runRow
 			q := url.Values{"limit": {strconv.Itoa(limit)}}
 			if agent != "" {
-				id, err := c.agentID(cmd, agent)
+				id, err := c.AgentID(cmd, agent)
 				if err != nil {
 					return err
 				}
@@ -131,13 +133,13 @@ func runCommand(c *cli) *cobra.Command {
 				q.Set("status", status)
 			}
 			if issue != "" {
-				id, err := c.issueID(cmd, issue)
+				id, err := c.IssueID(cmd, issue)
 				if err != nil {
 					return err
 				}
 				q.Set("issueId", id)
 			}
-			return c.show(cmd, "/api/companies/"+company+"/heartbeat-runs?"+q.Encode(), &rows, func(w io.Writer) {
+			return c.Show(cmd, "/api/companies/"+company+"/heartbeat-runs?"+q.Encode(), &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
 					why := "-"
@@ -146,9 +148,9 @@ func runCommand(c *cli) *cobra.Command {
 					} else if r.Waiting != nil {
 						why = "waits: " + r.Waiting.Text
 					}
-					t = append(t, []string{r.ID, cmp.Or(names[r.AgentID], short(r.AgentID)), r.Status, r.InvocationSource, dash(nodes[r.NodeID]), ago(r.CreatedAt), why})
+					t = append(t, []string{r.ID, cmp.Or(names[r.AgentID], cli.Short(r.AgentID)), r.Status, r.InvocationSource, cli.Dash(nodes[r.NodeID]), cli.Ago(r.CreatedAt), why})
 				}
-				table(w, "RUN AGENT STATUS SOURCE NODE CREATED WHY", t)
+				cli.Table(w, "RUN AGENT STATUS SOURCE NODE CREATED WHY", t)
 			})
 		},
 	}
@@ -159,14 +161,14 @@ func runCommand(c *cli) *cobra.Command {
 	show := &cobra.Command{
 		Use: "show RUN", Short: "Show a run", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.runID(cmd, args[0])
+			id, err := c.RunID(cmd, args[0])
 			if err != nil {
 				return err
 			}
 			var row runDetail
-			return c.show(cmd, "/api/heartbeat-runs/"+id, &row, func(w io.Writer) {
-				names, _ := c.agentNames(cmd, row.CompanyID) // without them IDs are shown
-				nodes, _ := c.nodeNames(cmd)
+			return c.Show(cmd, "/api/heartbeat-runs/"+id, &row, func(w io.Writer) {
+				names, _ := c.AgentNames(cmd, row.CompanyID) // without them IDs are shown
+				nodes, _ := nodeNames(c, cmd)
 				row.print(w, names, nodes)
 			})
 		},
@@ -175,13 +177,25 @@ func runCommand(c *cli) *cobra.Command {
 	log := &cobra.Command{
 		Use: "log RUN", Aliases: []string{"logs"}, Short: "Print the log of a run", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.runID(cmd, args[0])
+			id, err := c.RunID(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			return c.runLog(cmd, id, follow)
+			return runLog(c, cmd, id, follow)
 		},
 	}
 	log.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run is over")
-	return group("run", "List, follow, explain and cancel runs of agents", list, show, log, explainCommand(c))
+	return cli.Group("run", "List, follow, explain and cancel runs of agents", list, show, log, explainCommand(c))
+}
+
+// runLog prints a run's log; with follow until the run is over.
+func runLog(c *cli.CLI, cmd *cobra.Command, id string, follow bool) error {
+	if !follow {
+		return c.Log(cmd, "/api/heartbeat-runs/"+id+"/log", nil)
+	}
+	return c.Log(cmd, "/api/heartbeat-runs/"+id+"/log", func() (over bool, err error) {
+		var run runRow
+		err = c.Call(cmd.Context(), "GET", "/api/heartbeat-runs/"+id, nil, &run)
+		return run.Status != "queued" && run.Status != "running" && run.Status != "scheduled_retry", err
+	})
 }

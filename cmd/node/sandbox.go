@@ -15,14 +15,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
-func sandboxCommand(c *cli) *cobra.Command {
-	return group("sandbox", "Run WebAssembly programs under limits", sandboxRunCommand(c), sandboxCompileCommand())
+func sandboxCommand(c *cli.CLI) *cobra.Command {
+	return cli.Group("sandbox", "Run WebAssembly programs under limits", sandboxRunCommand(c), sandboxCompileCommand())
 }
 
-func sandboxRunCommand(c *cli) *cobra.Command {
+func sandboxRunCommand(c *cli.CLI) *cobra.Command {
 	var limits sandbox.Limits
 	var dirs, env []string
 	var fixed bool
@@ -41,7 +42,7 @@ when it was ended. With -o json what happened is told as one object.`,
 			call := sandbox.Call{Args: append([]string{filepath.Base(args[0])}, args[1:]...), Env: env, Stdin: cmd.InOrStdin(), Limits: limits}
 			for _, v := range env {
 				if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
-					return misuse{fmt.Errorf("--env %q is not K=V", v)}
+					return cli.Misuse(fmt.Errorf("--env %q is not K=V", v))
 				}
 			}
 			for _, d := range dirs {
@@ -55,10 +56,10 @@ when it was ended. With -o json what happened is told as one object.`,
 			if fixed {
 				call.Fixed = &sandbox.Fixed{Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 			}
-			if c.output != "json" {
+			if c.Output != "json" {
 				call.Stdout, call.Stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			}
-			return c.sandboxRun(cmd, args[0], call)
+			return sandboxRun(c, cmd, args[0], call)
 		},
 	}
 	f := cmd.Flags()
@@ -72,12 +73,12 @@ when it was ended. With -o json what happened is told as one object.`,
 	return cmd
 }
 
-func (c *cli) sandboxRun(cmd *cobra.Command, path string, call sandbox.Call) error {
+func sandboxRun(c *cli.CLI, cmd *cobra.Command, path string, call sandbox.Call) error {
 	wasm, err := readModule(path)
 	if err != nil {
-		if c.output == "json" { // as of a file that is no module
-			_ = c.print(cmd, sandbox.Result{Error: &sandbox.Error{Code: sandbox.InvalidModule, Message: err.Error()}}, nil)
-			return exitStatus(exitFailed)
+		if c.Output == "json" { // as of a file that is no module
+			_ = c.Print(cmd, sandbox.Result{Error: &sandbox.Error{Code: sandbox.InvalidModule, Message: err.Error()}}, nil)
+			return exitStatus(cli.ExitFailed)
 		}
 		return err
 	}
@@ -88,8 +89,8 @@ func (c *cli) sandboxRun(cmd *cobra.Command, path string, call sandbox.Call) err
 	}
 	defer engine.Close()
 	res := sandboxResult(cmd.Context(), engine, wasm, call)
-	if c.output == "json" {
-		if err := c.print(cmd, res, nil); err != nil {
+	if c.Output == "json" {
+		if err := c.Print(cmd, res, nil); err != nil {
 			return err
 		}
 	} else if res.Error != nil {
@@ -97,7 +98,7 @@ func (c *cli) sandboxRun(cmd *cobra.Command, path string, call sandbox.Call) err
 	}
 	switch {
 	case res.Error != nil:
-		return exitStatus(exitFailed)
+		return exitStatus(cli.ExitFailed)
 	case *res.ExitCode != 0:
 		return exitStatus(min(uint(*res.ExitCode), 255))
 	}
@@ -144,11 +145,11 @@ func openDir(s string) (d sandbox.Dir, err error) {
 	case len(parts) == 3 && parts[2] == "ro":
 		d.ReadOnly = true
 	case len(parts) != 2:
-		return d, misuse{fmt.Errorf("--dir %q is not HOST:GUEST or HOST:GUEST:ro", s)}
+		return d, cli.Misuse(fmt.Errorf("--dir %q is not HOST:GUEST or HOST:GUEST:ro", s))
 	}
 	d.Guest = parts[1]
 	if !filepath.IsAbs(d.Guest) || filepath.Clean(d.Guest) != d.Guest {
-		return d, misuse{fmt.Errorf("--dir %q: the guest sees it at a clean absolute path", s)}
+		return d, cli.Misuse(fmt.Errorf("--dir %q: the guest sees it at a clean absolute path", s))
 	}
 	d.Root, err = os.OpenRoot(cmp.Or(parts[0], "."))
 	return d, err

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 type stopRow struct {
@@ -32,7 +34,7 @@ func (s stopRow) print(w io.Writer) {
 // stopWait bounds how long the command waits for all runs to be over.
 const stopWait = 30 * time.Second
 
-func stopCommand(c *cli) *cobra.Command {
+func stopCommand(c *cli.CLI) *cobra.Command {
 	var all bool
 	var reason string
 	cmd := &cobra.Command{
@@ -43,18 +45,18 @@ itself when its lease ends. What waits keeps its place until selvage resume.`,
 		Example: `  selvage stop --all --reason 'the deploy agent runs wild'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !all {
-				return misuse{errors.New("say --all: this stops the whole mesh; one run is cancelled with selvage run cancel, one agent paused with selvage agent pause")}
+				return cli.Misuse(errors.New("say --all: this stops the whole mesh; one run is cancelled with selvage run cancel, one agent paused with selvage agent pause"))
 			}
 			var row stopRow
-			if err := c.call(cmd.Context(), "POST", "/api/v1/mesh/stop", map[string]any{"reason": reason}, &row); err != nil {
+			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/stop", map[string]any{"reason": reason}, &row); err != nil {
 				return err
 			}
 			for deadline := time.Now().Add(stopWait); row.Running+row.Closing > 0 && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
-				if err := c.call(cmd.Context(), "GET", "/api/v1/mesh/stop", nil, &row); err != nil {
+				if err := c.Call(cmd.Context(), "GET", "/api/v1/mesh/stop", nil, &row); err != nil {
 					return err
 				}
 			}
-			return c.print(cmd, row, row.print)
+			return c.Print(cmd, row, row.print)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "stop the whole mesh")
@@ -62,30 +64,30 @@ itself when its lease ends. What waits keeps its place until selvage resume.`,
 	return cmd
 }
 
-func resumeCommand(c *cli) *cobra.Command {
+func resumeCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "resume", Short: "Resume work after selvage stop --all", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var row stopRow
-			return c.send(cmd, "POST", "/api/v1/mesh/resume", map[string]any{}, &row, func(w io.Writer) { row.print(w) })
+			return c.Send(cmd, "POST", "/api/v1/mesh/resume", map[string]any{}, &row, func(w io.Writer) { row.print(w) })
 		},
 	}
 }
 
-func cordonCommands(c *cli) []*cobra.Command {
+func cordonCommands(c *cli.CLI) []*cobra.Command {
 	var reason string
 	var wait time.Duration
 	change := func(cmd *cobra.Command, ref, verb string, body map[string]any) (memberRow, string, error) {
-		id, err := c.nodeID(cmd, ref)
+		id, err := nodeID(c, cmd, ref)
 		if err != nil {
 			return memberRow{}, "", err
 		}
 		var row memberRow
-		err = c.call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/"+verb, body, &row)
+		err = c.Call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/"+verb, body, &row)
 		return row, id, err
 	}
 	say := func(cmd *cobra.Command, m memberRow) error {
-		return c.print(cmd, m, func(w io.Writer) { fmt.Fprintf(w, "%s is %s, %d runs\n", m.Name, m.Scheduling, m.Runs) })
+		return c.Print(cmd, m, func(w io.Writer) { fmt.Fprintf(w, "%s is %s, %d runs\n", m.Name, m.Scheduling, m.Runs) })
 	}
 	cordon := &cobra.Command{
 		Use: "cordon NODE", Short: "Place no new runs on a node", Args: cobra.ExactArgs(1),
@@ -108,7 +110,7 @@ leadership on, and wait until what it has begun is over.`,
 			}
 			for deadline := time.Now().Add(wait); row.Runs > 0 && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 				var rows []memberRow
-				if err := c.call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows); err != nil {
+				if err := c.Call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows); err != nil {
 					return err
 				}
 				for _, m := range rows {
@@ -140,11 +142,11 @@ leadership on, and wait until what it has begun is over.`,
 	return []*cobra.Command{cordon, drain, uncordon}
 }
 
-func explainCommand(c *cli) *cobra.Command {
+func explainCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "explain RUN", Short: "Explain why a run is on its node, or why it waits", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.runID(cmd, args[0])
+			id, err := c.RunID(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -162,7 +164,7 @@ func explainCommand(c *cli) *cobra.Command {
 					Load     int64   `json:"load"`
 				} `json:"candidates"`
 			}
-			return c.show(cmd, "/api/heartbeat-runs/"+url.PathEscape(id)+"/placement", &p, func(w io.Writer) {
+			return c.Show(cmd, "/api/heartbeat-runs/"+url.PathEscape(id)+"/placement", &p, func(w io.Writer) {
 				fmt.Fprintf(w, "%s is %s, %s\n", p.RunID, p.Status, p.Summary)
 				var t [][]string
 				for _, r := range p.Candidates {
@@ -173,9 +175,9 @@ func explainCommand(c *cli) *cobra.Command {
 					if r.Refusal != nil {
 						score, why = "-", *r.Refusal
 					}
-					t = append(t, []string{dash(r.Name), score, why})
+					t = append(t, []string{cli.Dash(r.Name), score, why})
 				}
-				table(w, "NODE SCORE WHY", t)
+				cli.Table(w, "NODE SCORE WHY", t)
 			})
 		},
 	}

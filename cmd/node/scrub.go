@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 	"github.com/selvage-mesh/selvage/node"
 )
 
 // scrubPoll is how often a scrub that is waited for is asked after.
 const scrubPoll = time.Second
 
-func scrubCommand(c *cli) *cobra.Command {
+func scrubCommand(c *cli.CLI) *cobra.Command {
 	var dir string
 	var status, noWait bool
 	cmd := &cobra.Command{
@@ -33,13 +34,13 @@ damaged and not mended.`,
 			var st api.ScrubState
 			switch {
 			case dir != "" && (status || noWait):
-				return misuse{errors.New("--dir waits until all was read: --status and --no-wait are for a node that runs")}
+				return cli.Misuse(errors.New("--dir waits until all was read: --status and --no-wait are for a node that runs"))
 			case dir != "":
 				st, err = node.ScrubDir(cmd.Context(), dir)
 			case status:
-				err = c.call(cmd.Context(), "GET", "/api/v1/mesh/scrub", nil, &st)
+				err = c.Call(cmd.Context(), "GET", "/api/v1/mesh/scrub", nil, &st)
 			default:
-				err = c.call(cmd.Context(), "POST", "/api/v1/mesh/scrub", nil, &st)
+				err = c.Call(cmd.Context(), "POST", "/api/v1/mesh/scrub", nil, &st)
 			}
 			for err == nil && st.Running && !status && !noWait {
 				select {
@@ -47,16 +48,16 @@ damaged and not mended.`,
 					return cmd.Context().Err()
 				case <-time.After(scrubPoll):
 				}
-				err = c.call(cmd.Context(), "GET", "/api/v1/mesh/scrub", nil, &st)
+				err = c.Call(cmd.Context(), "GET", "/api/v1/mesh/scrub", nil, &st)
 			}
 			if err != nil {
 				return err
 			}
-			if err := c.print(cmd, st, func(w io.Writer) { printScrub(w, st) }); err != nil {
+			if err := c.Print(cmd, st, func(w io.Writer) { printScrub(w, st) }); err != nil {
 				return err
 			}
 			if st.Damaged > st.Mended || st.Error != "" {
-				return exitStatus(exitFailed)
+				return exitStatus(cli.ExitFailed)
 			}
 			return nil
 		},

@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
+	"github.com/selvage-mesh/selvage/company/skill"
 )
 
 type skillRow struct {
@@ -37,26 +39,26 @@ func skillFile(name string) (string, error) {
 }
 
 // skillsAt is the path of the company's skills, or of what lies under them.
-func (c *cli) skillsAt(cmd *cobra.Command, more ...string) (string, error) {
-	of, err := c.companyID(cmd)
+func skillsAt(c *cli.CLI, cmd *cobra.Command, more ...string) (string, error) {
+	of, err := c.CompanyID(cmd)
 	for n, part := range more {
 		more[n] = url.PathEscape(part)
 	}
 	return strings.Join(append([]string{"/api/companies/" + of + "/skills"}, more...), "/"), err
 }
 
-func skillCommand(c *cli) *cobra.Command {
-	return group("skill", "Write skills that agents learn, and test them", skillAddCommand(c), skillUpdateCommand(c))
+func skillCommand(c *cli.CLI) *cobra.Command {
+	return cli.Group("skill", "Write skills that agents learn, and test them", skillAddCommand(c), skillUpdateCommand(c))
 }
 
-func skillAddCommand(c *cli) *cobra.Command {
+func skillAddCommand(c *cli.CLI) *cobra.Command {
 	var name, about string
 	add := &cobra.Command{
 		Use: "add FILE|OWNER/REPOSITORY|URL", Short: "Add a skill from a Markdown file, or skills from GitHub", Args: cobra.ExactArgs(1),
 		Example: `  selvage skill add skills/weld/SKILL.md
   selvage skill add https://github.com/acme/skills/tree/main/weld`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := c.skillsAt(cmd)
+			at, err := skillsAt(c, cmd)
 			if err != nil {
 				return err
 			}
@@ -65,7 +67,7 @@ func skillAddCommand(c *cli) *cobra.Command {
 					Imported []skillRow `json:"imported"`
 					Warnings []string   `json:"warnings"`
 				}
-				return c.send(cmd, "POST", at+"/import", map[string]any{"source": args[0]}, &out, func(w io.Writer) {
+				return c.Send(cmd, "POST", at+"/import", map[string]any{"source": args[0]}, &out, func(w io.Writer) {
 					for _, r := range out.Imported {
 						fmt.Fprintln(w, r.Slug)
 					}
@@ -94,7 +96,7 @@ func skillAddCommand(c *cli) *cobra.Command {
 				body["description"] = about
 			}
 			var row skillRow
-			return c.send(cmd, "POST", at, body, &row, func(w io.Writer) { fmt.Fprintln(w, row.Slug) })
+			return c.Send(cmd, "POST", at, body, &row, func(w io.Writer) { fmt.Fprintln(w, row.Slug) })
 		},
 	}
 	add.Flags().StringVar(&name, "name", "", "its name; without one that of the file or its folder")
@@ -102,25 +104,25 @@ func skillAddCommand(c *cli) *cobra.Command {
 	return add
 }
 
-func skillUpdateCommand(c *cli) *cobra.Command {
+func skillUpdateCommand(c *cli.CLI) *cobra.Command {
 	var from string
 	update := &cobra.Command{
 		Use: "update SKILL", Short: "Update a skill from its origin, or with a new text", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := c.skillsAt(cmd, args[0])
+			at, err := skillsAt(c, cmd, args[0])
 			if err != nil {
 				return err
 			}
 			var row skillRow
 			done := func(w io.Writer) { fmt.Fprintln(w, row.Slug) }
 			if from == "" {
-				return c.send(cmd, "POST", at+"/install-update", nil, &row, done)
+				return c.Send(cmd, "POST", at+"/install-update", nil, &row, done)
 			}
 			text, err := skillFile(from)
 			if err != nil {
 				return err
 			}
-			return c.send(cmd, "PATCH", at, map[string]any{"markdown": text}, &row, done)
+			return c.Send(cmd, "PATCH", at, map[string]any{"markdown": text}, &row, done)
 		},
 	}
 	update.Flags().StringVar(&from, "file", "", "Markdown file with the new text")

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/selvage-mesh/selvage/api/client"
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/node"
 )
@@ -42,11 +43,11 @@ func (o opener) passphrase(cmd *cobra.Command, ask bool, again bool) ([]byte, er
 		return nil, nil
 	}
 	lines := bufio.NewReader(cmd.InOrStdin())
-	p, err := readHidden(cmd, lines, "Passphrase of the backup")
+	p, err := cli.ReadHidden(cmd, lines, "Passphrase of the backup")
 	if err != nil || !again {
 		return []byte(p), err
 	}
-	second, err := readHidden(cmd, lines, "Once more")
+	second, err := cli.ReadHidden(cmd, lines, "Once more")
 	if err == nil && second != p {
 		err = errors.New("the two are not the same")
 	}
@@ -70,7 +71,7 @@ func (o opener) to(cmd *cobra.Command) (to []identity.Recipient, err error) {
 			}
 			r, err := identity.ParseRecipient(line)
 			if err != nil {
-				return nil, misuse{err}
+				return nil, cli.Misuse(err)
 			}
 			to = append(to, r)
 		}
@@ -126,8 +127,8 @@ func readSmall(path string) ([]byte, error) {
 	return b, err
 }
 
-func snapshotCommand(c *cli) *cobra.Command {
-	return group("snapshot", "Backups of the mesh", snapshotKeyCommand(), snapshotSaveCommand(c), snapshotInspectCommand(c), snapshotRestoreCommand(c))
+func snapshotCommand(c *cli.CLI) *cobra.Command {
+	return cli.Group("snapshot", "Backups of the mesh", snapshotKeyCommand(), snapshotSaveCommand(c), snapshotInspectCommand(c), snapshotRestoreCommand(c))
 }
 
 func snapshotKeyCommand() *cobra.Command {
@@ -159,7 +160,7 @@ func (o *opener) openFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.passphraseFile, "passphrase-file", "", "file with the passphrase (else $SELVAGE_PASSPHRASE, else it is asked for)")
 }
 
-func snapshotSaveCommand(c *cli) *cobra.Command {
+func snapshotSaveCommand(c *cli.CLI) *cobra.Command {
 	var o opener
 	var noFiles bool
 	cmd := &cobra.Command{
@@ -179,7 +180,7 @@ belongs to one machine stays out: node identities, workspaces, logs that were no
 			if err != nil {
 				return err
 			}
-			if err := node.WriteBackup(args[0], func(w io.Writer) error { return c.backup(cmd.Context(), w, to, !noFiles) }); err != nil {
+			if err := node.WriteBackup(args[0], func(w io.Writer) error { return backup(cmd.Context(), c, w, to, !noFiles) }); err != nil {
 				return err
 			}
 			return describeBackup(c, cmd, args[0])
@@ -192,7 +193,7 @@ belongs to one machine stays out: node identities, workspaces, logs that were no
 }
 
 // backup streams a backup from the node to w.
-func (c *cli) backup(ctx context.Context, w io.Writer, to []identity.Recipient, files bool) error {
+func backup(ctx context.Context, c *cli.CLI, w io.Writer, to []identity.Recipient, files bool) error {
 	in := client.Snapshot{Files: files}
 	for _, r := range to {
 		pub, err := identity.PublicKey(r)
@@ -205,19 +206,19 @@ func (c *cli) backup(ctx context.Context, w io.Writer, to []identity.Recipient, 
 		}
 		in.Passphrase = &client.PassphraseKey{Recipient: identity.FormatRecipient(pub), Salt: r.KDF.Salt, Time: r.KDF.Time, MemoryKiB: r.KDF.Memory, Threads: r.KDF.Threads}
 	}
-	asks, err := c.reading("")
+	asks, err := c.Reading("")
 	if err != nil {
 		return err
 	}
 	if n, err := asks.Snapshot(ctx, w, in); err != nil && n > 0 {
 		return err
 	} else if err != nil {
-		return c.noAnswer(err)
+		return c.NoAnswer(err)
 	}
 	return nil
 }
 
-func describeBackup(c *cli, cmd *cobra.Command, path string) error {
+func describeBackup(c *cli.CLI, cmd *cobra.Command, path string) error {
 	f, sealed, err := openBackup(path)
 	if err != nil {
 		return err
@@ -231,7 +232,7 @@ func describeBackup(c *cli, cmd *cobra.Command, path string) error {
 	if err := json.Unmarshal(sealed.About, &about); err != nil {
 		return err
 	}
-	return c.print(cmd, about, func(w io.Writer) {
+	return c.Print(cmd, about, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: %s\n", path, describeAbout(about))
 		fmt.Fprintf(w, "%d bytes, %s\n", info.Size(), filesIn(about))
 	})
@@ -261,7 +262,7 @@ func openBackup(path string) (*os.File, *identity.SealedFile, error) {
 	return f, s, nil
 }
 
-func snapshotInspectCommand(c *cli) *cobra.Command {
+func snapshotInspectCommand(c *cli.CLI) *cobra.Command {
 	var o opener
 	var check bool
 	cmd := &cobra.Command{
@@ -285,7 +286,7 @@ func snapshotInspectCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			return c.print(cmd, v, func(w io.Writer) {
+			return c.Print(cmd, v, func(w io.Writer) {
 				fmt.Fprintf(w, "%s: %s\n", args[0], describeAbout(v.About))
 				fmt.Fprintf(w, "whole and undamaged: %d rows in %d bytes, %d files in %d bytes\n", v.Rows, v.StateBytes, v.Files, v.FileBytes)
 				left(w, v)
@@ -307,7 +308,7 @@ func left(w io.Writer, v node.Restored) {
 	}
 }
 
-func snapshotRestoreCommand(c *cli) *cobra.Command {
+func snapshotRestoreCommand(c *cli.CLI) *cobra.Command {
 	var o opener
 	var dir string
 	cmd := &cobra.Command{
@@ -332,7 +333,7 @@ are to be moved away, and they join again with tokens. Secrets open as before.`,
 			if err != nil {
 				return err
 			}
-			return c.print(cmd, v, func(w io.Writer) {
+			return c.Print(cmd, v, func(w io.Writer) {
 				fmt.Fprintf(w, "restored %s\n", describeAbout(v.About))
 				fmt.Fprintf(w, "%d bytes of state, %d files\n", v.StateBytes, v.Files)
 				left(w, v)
@@ -345,7 +346,7 @@ are to be moved away, and they join again with tokens. Secrets open as before.`,
 	return cmd
 }
 
-func recoverCommand(c *cli) *cobra.Command {
+func recoverCommand(c *cli.CLI) *cobra.Command {
 	var dir string
 	var yes, follow bool
 	cmd := &cobra.Command{
@@ -378,7 +379,7 @@ the survivor has not heard of is lost to the new epoch.`,
 			if err != nil {
 				return err
 			}
-			return c.print(cmd, v, func(w io.Writer) {
+			return c.Print(cmd, v, func(w io.Writer) {
 				fmt.Fprintf(w, "node %s of mesh %s\n", v.Node.Short(), v.Mesh.Short())
 				fmt.Fprintf(w, "state applied to index %d, log to %d, its last entry of %s\n", v.Applied, v.Last, v.At.UTC().Format("2006-01-02 15:04:05Z"))
 				if v.Damage != "" {

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 	"github.com/selvage-mesh/selvage/testnet/testkit"
 )
 
@@ -194,7 +195,7 @@ func tell(t *testing.T, lines []storyLine, output string, asked map[string]bool)
 		})
 		switch {
 		case l.refused != "":
-			if said := talk.String(); status != exitFailed || !strings.Contains(said, l.refused) {
+			if said := talk.String(); status != cli.ExitFailed || !strings.Contains(said, l.refused) {
 				t.Errorf("%s: ended with %d: %s%s, want 1 and %q", l.text, status, &out, said, l.refused)
 			}
 			continue

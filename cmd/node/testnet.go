@@ -9,10 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 	"github.com/selvage-mesh/selvage/testnet"
 )
 
-func testnetCommand(c *cli) *cobra.Command {
+func testnetCommand(c *cli.CLI) *cobra.Command {
 	var dir string
 	var o testnet.Options
 	var nodeArgs []string
@@ -29,7 +30,7 @@ func testnetCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.printNodes(cmd, p.Status(cmd.Context()))
+			return printNodes(c, cmd, p.Status(cmd.Context()))
 		},
 	}
 	up.Flags().IntVarP(&o.N, "nodes", "n", 3, "number of nodes")
@@ -44,7 +45,7 @@ func testnetCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.printNodes(cmd, p.Status(cmd.Context()))
+			return printNodes(c, cmd, p.Status(cmd.Context()))
 		},
 	}
 	one := func(verb, short string, do func(cmd *cobra.Command, p *testnet.Processes, name string) error) *cobra.Command {
@@ -87,7 +88,7 @@ func testnetCommand(c *cli) *cobra.Command {
 			},
 		}
 	}
-	g := group("testnet", "Start and stop a mesh of several nodes on this machine", up, status, partition,
+	g := cli.Group("testnet", "Start and stop a mesh of several nodes on this machine", up, status, partition,
 		one("kill", "End a node without warning (SIGKILL)", func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Kill(n) }),
 		one("start", "Start a node again", func(cmd *cobra.Command, p *testnet.Processes, n string) error { return p.Start(cmd.Context(), n) }),
 		one("pause", "Stop a node's process (SIGSTOP)", func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Pause(n) }),
@@ -98,17 +99,17 @@ func testnetCommand(c *cli) *cobra.Command {
 	return g
 }
 
-func (c *cli) printNodes(cmd *cobra.Command, nodes []testnet.Node) error {
-	return c.print(cmd, map[string]any{"nodes": nodes}, func(w io.Writer) {
+func printNodes(c *cli.CLI, cmd *cobra.Command, nodes []testnet.Node) error {
+	return c.Print(cmd, map[string]any{"nodes": nodes}, func(w io.Writer) {
 		var t [][]string
 		for _, n := range nodes {
 			state := "down"
 			if n.Alive {
 				state = "up"
 			}
-			t = append(t, []string{n.Name, short(n.ID), state, dash(n.Role), n.HTTP, n.Mesh, strconv.Itoa(n.PID), n.Dir})
+			t = append(t, []string{n.Name, cli.Short(n.ID), state, cli.Dash(n.Role), n.HTTP, n.Mesh, strconv.Itoa(n.PID), n.Dir})
 		}
-		table(w, "NODE ID STATE ROLE HTTP MESH PID DIR", t)
+		cli.Table(w, "NODE ID STATE ROLE HTTP MESH PID DIR", t)
 		if len(nodes) > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "API: %s\n", nodes[0].HTTP)
 		}

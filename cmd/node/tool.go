@@ -10,6 +10,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 type toolRow struct {
@@ -43,9 +45,9 @@ func (t toolRow) inUse() string {
 func thousandths(n int64) string { return strconv.FormatFloat(float64(n)/1000, 'g', -1, 64) }
 
 // toolCommand deploys, runs and revokes tools: modules that run in the sandbox.
-func toolCommand(c *cli) *cobra.Command {
+func toolCommand(c *cli.CLI) *cobra.Command {
 	at := func(cmd *cobra.Command, rest string) (string, error) {
-		company, err := c.companyID(cmd)
+		company, err := c.CompanyID(cmd)
 		return "/api/companies/" + company + "/tools" + rest, err
 	}
 	list := &cobra.Command{
@@ -56,12 +58,12 @@ func toolCommand(c *cli) *cobra.Command {
 				return err
 			}
 			var rows []toolRow
-			return c.show(cmd, path, &rows, func(w io.Writer) {
+			return c.Show(cmd, path, &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
 					t = append(t, []string{r.Name, r.inUse(), fmt.Sprint(len(r.Versions)), thousandths(r.Effect.Risk), r.About})
 				}
-				table(w, "TOOL IN-USE VERSIONS RISK DESCRIPTION", t)
+				cli.Table(w, "TOOL IN-USE VERSIONS RISK DESCRIPTION", t)
 			})
 		},
 	}
@@ -69,7 +71,7 @@ func toolCommand(c *cli) *cobra.Command {
 		Use: "catalogue", Short: "List the kernel's tools, their risk, and their counterparts here", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var rows []toolRow
-			return c.show(cmd, "/api/v1/tools", &rows, func(w io.Writer) {
+			return c.Show(cmd, "/api/v1/tools", &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
 					native := "-"
@@ -78,14 +80,14 @@ func toolCommand(c *cli) *cobra.Command {
 					}
 					t = append(t, []string{r.Name, r.Category, thousandths(r.Effect.Risk), native})
 				}
-				table(w, "TOOL CATEGORY RISK HERE", t)
+				cli.Table(w, "TOOL CATEGORY RISK HERE", t)
 			})
 		},
 	}
-	return group("tool", "Tools of a company: programs that run in the sandbox, signed by version", list, catalogue, toolBuildCommand(c), toolDeployCommand(c, at), toolVersionsCommand(c, at), toolRunCommand(c, at), toolRevokeCommand(c, at))
+	return cli.Group("tool", "Tools of a company: programs that run in the sandbox, signed by version", list, catalogue, toolBuildCommand(c), toolDeployCommand(c, at), toolVersionsCommand(c, at), toolRunCommand(c, at), toolRevokeCommand(c, at))
 }
 
-func toolDeployCommand(c *cli, at func(*cobra.Command, string) (string, error)) *cobra.Command {
+func toolDeployCommand(c *cli.CLI, at func(*cobra.Command, string) (string, error)) *cobra.Command {
 	fields := map[string]*string{"description": new(string), "parameters": new(string), "effect": new(string)}
 	cmd := &cobra.Command{
 		Use: "deploy NAME FILE.wasm", Short: "Deploy a new version of a tool", Args: cobra.ExactArgs(2),
@@ -97,14 +99,14 @@ func toolDeployCommand(c *cli, at func(*cobra.Command, string) (string, error)) 
 			}
 			f, err := os.Open(args[1])
 			if err != nil {
-				return misuse{err}
+				return cli.Misuse(err)
 			}
 			defer f.Close()
 			form := map[string]string{"name": args[0]}
 			for k, v := range fields {
 				form[k] = *v
 			}
-			up, err := c.client()
+			up, err := c.Client()
 			if err != nil {
 				return err
 			}
@@ -116,7 +118,7 @@ func toolDeployCommand(c *cli, at func(*cobra.Command, string) (string, error)) 
 			if err := json.Unmarshal(raw, &row); err != nil {
 				return err
 			}
-			return c.print(cmd, raw, func(w io.Writer) {
+			return c.Print(cmd, raw, func(w io.Writer) {
 				last := row.Versions[len(row.Versions)-1]
 				fmt.Fprintf(w, "%s version %d, %s\n", row.Name, last.Version, last.Hash)
 			})
@@ -128,7 +130,7 @@ func toolDeployCommand(c *cli, at func(*cobra.Command, string) (string, error)) 
 	return cmd
 }
 
-func toolVersionsCommand(c *cli, at func(*cobra.Command, string) (string, error)) *cobra.Command {
+func toolVersionsCommand(c *cli.CLI, at func(*cobra.Command, string) (string, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: "versions NAME", Short: "List the versions of a tool, and who signed them", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -137,7 +139,7 @@ func toolVersionsCommand(c *cli, at func(*cobra.Command, string) (string, error)
 				return err
 			}
 			var row toolRow
-			return c.show(cmd, path, &row, func(w io.Writer) {
+			return c.Show(cmd, path, &row, func(w io.Writer) {
 				var t [][]string
 				for _, v := range row.Versions {
 					state := "in use"
@@ -146,13 +148,13 @@ func toolVersionsCommand(c *cli, at func(*cobra.Command, string) (string, error)
 					}
 					t = append(t, []string{fmt.Sprint(v.Version), state, v.Hash[:min(16, len(v.Hash))], fmt.Sprint(v.Size), v.Signer[:min(12, len(v.Signer))], fmt.Sprint(v.Seq)})
 				}
-				table(w, "VERSION STATE SHA256 BYTES SIGNER HEIGHT", t)
+				cli.Table(w, "VERSION STATE SHA256 BYTES SIGNER HEIGHT", t)
 			})
 		},
 	}
 }
 
-func toolRunCommand(c *cli, at func(*cobra.Command, string) (string, error)) *cobra.Command {
+func toolRunCommand(c *cli.CLI, at func(*cobra.Command, string) (string, error)) *cobra.Command {
 	var input string
 	var version, fuel, memory int64
 	cmd := &cobra.Command{
@@ -165,7 +167,7 @@ func toolRunCommand(c *cli, at func(*cobra.Command, string) (string, error)) *co
 			body := map[string]any{"version": version, "fuel": fuel, "memoryMb": memory}
 			if input != "" {
 				if !json.Valid([]byte(input)) {
-					return misuse{fmt.Errorf("--input is not JSON")}
+					return cli.Misuse(fmt.Errorf("--input is not JSON"))
 				}
 				body["input"] = json.RawMessage(input)
 			}
@@ -177,7 +179,7 @@ func toolRunCommand(c *cli, at func(*cobra.Command, string) (string, error)) *co
 					Message string `json:"message"`
 				} `json:"error"`
 			}
-			err = c.send(cmd, "POST", path, body, &out, func(w io.Writer) {
+			err = c.Send(cmd, "POST", path, body, &out, func(w io.Writer) {
 				fmt.Fprint(w, out.Stdout)
 				fmt.Fprint(cmd.ErrOrStderr(), out.Stderr)
 			})
@@ -194,7 +196,7 @@ func toolRunCommand(c *cli, at func(*cobra.Command, string) (string, error)) *co
 	return cmd
 }
 
-func toolRevokeCommand(c *cli, at func(*cobra.Command, string) (string, error)) *cobra.Command {
+func toolRevokeCommand(c *cli.CLI, at func(*cobra.Command, string) (string, error)) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use: "revoke NAME VERSION", Short: "Revoke a version of a tool", Args: cobra.ExactArgs(2),
@@ -204,7 +206,7 @@ func toolRevokeCommand(c *cli, at func(*cobra.Command, string) (string, error)) 
 				return err
 			}
 			var row toolRow
-			return c.send(cmd, "POST", path, map[string]any{"reason": reason}, &row, func(w io.Writer) {
+			return c.Send(cmd, "POST", path, map[string]any{"reason": reason}, &row, func(w io.Writer) {
 				fmt.Fprintf(w, "%s version %s is revoked; in use: %s\n", args[0], args[1], row.inUse())
 			})
 		},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
@@ -24,7 +25,7 @@ type builtTool struct {
 
 // toolBuildCommand builds a program for the sandbox with the toolchain of its
 // language, and has the sandbox look at it.
-func toolBuildCommand(c *cli) *cobra.Command {
+func toolBuildCommand(c *cli.CLI) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use: "build DIR", Short: "Build a program of Go or Rust for the sandbox, and check it", Args: cobra.ExactArgs(1),
@@ -61,7 +62,7 @@ func toolBuildCommand(c *cli) *cobra.Command {
 			defer m.Close()
 			sum := sha256.Sum256(module)
 			made.SHA256, made.Bytes = hex.EncodeToString(sum[:]), int64(len(module))
-			return c.print(cmd, made, func(w io.Writer) {
+			return c.Print(cmd, made, func(w io.Writer) {
 				fmt.Fprintf(w, "%s, %d bytes, sha256 %s\n", made.File, made.Bytes, made.SHA256)
 			})
 		},
@@ -102,7 +103,7 @@ func build(cmd *cobra.Command, dir, to string) (language string, err error) {
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil || len(files) == 0 {
-		return "", misuse{fmt.Errorf("%s has neither Go files nor a Cargo.toml", dir)}
+		return "", cli.Misuse(fmt.Errorf("%s has neither Go files nor a Cargo.toml", dir))
 	}
 	return "go", run([]string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", to, ".")
 }

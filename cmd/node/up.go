@@ -14,14 +14,16 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/scheduler"
 	"github.com/selvage-mesh/selvage/testnet"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // maxTokenFile bounds what is read of a join token's file, in bytes.
@@ -36,7 +38,7 @@ type upOptions struct {
 	noFiles                                     bool
 }
 
-func upCommand(_ *cli) *cobra.Command {
+func upCommand(_ *cli.CLI) *cobra.Command {
 	var o upOptions
 	cmd := &cobra.Command{
 		Use: "up", Short: "Start a node: found a mesh, join one, or return to one", Args: cobra.NoArgs,
@@ -76,15 +78,15 @@ func (o *upOptions) up(cmd *cobra.Command) error {
 	conf.Notice = notices(cmd.ErrOrStderr())
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(o.level)); err != nil {
-		return misuse{err}
+		return cli.Misuse(err)
 	}
 	if conf.Size, err = node.ParseSize(o.size); err != nil {
-		return misuse{err}
+		return cli.Misuse(err)
 	}
 	conf.Version, conf.Labels = version, o.labels
 	if conf.Backups.Every > 0 {
 		if len(o.backups.recipients) == 0 && o.backups.passphraseFile == "" && os.Getenv("SELVAGE_PASSPHRASE") == "" {
-			return misuse{errors.New("--snapshot-every needs --snapshot-to or --snapshot-passphrase-file: somebody has to be able to open the backups")}
+			return cli.Misuse(errors.New("--snapshot-every needs --snapshot-to or --snapshot-passphrase-file: somebody has to be able to open the backups"))
 		}
 		if conf.Backups.To, err = o.backups.to(cmd); err != nil {
 			return err
@@ -219,7 +221,7 @@ func readSecretFlag(flag, what string) (string, error) {
 func injectFaults(conf *node.Config, path string) (stop func(), err error) {
 	addr, err := net.ResolveUDPAddr("udp", conf.Mesh)
 	if err != nil {
-		return nil, misuse{err}
+		return nil, cli.Misuse(err)
 	}
 	conn, err := net.ListenUDP("udp", addr)
 	if err != nil {
@@ -302,7 +304,7 @@ With --keep the keys stay: the disk moved to this machine and the old one is gon
 		},
 	}
 	reset.Flags().BoolVar(&keep, "keep", false, "keep the keys, the old machine is gone for good")
-	g := group("identity", "The identity of the node in a data directory", reset)
+	g := cli.Group("identity", "The identity of the node in a data directory", reset)
 	g.PersistentFlags().StringVar(&dir, "dir", defaultDir(), "data directory")
 	return g
 }

@@ -11,14 +11,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/api/routes"
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // allVerbs are the commands that are one request each.
-func allVerbs() []verb {
-	made := []verb{}
-	newRootWith(&cli{made: &made})
+func allVerbs() []cli.Verb {
+	made := []cli.Verb{}
+	newRootWith(&cli.CLI{Made: &made})
 	return made
 }
 
@@ -132,9 +134,9 @@ func TestVerbsAreRoutes(t *testing.T) {
 		t.Errorf("%d verbs were found", len(verbs))
 	}
 	for _, v := range verbs {
-		method := strings.ToLower(cmp.Or(v.method, "GET"))
+		method := strings.ToLower(cmp.Or(v.Method, "GET"))
 		found := false
-		asked, _, _ := strings.Cut(plain.ReplaceAllString(v.path, "{}"), "?")
+		asked, _, _ := strings.Cut(plain.ReplaceAllString(v.Path, "{}"), "?")
 		for path, ops := range doc.Paths {
 			op, ok := ops[method]
 			if !ok || path != best(doc.Paths, asked) {
@@ -154,17 +156,17 @@ func TestVerbsAreRoutes(t *testing.T) {
 				}
 				return false
 			}
-			for _, f := range v.fields {
-				if strings.HasPrefix(f.member, "{") {
+			for _, f := range v.Fields {
+				if strings.HasPrefix(f.Member, "{") {
 					continue // what it is called is an argument
 				}
-				if !knows(f.member) {
-					t.Errorf("%s: %s %s knows no %s", v.use, v.method, path, f.member)
+				if !knows(f.Member) {
+					t.Errorf("%s: %s %s knows no %s", v.Use, v.Method, path, f.Member)
 				}
 			}
-			for name := range v.fixed {
+			for name := range v.Fixed {
 				if !knows(name) {
-					t.Errorf("%s: %s %s knows no %s", v.use, v.method, path, name)
+					t.Errorf("%s: %s %s knows no %s", v.Use, v.Method, path, name)
 				}
 			}
 			for status, answer := range op.Responses {
@@ -172,18 +174,18 @@ func TestVerbsAreRoutes(t *testing.T) {
 					continue
 				}
 				for _, c := range answer.Content {
-					for column := range strings.FieldsSeq(v.columns) {
+					for column := range strings.FieldsSeq(v.Columns) {
 						_, cell, _ := strings.Cut(column, "=")
 						for _, from := range membersIn(cell) {
-							if !all.at(all.row(c.Schema, v.rows), from) {
-								t.Errorf("%s: %s %s answers no %s", v.use, v.method, path, from)
+							if !all.at(all.row(c.Schema, v.Rows), from) {
+								t.Errorf("%s: %s %s answers no %s", v.Use, v.Method, path, from)
 							}
 						}
 					}
-					for _, m := range inWords.FindAllStringSubmatch(v.says, -1) {
+					for _, m := range cli.InWords.FindAllStringSubmatch(v.Says, -1) {
 						for _, from := range membersIn(m[1]) {
 							if !all.at(c.Schema, from) {
-								t.Errorf("%s: %s %s answers no %s", v.use, v.method, path, from)
+								t.Errorf("%s: %s %s answers no %s", v.Use, v.Method, path, from)
 							}
 						}
 					}
@@ -191,7 +193,7 @@ func TestVerbsAreRoutes(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("%s: nothing answers %s %s", v.use, v.method, v.path)
+			t.Errorf("%s: nothing answers %s %s", v.Use, v.Method, v.Path)
 		}
 	}
 }
@@ -249,11 +251,11 @@ func TestFieldsAreTranslated(t *testing.T) {
 	}{
 		{line: "issue list --assignee none", seen: "assigneeAgentId=none&sortDir=asc&sortField=created"},
 		{line: "issue list --assignee bob --user me", seen: "assigneeAgentId=b&assigneeUserId=me&sortDir=asc&sortField=created"},
-		{line: "issue list --limit 0", says: "--limit is 0: want 1 or more", status: exitMisused},
+		{line: "issue list --limit 0", says: "--limit is 0: want 1 or more", status: cli.ExitMisused},
 		{line: "activity --entity ACM-1 --limit 3", seen: "entityId=i&limit=3"},
 		{line: "audit list --entity ACM-1 --kind issue", seen: "entityId=i&entityType=issue"},
-		{line: "agent message send Bob hello", says: `JSON is neither JSON nor a file: "hello"`, status: exitMisused},
-		{line: "secret show", says: "selvage secret has no command \"show\": it has accesses, create", status: exitMisused},
+		{line: "agent message send Bob hello", says: `JSON is neither JSON nor a file: "hello"`, status: cli.ExitMisused},
+		{line: "secret show", says: "selvage secret has no command \"show\": it has accesses, create", status: cli.ExitMisused},
 	} {
 		seen = ""
 		if status, _, talk := told(t, strings.Fields(c.line)...); status != c.status || seen != c.seen || !strings.Contains(talk, c.says) {

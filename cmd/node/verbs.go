@@ -1,15 +1,19 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
+)
 
 // Fields that several verbs have.
 var (
-	withDescription = field{name: "description", member: "description", about: "what it is about"}
-	between         = []field{{name: "from", member: "from", about: "ISO date"}, {name: "to", member: "to", about: "ISO date"}}
-	withLimit       = field{name: "limit", member: "limit", kind: "int", about: "at most so many"}
-	withOffset      = field{name: "offset", member: "offset", kind: "int", about: "without the first so many"}
-	withMode        = field{name: "mode", member: "workMode", about: "standard, ask or planning"}
-	withPolicy      = field{name: "policy", member: "executionPolicy", kind: "json", about: "who looks at the work before it is done, or a file with it"}
+	withDescription = cli.Field{Name: "description", Member: "description", About: "what it is about"}
+	between         = []cli.Field{{Name: "from", Member: "from", About: "ISO date"}, {Name: "to", Member: "to", About: "ISO date"}}
+	withLimit       = cli.Field{Name: "limit", Member: "limit", Kind: "int", About: "at most so many"}
+	withOffset      = cli.Field{Name: "offset", Member: "offset", Kind: "int", About: "without the first so many"}
+	withMode        = cli.Field{Name: "mode", Member: "workMode", About: "standard, ask or planning"}
+	withPolicy      = cli.Field{Name: "policy", Member: "executionPolicy", Kind: "json", About: "who looks at the work before it is done, or a file with it"}
 )
 
 const (
@@ -21,346 +25,346 @@ const (
 )
 
 // addVerbs adds the commands that are one request each.
-func addVerbs(root *cobra.Command, c *cli) {
+func addVerbs(root *cobra.Command, c *cli.CLI) {
 	find := func(words ...string) *cobra.Command {
 		cmd, _, _ := root.Find(words)
 		return cmd
 	}
-	with(c, find("company"), companyVerbs...)
-	with(c, find("agent"), agentVerbs...)
-	with(c, find("run"), runVerbs...)
-	with(c, find("cost"), costVerbs...)
-	with(c, find("member"), memberVerbs...)
-	with(c, find("issue"), issueVerbs...).AddCommand(
-		noun(c, "hold", "Pause, cancel or restore an issue and everything below it", holdVerbs...),
-		subs(noun(c, "queue", "Comments that wait for a working agent", queueVerbs...), queueCommands(c)...),
-		noun(c, "watchdog", "The agent that is woken when an issue stops", watchdogVerbs...),
-		noun(c, "monitor", "Wake an issue's agent at a time", monitorVerbs...),
-		noun(c, "plan", "Issues made of an issue's plan", planVerbs...),
-		subs(noun(c, "remark", "Remarks on the words of a document", remarkVerbs...), remarkOnDocument(c)))
-	find("issue").AddCommand(noun(c, "product", "Work products of an issue", productVerbs...))
-	find("agent").AddCommand(noun(c, "memory", "Memories of an agent", memoryVerbs...), noun(c, "message", "Messages that wait for an agent", messageVerbs...))
-	with(c, find("secret"), secretVerbs...).AddCommand(
-		noun(c, "wanted", "Secrets that each person stores for themselves", definitionVerbs...),
-		subs(noun(c, "mine", "Your own secrets, for runs that you are responsible for", mineVerbs...), setMine(c)))
-	with(c, find("approval"), approvalVerbs...)
-	with(c, find("user"), userVerbs...)
-	with(c, find("key", "board"), boardKeyVerbs...)
-	with(c, find("token"), tokenVerbs...)
-	with(c, find("budget"), budgetVerbs...)
-	with(c, find("routine"), routineVerbs...)
-	with(c, find("routine", "trigger"), triggerVerbs...)
-	root.AddCommand(noun(c, "workspace", "Where runs work", spaceVerbs...))
+	cli.With(c, find("company"), companyVerbs...)
+	cli.With(c, find("agent"), agentVerbs...)
+	cli.With(c, find("run"), runVerbs...)
+	cli.With(c, find("cost"), costVerbs...)
+	cli.With(c, find("member"), memberVerbs...)
+	cli.With(c, find("issue"), issueVerbs...).AddCommand(
+		cli.Noun(c, "hold", "Pause, cancel or restore an issue and everything below it", holdVerbs...),
+		subs(cli.Noun(c, "queue", "Comments that wait for a working agent", queueVerbs...), queueCommands(c)...),
+		cli.Noun(c, "watchdog", "The agent that is woken when an issue stops", watchdogVerbs...),
+		cli.Noun(c, "monitor", "Wake an issue's agent at a time", monitorVerbs...),
+		cli.Noun(c, "plan", "Issues made of an issue's plan", planVerbs...),
+		subs(cli.Noun(c, "remark", "Remarks on the words of a document", remarkVerbs...), remarkOnDocument(c)))
+	find("issue").AddCommand(cli.Noun(c, "product", "Work products of an issue", productVerbs...))
+	find("agent").AddCommand(cli.Noun(c, "memory", "Memories of an agent", memoryVerbs...), cli.Noun(c, "message", "Messages that wait for an agent", messageVerbs...))
+	cli.With(c, find("secret"), secretVerbs...).AddCommand(
+		cli.Noun(c, "wanted", "Secrets that each person stores for themselves", definitionVerbs...),
+		subs(cli.Noun(c, "mine", "Your own secrets, for runs that you are responsible for", mineVerbs...), setMine(c)))
+	cli.With(c, find("approval"), approvalVerbs...)
+	cli.With(c, find("user"), userVerbs...)
+	cli.With(c, find("key", "board"), boardKeyVerbs...)
+	cli.With(c, find("token"), tokenVerbs...)
+	cli.With(c, find("budget"), budgetVerbs...)
+	cli.With(c, find("routine"), routineVerbs...)
+	cli.With(c, find("routine", "trigger"), triggerVerbs...)
+	root.AddCommand(cli.Noun(c, "workspace", "Where runs work", spaceVerbs...))
 	find("workspace").AddCommand(
-		logCommand(c, "log OPERATION", "Print what a command in a workspace has written", "/api/workspace-operations/{1}/log"),
-		logCommand(c, "service-log SERVICE", "Print what a service has written since it was started", "/api/runtime-services/{1}/log"))
-	with(c, find("auth"), profileVerbs...)
-	with(c, find("adapter"), adapterVerbs...)
-	with(c, find("issue", "doc"), documentVerbs...)
-	with(c, find("agent", "instructions"), instructionVerbs...)
-	with(c, find("member"), verb{use: "directory", short: "List the people of a company", path: "/api/companies/{company}/user-directory", rows: "users", columns: "NAME=user.name EMAIL=user.email ID=principalId STATUS=status"})
-	with(c, find("skill"), skillVerbs...).AddCommand(noun(c, "test", "Have agents try a skill", skillTestVerbs...), noun(c, "file", "Files of a skill", skillFileVerbs...))
+		cli.LogCommand(c, "log OPERATION", "Print what a command in a workspace has written", "/api/workspace-operations/{1}/log"),
+		cli.LogCommand(c, "service-log SERVICE", "Print what a service has written since it was started", "/api/runtime-services/{1}/log"))
+	cli.With(c, find("auth"), profileVerbs...)
+	cli.With(c, find("adapter"), adapterVerbs...)
+	cli.With(c, find("issue", "doc"), documentVerbs...)
+	cli.With(c, find("agent", "instructions"), instructionVerbs...)
+	cli.With(c, find("member"), cli.Verb{Use: "directory", Short: "List the people of a company", Path: "/api/companies/{company}/user-directory", Rows: "users", Columns: "NAME=user.name EMAIL=user.email ID=principalId STATUS=status"})
+	cli.With(c, find("skill"), skillVerbs...).AddCommand(cli.Noun(c, "test", "Have agents try a skill", skillTestVerbs...), cli.Noun(c, "file", "Files of a skill", skillFileVerbs...))
 	root.AddCommand(
-		noun(c, "goal", "Create and list the goals of a company", goalVerbs...),
-		with(c, group("project", "Create and list projects, and where their work lies", noun(c, "workspace", "Workspaces of a project", workspaceVerbs...)), projectVerbs...),
-		noun(c, "label", "Labels of issues", labelVerbs...),
-		noun(c, "environment", "Where runs are carried out, and machines that are reached over ssh", environmentVerbs...),
-		noun(c, "inbox", "List what waits for you", inboxVerbs...),
-		noun(c, "folder", "Folders of skills and routines", folderVerbs...),
-		noun(c, "team", "Teams that come with the program", teamVerbs...),
-		noun(c, "feedback", "Votes on what agents did", feedbackVerbs...),
-		noun(c, "audit", "What agents did, and for whom", auditVerbs...),
-		with(c, orgCommand(c), orgVerbs...),
-		noun(c, "settings", "Settings of the mesh", settingsVerbs...),
+		cli.Noun(c, "goal", "Create and list the goals of a company", goalVerbs...),
+		cli.With(c, cli.Group("project", "Create and list projects, and where their work lies", cli.Noun(c, "workspace", "Workspaces of a project", workspaceVerbs...)), projectVerbs...),
+		cli.Noun(c, "label", "Labels of issues", labelVerbs...),
+		cli.Noun(c, "environment", "Where runs are carried out, and machines that are reached over ssh", environmentVerbs...),
+		cli.Noun(c, "inbox", "List what waits for you", inboxVerbs...),
+		cli.Noun(c, "folder", "Folders of skills and routines", folderVerbs...),
+		cli.Noun(c, "team", "Teams that come with the program", teamVerbs...),
+		cli.Noun(c, "feedback", "Votes on what agents did", feedbackVerbs...),
+		cli.Noun(c, "audit", "What agents did, and for whom", auditVerbs...),
+		cli.With(c, orgCommand(c), orgVerbs...),
+		cli.Noun(c, "settings", "Settings of the mesh", settingsVerbs...),
 	)
-	with(c, root, topVerbs...)
+	cli.With(c, root, topVerbs...)
 }
 
-var companyVerbs = []verb{
-	{use: "list", short: "List the companies", path: "/api/companies", columns: "PREFIX=issuePrefix NAME=name STATUS=status ISSUES=issueCounter SPENT=spentMonthlyCents BUDGET=budgetMonthlyCents ID=id"},
-	{use: "create NAME", short: "Create a company", example: `  selvage company create "Acme Robotics" --budget 500000`, method: "POST", path: "/api/companies", says: "{issuePrefix} {name} {id}",
-		fields: []field{{place: 1, member: "name"}, {name: "description", member: "description", about: "what the company is for"}, {name: "budget", member: "budgetMonthlyCents", kind: "int", about: "monthly budget in cents; 0 sets none"}}},
-	{use: "show", short: "Show a company", path: "/api/companies/{company}"},
-	{use: "update", short: "Change a company", method: "PATCH", path: "/api/companies/{company}", says: "{issuePrefix} {name}",
-		fields: []field{{name: "name", member: "name", about: "its new name"}, withDescription, {name: "budget", member: "budgetMonthlyCents", kind: "int", about: "monthly budget in cents"},
-			{name: "color", member: "brandColor", about: "of its mark, such as #ff8800"}, {name: "share-feedback", member: "feedbackDataSharingEnabled", kind: "bool", about: "votes may be handed on"}}},
-	{use: "badges", short: "Count what waits for the board", path: "/api/companies/{company}/sidebar-badges"},
-	{use: "pause", short: "Pause a company", method: "POST", path: "/api/companies/{company}/pause", says: "{name} {status}"},
-	{use: "resume", short: "Resume a company", method: "POST", path: "/api/companies/{company}/resume", says: "{name} {status}"},
-	{use: "archive", short: "Archive a company; it stops working", method: "POST", path: "/api/companies/{company}/archive", says: "{name} {status}"},
-	{use: "delete ID", short: "Delete a company and everything in it", method: "DELETE", path: "/api/companies/{1}", says: "deleted"},
-	{use: "left-out", short: "List what an export of a company leaves out", path: "/api/companies/{company}/export/fidelity", rows: "omissions", columns: "WHAT=kind COUNT=count WHY=reason"},
+var companyVerbs = []cli.Verb{
+	{Use: "list", Short: "List the companies", Path: "/api/companies", Columns: "PREFIX=issuePrefix NAME=name STATUS=status ISSUES=issueCounter SPENT=spentMonthlyCents BUDGET=budgetMonthlyCents ID=id"},
+	{Use: "create NAME", Short: "Create a company", Example: `  selvage company create "Acme Robotics" --budget 500000`, Method: "POST", Path: "/api/companies", Says: "{issuePrefix} {name} {id}",
+		Fields: []cli.Field{{Place: 1, Member: "name"}, {Name: "description", Member: "description", About: "what the company is for"}, {Name: "budget", Member: "budgetMonthlyCents", Kind: "int", About: "monthly budget in cents; 0 sets none"}}},
+	{Use: "show", Short: "Show a company", Path: "/api/companies/{company}"},
+	{Use: "update", Short: "Change a company", Method: "PATCH", Path: "/api/companies/{company}", Says: "{issuePrefix} {name}",
+		Fields: []cli.Field{{Name: "name", Member: "name", About: "its new name"}, withDescription, {Name: "budget", Member: "budgetMonthlyCents", Kind: "int", About: "monthly budget in cents"},
+			{Name: "color", Member: "brandColor", About: "of its mark, such as #ff8800"}, {Name: "share-feedback", Member: "feedbackDataSharingEnabled", Kind: "bool", About: "votes may be handed on"}}},
+	{Use: "badges", Short: "Count what waits for the board", Path: "/api/companies/{company}/sidebar-badges"},
+	{Use: "pause", Short: "Pause a company", Method: "POST", Path: "/api/companies/{company}/pause", Says: "{name} {status}"},
+	{Use: "resume", Short: "Resume a company", Method: "POST", Path: "/api/companies/{company}/resume", Says: "{name} {status}"},
+	{Use: "archive", Short: "Archive a company; it stops working", Method: "POST", Path: "/api/companies/{company}/archive", Says: "{name} {status}"},
+	{Use: "delete ID", Short: "Delete a company and everything in it", Method: "DELETE", Path: "/api/companies/{1}", Says: "deleted"},
+	{Use: "left-out", Short: "List what an export of a company leaves out", Path: "/api/companies/{company}/export/fidelity", Rows: "omissions", Columns: "WHAT=kind COUNT=count WHY=reason"},
 }
 
-var runVerbs = []verb{
-	{use: "cancel RUN", short: "Cancel a run", method: "POST", path: "/api/heartbeat-runs/{run:1}/cancel", says: "cancelled"},
-	{use: "events RUN", short: "List the steps of a run", path: "/api/heartbeat-runs/{run:1}/events?limit=1000", columns: "SEQ=seq TIME=createdAt LEVEL=level EVENT=eventType MESSAGE=message"},
-	{use: "issues RUN", short: "List the issues that a run is about", path: "/api/heartbeat-runs/{run:1}/issues", columns: "ID=identifier STATUS=status PRIORITY=priority TITLE=title"},
-	{use: "operations RUN", short: "List the commands that prepared the workspace of a run", path: "/api/heartbeat-runs/{run:1}/workspace-operations", columns: operationTable},
-	{use: "judge RUN DECISION", short: "Judge a silent run: continue, dismissed_false_positive or snooze", method: "POST", path: "/api/heartbeat-runs/{run:1}/watchdog-decisions", says: "{decision}",
-		fields: []field{{place: 2, member: "decision"}, {name: "until", member: "snoozedUntil", about: "of a snooze: ISO instant"}, {name: "reason", member: "reason", about: "why"}}},
-	{use: "live", short: "List the runs that are queued or at work", path: "/api/companies/{company}/live-runs", columns: "ID=id AGENT=agentName STATUS=status ISSUE=issueId SILENT=outputSilence.level STARTED=startedAt"},
+var runVerbs = []cli.Verb{
+	{Use: "cancel RUN", Short: "Cancel a run", Method: "POST", Path: "/api/heartbeat-runs/{run:1}/cancel", Says: "cancelled"},
+	{Use: "events RUN", Short: "List the steps of a run", Path: "/api/heartbeat-runs/{run:1}/events?limit=1000", Columns: "SEQ=seq TIME=createdAt LEVEL=level EVENT=eventType MESSAGE=message"},
+	{Use: "issues RUN", Short: "List the issues that a run is about", Path: "/api/heartbeat-runs/{run:1}/issues", Columns: "ID=identifier STATUS=status PRIORITY=priority TITLE=title"},
+	{Use: "operations RUN", Short: "List the commands that prepared the workspace of a run", Path: "/api/heartbeat-runs/{run:1}/workspace-operations", Columns: operationTable},
+	{Use: "judge RUN DECISION", Short: "Judge a silent run: continue, dismissed_false_positive or snooze", Method: "POST", Path: "/api/heartbeat-runs/{run:1}/watchdog-decisions", Says: "{decision}",
+		Fields: []cli.Field{{Place: 2, Member: "decision"}, {Name: "until", Member: "snoozedUntil", About: "of a snooze: ISO instant"}, {Name: "reason", Member: "reason", About: "why"}}},
+	{Use: "live", Short: "List the runs that are queued or at work", Path: "/api/companies/{company}/live-runs", Columns: "ID=id AGENT=agentName STATUS=status ISSUE=issueId SILENT=outputSilence.level STARTED=startedAt"},
 }
 
-var approvalVerbs = []verb{
-	{use: "resubmit APPROVAL", short: "Resubmit a revised approval", method: "POST", path: "/api/approvals/{approval:1}/resubmit", says: "{type} {status}",
-		fields: []field{{name: "payload", member: "payload", kind: "json", about: "what is asked for now, or a file with it"}}},
-	{use: "ask TYPE", short: "Ask the board for something", method: "POST", path: "/api/companies/{company}/approvals", says: "{id} {status}",
-		long: `Ask the board for something: TYPE is hire_agent, approve_ceo_strategy,
+var approvalVerbs = []cli.Verb{
+	{Use: "resubmit APPROVAL", Short: "Resubmit a revised approval", Method: "POST", Path: "/api/approvals/{approval:1}/resubmit", Says: "{type} {status}",
+		Fields: []cli.Field{{Name: "payload", Member: "payload", Kind: "json", About: "what is asked for now, or a file with it"}}},
+	{Use: "ask TYPE", Short: "Ask the board for something", Method: "POST", Path: "/api/companies/{company}/approvals", Says: "{id} {status}",
+		Long: `Ask the board for something: TYPE is hire_agent, approve_ceo_strategy,
 budget_override_required or request_board_approval. The payload is what is to
 happen, as a JSON object; it may hold secrets (the environment of an agent to be
 hired), so give it as @FILE, or @- for standard input.`,
-		example: `  selvage approval ask request_board_approval --payload '{"title":"Buy a yacht"}'
+		Example: `  selvage approval ask request_board_approval --payload '{"title":"Buy a yacht"}'
   selvage approval ask approve_ceo_strategy --payload @plan.json --issue ACM-1`,
-		fields: []field{{place: 1, member: "type"}, {name: "payload", member: "payload", kind: "json or @file", about: "what is asked for: a JSON object, or @FILE that holds it", value: "{}"}, {name: "issue", member: "issueIds", kind: "issues", about: "issue that it is about; repeat for more"}}},
-	{use: "approve APPROVAL", short: "Approve, and carry out what waits", example: decideExample("approve"), method: "POST", path: "/api/approvals/{approval:1}/approve", says: "{id} {status}",
-		fields: []field{withNote, {name: "amount", member: "amount", kind: "int", about: "of a budget: the new limit in cents, instead of the proposed one"}}},
-	{use: "reject APPROVAL", short: "Reject; what was made ready is taken back", example: decideExample("reject"), method: "POST", path: "/api/approvals/{approval:1}/reject", says: "{id} {status}", fields: []field{withNote}},
-	{use: "revise APPROVAL", short: "Send back for changes", example: decideExample("revise"), method: "POST", path: "/api/approvals/{approval:1}/request-revision", says: "{id} {status}", fields: []field{withNote}},
-	{use: "cancel APPROVAL", short: "Cancel, without a verdict", example: decideExample("cancel"), method: "POST", path: "/api/approvals/{approval:1}/cancel", says: "{id} {status}", fields: []field{withNote}},
-	{use: "comment APPROVAL TEXT", short: "Comment on an approval", method: "POST", path: "/api/approvals/{approval:1}/comments", says: "commented", fields: []field{{place: 2, member: "body"}}},
+		Fields: []cli.Field{{Place: 1, Member: "type"}, {Name: "payload", Member: "payload", Kind: "json or @file", About: "what is asked for: a JSON object, or @FILE that holds it", Value: "{}"}, {Name: "issue", Member: "issueIds", Kind: "issues", About: "issue that it is about; repeat for more"}}},
+	{Use: "approve APPROVAL", Short: "Approve, and carry out what waits", Example: decideExample("approve"), Method: "POST", Path: "/api/approvals/{approval:1}/approve", Says: "{id} {status}",
+		Fields: []cli.Field{withNote, {Name: "amount", Member: "amount", Kind: "int", About: "of a budget: the new limit in cents, instead of the proposed one"}}},
+	{Use: "reject APPROVAL", Short: "Reject; what was made ready is taken back", Example: decideExample("reject"), Method: "POST", Path: "/api/approvals/{approval:1}/reject", Says: "{id} {status}", Fields: []cli.Field{withNote}},
+	{Use: "revise APPROVAL", Short: "Send back for changes", Example: decideExample("revise"), Method: "POST", Path: "/api/approvals/{approval:1}/request-revision", Says: "{id} {status}", Fields: []cli.Field{withNote}},
+	{Use: "cancel APPROVAL", Short: "Cancel, without a verdict", Example: decideExample("cancel"), Method: "POST", Path: "/api/approvals/{approval:1}/cancel", Says: "{id} {status}", Fields: []cli.Field{withNote}},
+	{Use: "comment APPROVAL TEXT", Short: "Comment on an approval", Method: "POST", Path: "/api/approvals/{approval:1}/comments", Says: "commented", Fields: []cli.Field{{Place: 2, Member: "body"}}},
 }
 
-var withNote = field{name: "note", member: "decisionNote", about: "what to tell whoever asked"}
+var withNote = cli.Field{Name: "note", Member: "decisionNote", About: "what to tell whoever asked"}
 
 func decideExample(verb string) string {
 	return "  selvage approval " + verb + " 0199c0de --note 'as we said'"
 }
 
-var userVerbs = []verb{
-	{use: "promote USER", short: "Make a user an administrator of the mesh", method: "POST", path: "/api/admin/users/{user:1}/promote-instance-admin", says: "{email} administers the mesh"},
-	{use: "demote USER", short: "Make a user no administrator any more", method: "POST", path: "/api/admin/users/{user:1}/demote-instance-admin", says: "{email} administers nothing any more"},
-	{use: "revoke USER", short: "End a user's sign-ins and revoke their board keys", method: "POST", path: "/api/admin/users/{user:1}/revoke-credentials", says: "{email} is signed out everywhere"},
-	{use: "suspend USER", short: "Shut a user out until they are let in again", method: "POST", path: "/api/admin/users/{user:1}/suspend", says: "{email} is suspended"},
-	{use: "resume USER", short: "Let a suspended user in again", method: "POST", path: "/api/admin/users/{user:1}/resume", says: "{email} may sign in again"},
+var userVerbs = []cli.Verb{
+	{Use: "promote USER", Short: "Make a user an administrator of the mesh", Method: "POST", Path: "/api/admin/users/{user:1}/promote-instance-admin", Says: "{email} administers the mesh"},
+	{Use: "demote USER", Short: "Make a user no administrator any more", Method: "POST", Path: "/api/admin/users/{user:1}/demote-instance-admin", Says: "{email} administers nothing any more"},
+	{Use: "revoke USER", Short: "End a user's sign-ins and revoke their board keys", Method: "POST", Path: "/api/admin/users/{user:1}/revoke-credentials", Says: "{email} is signed out everywhere"},
+	{Use: "suspend USER", Short: "Shut a user out until they are let in again", Method: "POST", Path: "/api/admin/users/{user:1}/suspend", Says: "{email} is suspended"},
+	{Use: "resume USER", Short: "Let a suspended user in again", Method: "POST", Path: "/api/admin/users/{user:1}/resume", Says: "{email} may sign in again"},
 }
 
-var boardKeyVerbs = []verb{
-	{use: "list", short: "List your board keys", path: "/api/board-api-keys", columns: "ID=id MADE=ago:createdAt ENDS=expiresAt|'never' NAME=name"},
-	{use: "revoke ID", short: "Revoke one of your board keys, on all nodes", method: "DELETE", path: "/api/board-api-keys/{1}", says: "revoked {1}"},
+var boardKeyVerbs = []cli.Verb{
+	{Use: "list", Short: "List your board keys", Path: "/api/board-api-keys", Columns: "ID=id MADE=ago:createdAt ENDS=expiresAt|'never' NAME=name"},
+	{Use: "revoke ID", Short: "Revoke one of your board keys, on all nodes", Method: "DELETE", Path: "/api/board-api-keys/{1}", Says: "revoked {1}"},
 }
 
-var tokenVerbs = []verb{
-	{use: "revoke TOKEN-ID", short: "Revoke a join token", method: "DELETE", path: "/api/v1/mesh/tokens/{1}", says: "revoked"},
+var tokenVerbs = []cli.Verb{
+	{Use: "revoke TOKEN-ID", Short: "Revoke a join token", Method: "DELETE", Path: "/api/v1/mesh/tokens/{1}", Says: "revoked"},
 }
 
-var budgetVerbs = []verb{
-	{use: "incidents", short: "List warnings and stops, newest first", path: "/api/companies/{company}/budget-incidents", fields: []field{{name: "status", member: "status", about: "only open, resolved or dismissed ones"}},
-		columns: "INCIDENT=id SCOPE=scopeType NAME=scopeName THRESHOLD=thresholdType SPENT=cents:amountObserved LIMIT=cents:amountLimit WINDOW=windowKind STATUS=status SINCE=ago:createdAt"},
+var budgetVerbs = []cli.Verb{
+	{Use: "incidents", Short: "List warnings and stops, newest first", Path: "/api/companies/{company}/budget-incidents", Fields: []cli.Field{{Name: "status", Member: "status", About: "only open, resolved or dismissed ones"}},
+		Columns: "INCIDENT=id SCOPE=scopeType NAME=scopeName THRESHOLD=thresholdType SPENT=cents:amountObserved LIMIT=cents:amountLimit WINDOW=windowKind STATUS=status SINCE=ago:createdAt"},
 }
 
-var memberVerbs = []verb{
-	{use: "list", short: "List the people of a company", path: "/api/companies/{company}/members", rows: "members", columns: "NAME=user.name EMAIL=user.email ROLE=membershipRole STATUS=status ID=id"},
-	{use: "requests", short: "List the requests to join a company", path: "/api/companies/{company}/join-requests", columns: "ID=id TYPE=requestType WHO=agentName|requestEmailSnapshot STATUS=status ASKED=ago:createdAt"},
-	{use: "approve REQUEST", short: "Let somebody in", method: "POST", path: "/api/companies/{company}/join-requests/{1}/approve", says: "let in {agentName|requestEmailSnapshot}"},
-	{use: "reject REQUEST", short: "Turn somebody away", method: "POST", path: "/api/companies/{company}/join-requests/{1}/reject", says: "turned away {agentName|requestEmailSnapshot}"},
-	{use: "show USER", short: "Show a member's activity", long: "USER is a user's ID, or what stands before the @ of their address.", path: "/api/companies/{company}/users/{1}/profile", rows: "stats", columns: "WHEN=label MADE=createdIssues DONE=completedIssues OPEN=openAssignedIssues LINES=activityCount"},
-	{use: "role MEMBER ROLE", short: "Change a member's role: " + roles, method: "PATCH", path: "/api/companies/{company}/members/{member:1}", says: "{user.email} is {membershipRole}", fields: []field{{place: 2, member: "membershipRole"}}},
-	{use: "suspend MEMBER", short: "Suspend a member", method: "PATCH", path: "/api/companies/{company}/members/{member:1}", says: "{user.email} is {status}", fixed: map[string]any{"status": "suspended"}},
-	{use: "resume MEMBER", short: "Restore a suspended member", method: "PATCH", path: "/api/companies/{company}/members/{member:1}", says: "{user.email} is {status}", fixed: map[string]any{"status": "active"}},
-	{use: "remove MEMBER", short: "Remove a member; their open issues become unassigned", method: "POST", path: "/api/companies/{company}/members/{member:1}/archive", says: "{member.user.email} is out; {reassignedIssueCount} open issues have nobody now"},
-	{use: "invites", short: "List invites, newest first", path: "/api/companies/{company}/invites", rows: "invites", columns: "ID=id FOR=allowedJoinTypes ROLE=humanRole STATE=state UNTIL=expiresAt"},
-	{use: "revoke-invite INVITE", short: "Revoke an invite", method: "POST", path: "/api/invites/{1}/revoke", says: "{id} {state}"},
-	{use: "invite-openclaw", short: "Invite an agent of OpenClaw; the token is shown once", method: "POST", path: "/api/companies/{company}/openclaw/invite-prompt", says: "{prompt}", fields: []field{{name: "message", member: "agentMessage", about: "a word to the agent"}}},
+var memberVerbs = []cli.Verb{
+	{Use: "list", Short: "List the people of a company", Path: "/api/companies/{company}/members", Rows: "members", Columns: "NAME=user.name EMAIL=user.email ROLE=membershipRole STATUS=status ID=id"},
+	{Use: "requests", Short: "List the requests to join a company", Path: "/api/companies/{company}/join-requests", Columns: "ID=id TYPE=requestType WHO=agentName|requestEmailSnapshot STATUS=status ASKED=ago:createdAt"},
+	{Use: "approve REQUEST", Short: "Let somebody in", Method: "POST", Path: "/api/companies/{company}/join-requests/{1}/approve", Says: "let in {agentName|requestEmailSnapshot}"},
+	{Use: "reject REQUEST", Short: "Turn somebody away", Method: "POST", Path: "/api/companies/{company}/join-requests/{1}/reject", Says: "turned away {agentName|requestEmailSnapshot}"},
+	{Use: "show USER", Short: "Show a member's activity", Long: "USER is a user's ID, or what stands before the @ of their address.", Path: "/api/companies/{company}/users/{1}/profile", Rows: "stats", Columns: "WHEN=label MADE=createdIssues DONE=completedIssues OPEN=openAssignedIssues LINES=activityCount"},
+	{Use: "role MEMBER ROLE", Short: "Change a member's role: " + roles, Method: "PATCH", Path: "/api/companies/{company}/members/{member:1}", Says: "{user.email} is {membershipRole}", Fields: []cli.Field{{Place: 2, Member: "membershipRole"}}},
+	{Use: "suspend MEMBER", Short: "Suspend a member", Method: "PATCH", Path: "/api/companies/{company}/members/{member:1}", Says: "{user.email} is {status}", Fixed: map[string]any{"status": "suspended"}},
+	{Use: "resume MEMBER", Short: "Restore a suspended member", Method: "PATCH", Path: "/api/companies/{company}/members/{member:1}", Says: "{user.email} is {status}", Fixed: map[string]any{"status": "active"}},
+	{Use: "remove MEMBER", Short: "Remove a member; their open issues become unassigned", Method: "POST", Path: "/api/companies/{company}/members/{member:1}/archive", Says: "{member.user.email} is out; {reassignedIssueCount} open issues have nobody now"},
+	{Use: "invites", Short: "List invites, newest first", Path: "/api/companies/{company}/invites", Rows: "invites", Columns: "ID=id FOR=allowedJoinTypes ROLE=humanRole STATE=state UNTIL=expiresAt"},
+	{Use: "revoke-invite INVITE", Short: "Revoke an invite", Method: "POST", Path: "/api/invites/{1}/revoke", Says: "{id} {state}"},
+	{Use: "invite-openclaw", Short: "Invite an agent of OpenClaw; the token is shown once", Method: "POST", Path: "/api/companies/{company}/openclaw/invite-prompt", Says: "{prompt}", Fields: []cli.Field{{Name: "message", Member: "agentMessage", About: "a word to the agent"}}},
 }
 
-var issueFields = []field{withDescription, {name: "assignee", member: "assigneeAgentId", kind: "agent", about: "agent that has it"}, {name: "user", member: "assigneeUserId", about: "user that has it"},
-	{name: "project", member: "projectId", kind: "project", about: "its project"}, {name: "goal", member: "goalId", kind: "goal", about: "its goal"}, {name: "parent", member: "parentId", kind: "issue", about: "the issue that it is part of"},
-	{name: "blocked-by", member: "blockedByIssueIds", kind: "issues", about: "what it waits for; repeat for more"}, {name: "label", member: "labelIds", kind: "labels", about: "its labels; repeat for more"},
-	{name: "billing-code", member: "billingCode", about: "where its costs go"}, {name: "priority", member: "priority", about: "critical, high, medium or low", value: "medium"}, {name: "status", member: "status", about: "backlog or todo", value: "todo"}, withMode, withPolicy}
+var issueFields = []cli.Field{withDescription, {Name: "assignee", Member: "assigneeAgentId", Kind: "agent", About: "agent that has it"}, {Name: "user", Member: "assigneeUserId", About: "user that has it"},
+	{Name: "project", Member: "projectId", Kind: "project", About: "its project"}, {Name: "goal", Member: "goalId", Kind: "goal", About: "its goal"}, {Name: "parent", Member: "parentId", Kind: "issue", About: "the issue that it is part of"},
+	{Name: "blocked-by", Member: "blockedByIssueIds", Kind: "issues", About: "what it waits for; repeat for more"}, {Name: "label", Member: "labelIds", Kind: "labels", About: "its labels; repeat for more"},
+	{Name: "billing-code", Member: "billingCode", About: "where its costs go"}, {Name: "priority", Member: "priority", About: "critical, high, medium or low", Value: "medium"}, {Name: "status", Member: "status", About: "backlog or todo", Value: "todo"}, withMode, withPolicy}
 
-var holdVerbs = []verb{
-	{use: "list ISSUE", short: "List the holds on an issue, newest first", path: "/api/issues/{1}/tree-holds", columns: "ID=id MODE=mode STATUS=status REASON=reason SINCE=createdAt"},
-	{use: "state ISSUE", short: "Check whether an issue, or one above it, is held", path: "/api/issues/{1}/tree-control/state"},
-	{use: "show ISSUE HOLD", short: "Show a hold", path: "/api/issues/{1}/tree-holds/{2}"},
-	{use: "preview ISSUE MODE", short: "Preview a hold: pause, resume, cancel or restore", method: "POST", path: "/api/issues/{1}/tree-control/preview", fields: []field{{place: 2, member: "mode"}}},
-	{use: "put ISSUE MODE", short: "Pause, resume, cancel or restore an issue and everything below it", method: "POST", path: "/api/issues/{1}/tree-holds", says: "{hold.id} {hold.mode} {hold.status}, {preview.totals.affectedIssues} issues",
-		fields: []field{{place: 2, member: "mode"}, {name: "reason", member: "reason", about: "why"}}},
-	{use: "release ISSUE HOLD", short: "Release a hold", method: "POST", path: "/api/issues/{1}/tree-holds/{2}/release", says: "{id} {status}", fields: []field{{name: "reason", member: "reason", about: "why"}}},
+var holdVerbs = []cli.Verb{
+	{Use: "list ISSUE", Short: "List the holds on an issue, newest first", Path: "/api/issues/{1}/tree-holds", Columns: "ID=id MODE=mode STATUS=status REASON=reason SINCE=createdAt"},
+	{Use: "state ISSUE", Short: "Check whether an issue, or one above it, is held", Path: "/api/issues/{1}/tree-control/state"},
+	{Use: "show ISSUE HOLD", Short: "Show a hold", Path: "/api/issues/{1}/tree-holds/{2}"},
+	{Use: "preview ISSUE MODE", Short: "Preview a hold: pause, resume, cancel or restore", Method: "POST", Path: "/api/issues/{1}/tree-control/preview", Fields: []cli.Field{{Place: 2, Member: "mode"}}},
+	{Use: "put ISSUE MODE", Short: "Pause, resume, cancel or restore an issue and everything below it", Method: "POST", Path: "/api/issues/{1}/tree-holds", Says: "{hold.id} {hold.mode} {hold.status}, {preview.totals.affectedIssues} issues",
+		Fields: []cli.Field{{Place: 2, Member: "mode"}, {Name: "reason", Member: "reason", About: "why"}}},
+	{Use: "release ISSUE HOLD", Short: "Release a hold", Method: "POST", Path: "/api/issues/{1}/tree-holds/{2}/release", Says: "{id} {status}", Fields: []cli.Field{{Name: "reason", Member: "reason", About: "why"}}},
 }
 
-var queueVerbs = []verb{
-	{use: "list ISSUE", short: "List the queued comments of an issue", path: "/api/issues/{1}/queued-comments", rows: "entries", columns: "ID=id BY=authorUserId TEXT=body"},
-	{use: "show ISSUE", short: "Show the queue itself: its ID, its revision and the run at work", path: "/api/issues/{1}/queued-comments"},
+var queueVerbs = []cli.Verb{
+	{Use: "list ISSUE", Short: "List the queued comments of an issue", Path: "/api/issues/{1}/queued-comments", Rows: "entries", Columns: "ID=id BY=authorUserId TEXT=body"},
+	{Use: "show ISSUE", Short: "Show the queue itself: its ID, its revision and the run at work", Path: "/api/issues/{1}/queued-comments"},
 }
 
-var watchdogVerbs = []verb{
-	{use: "show ISSUE", short: "Show the watchdog of an issue", path: "/api/issues/{1}/watchdog"},
-	{use: "set ISSUE AGENT", short: "Set the agent that watches an issue and everything below it", method: "PUT", path: "/api/issues/{1}/watchdog", says: "{status}", fields: []field{{place: 2, member: "agentId", kind: "agent"}, {name: "instructions", member: "instructions", about: "what it is to do then"}}},
-	{use: "remove ISSUE", short: "Remove the watchdog of an issue", method: "DELETE", path: "/api/issues/{1}/watchdog", says: "removed"},
+var watchdogVerbs = []cli.Verb{
+	{Use: "show ISSUE", Short: "Show the watchdog of an issue", Path: "/api/issues/{1}/watchdog"},
+	{Use: "set ISSUE AGENT", Short: "Set the agent that watches an issue and everything below it", Method: "PUT", Path: "/api/issues/{1}/watchdog", Says: "{status}", Fields: []cli.Field{{Place: 2, Member: "agentId", Kind: "agent"}, {Name: "instructions", Member: "instructions", About: "what it is to do then"}}},
+	{Use: "remove ISSUE", Short: "Remove the watchdog of an issue", Method: "DELETE", Path: "/api/issues/{1}/watchdog", Says: "removed"},
 }
 
-var monitorVerbs = []verb{
-	{use: "set ISSUE WHEN", short: "Wake an issue's agent at an ISO time", method: "PATCH", path: "/api/issues/{1}", says: "{identifier} is looked at again at {monitorNextCheckAt}",
-		fields: []field{{place: 2, member: "executionPolicy.monitor.nextCheckAt"}, {name: "notes", member: "executionPolicy.monitor.notes", about: "at what"}}},
-	{use: "now ISSUE", short: "Wake an issue's monitor now", method: "POST", path: "/api/issues/{1}/monitor/check-now", says: "woken"},
+var monitorVerbs = []cli.Verb{
+	{Use: "set ISSUE WHEN", Short: "Wake an issue's agent at an ISO time", Method: "PATCH", Path: "/api/issues/{1}", Says: "{identifier} is looked at again at {monitorNextCheckAt}",
+		Fields: []cli.Field{{Place: 2, Member: "executionPolicy.monitor.nextCheckAt"}, {Name: "notes", Member: "executionPolicy.monitor.notes", About: "at what"}}},
+	{Use: "now ISSUE", Short: "Wake an issue's monitor now", Method: "POST", Path: "/api/issues/{1}/monitor/check-now", Says: "woken"},
 }
 
-var planVerbs = []verb{
-	{use: "list ISSUE", short: "List the issues made of an issue's plan", path: "/api/issues/{1}/accepted-plan-decompositions", columns: "ID=id REVISION=acceptedPlanRevisionNumber ISSUES=childIssues AT=completedAt"},
-	{use: "split ISSUE REVISION FILE", short: "Turn an accepted plan into sub-issues, all or none", long: `FILE holds a JSON list of issues, such as [{"title": "Cut"}, {"title": "Weld", "blockedByIssueIds": ["#1"]}]; - is standard input.`,
-		method: "POST", path: "/api/issues/{1}/accepted-plan-decompositions", says: "{decomposition.id}: {newlyCreatedChildIssueIds}", fields: []field{{place: 2, member: "acceptedPlanRevisionId"}, {place: 3, name: "FILE", member: "children", kind: "json"}}},
+var planVerbs = []cli.Verb{
+	{Use: "list ISSUE", Short: "List the issues made of an issue's plan", Path: "/api/issues/{1}/accepted-plan-decompositions", Columns: "ID=id REVISION=acceptedPlanRevisionNumber ISSUES=childIssues AT=completedAt"},
+	{Use: "split ISSUE REVISION FILE", Short: "Turn an accepted plan into sub-issues, all or none", Long: `FILE holds a JSON list of issues, such as [{"title": "Cut"}, {"title": "Weld", "blockedByIssueIds": ["#1"]}]; - is standard input.`,
+		Method: "POST", Path: "/api/issues/{1}/accepted-plan-decompositions", Says: "{decomposition.id}: {newlyCreatedChildIssueIds}", Fields: []cli.Field{{Place: 2, Member: "acceptedPlanRevisionId"}, {Place: 3, Name: "FILE", Member: "children", Kind: "json"}}},
 }
 
-var remarkVerbs = []verb{
-	{use: "list ISSUE DOCUMENT", short: "List the remarks on a document", path: "/api/issues/{1}/documents/{2}/annotations", columns: "ID=id STATUS=status WORDS=selectedText STANDS=anchorState AT=createdAt"},
-	{use: "show ISSUE DOCUMENT REMARK", short: "Show a remark with what was said", path: "/api/issues/{1}/documents/{2}/annotations/{3}", rows: "comments", columns: "AGENT=agent:authorAgentId USER=authorUserId AT=createdAt TEXT=body"},
-	{use: "answer ISSUE DOCUMENT REMARK TEXT", short: "Reply to a remark", method: "POST", path: "/api/issues/{1}/documents/{2}/annotations/{3}/comments", says: done, fields: []field{{place: 4, member: "body"}}},
-	{use: "resolve ISSUE DOCUMENT REMARK", short: "Close a remark", method: "PATCH", path: "/api/issues/{1}/documents/{2}/annotations/{3}", says: "{status}", fixed: map[string]any{"status": "resolved"}},
-	{use: "reopen ISSUE DOCUMENT REMARK", short: "Open a remark again", method: "PATCH", path: "/api/issues/{1}/documents/{2}/annotations/{3}", says: "{status}", fixed: map[string]any{"status": "open"}},
+var remarkVerbs = []cli.Verb{
+	{Use: "list ISSUE DOCUMENT", Short: "List the remarks on a document", Path: "/api/issues/{1}/documents/{2}/annotations", Columns: "ID=id STATUS=status WORDS=selectedText STANDS=anchorState AT=createdAt"},
+	{Use: "show ISSUE DOCUMENT REMARK", Short: "Show a remark with what was said", Path: "/api/issues/{1}/documents/{2}/annotations/{3}", Rows: "comments", Columns: "AGENT=agent:authorAgentId USER=authorUserId AT=createdAt TEXT=body"},
+	{Use: "answer ISSUE DOCUMENT REMARK TEXT", Short: "Reply to a remark", Method: "POST", Path: "/api/issues/{1}/documents/{2}/annotations/{3}/comments", Says: done, Fields: []cli.Field{{Place: 4, Member: "body"}}},
+	{Use: "resolve ISSUE DOCUMENT REMARK", Short: "Close a remark", Method: "PATCH", Path: "/api/issues/{1}/documents/{2}/annotations/{3}", Says: "{status}", Fixed: map[string]any{"status": "resolved"}},
+	{Use: "reopen ISSUE DOCUMENT REMARK", Short: "Open a remark again", Method: "PATCH", Path: "/api/issues/{1}/documents/{2}/annotations/{3}", Says: "{status}", Fixed: map[string]any{"status": "open"}},
 }
 
-var skillVerbs = []verb{
-	{use: "list", short: "List the skills that agents can have", path: "/api/companies/{company}/skills", columns: "SKILL=slug SOURCE=sourceLabel AGENTS=attachedAgentCount ABOUT=description"},
-	{use: "show SKILL", short: "Print the text of a skill", path: "/api/companies/{company}/skills/{1}", text: "markdown"},
-	{use: "fork SKILL [NAME]", short: "Fork a skill", method: "POST", path: "/api/companies/{company}/skills/{1}/fork", says: "{slug}", fields: []field{{place: 2, member: "name"}}},
-	{use: "remove SKILL", short: "Remove a skill", method: "DELETE", path: "/api/companies/{company}/skills/{1}", says: "{slug} removed"},
-	{use: "comments SKILL", short: "List the comments on a skill", path: "/api/companies/{company}/skills/{1}/comments", columns: "ID=id AGENT=agent:authorAgentId USER=authorUserId AT=createdAt TEXT=body"},
-	{use: "comment SKILL TEXT", short: "Comment on a skill", method: "POST", path: "/api/companies/{company}/skills/{1}/comments", says: done, fields: []field{{place: 2, member: "body"}}},
-	{use: "audit SKILL", short: "Audit a skill for tokens, hidden characters and downloads", method: "POST", path: "/api/companies/{company}/skills/{1}/audit", says: "{verdict} {codes}"},
-	{use: "versions SKILL", short: "List the versions of a skill, newest first", path: "/api/companies/{company}/skills/{1}/versions", columns: "ID=id NUMBER=versionNumber LABEL=label AT=createdAt"},
-	{use: "version SKILL VERSION", short: "Show a version of a skill with its files", path: skillPath + "/versions/{2}", rows: "files", columns: "FILE=path KIND=kind BYTES=sizeBytes"},
-	{use: "save SKILL LABEL", short: "Save the current text of a skill as a named version", method: "POST", path: skillPath + "/versions", says: "{versionNumber} {label} {id}", fields: []field{{place: 2, member: "label"}, {name: "summary", member: "changeSummary", about: "what changed"}}},
-	{use: "reset SKILL", short: "Reset a skill to a version, or to its origin", method: "POST", path: skillPath + "/reset", says: "reset", fields: []field{{name: "version", member: "versionId", about: "ID of the version"}}},
-	{use: "outdated SKILL", short: "Check whether a skill's origin has changed", path: skillPath + "/update-status"},
-	{use: "rename SKILL NAME", short: "Rename a skill", method: "POST", path: skillPath + "/rename", says: "{skill.slug} {skill.name}", fields: []field{{place: 2, member: "name"}}},
-	{use: "describe SKILL", short: "Edit how a skill is listed", method: "PATCH", path: skillPath, says: "{slug} {name}", fields: []field{withDescription, {name: "categories", member: "categories", kind: "list", about: "what it belongs to; repeat for more"}}},
-	{use: "catalog", short: "List the skills that come with the program", path: "/api/skills/catalog", columns: "SKILL=slug CATEGORY=category ABOUT=description"},
-	{use: "edit-comment SKILL COMMENT TEXT", short: "Edit your comment on a skill", method: "PATCH", path: skillPath + "/comments/{2}", says: done, fields: []field{{place: 3, member: "body"}}},
-	{use: "unsay SKILL COMMENT", short: "Delete a comment on a skill", method: "DELETE", path: skillPath + "/comments/{2}", says: "deleted"},
-	{use: "unstar SKILL", short: "Unstar a skill", method: "DELETE", path: skillPath + "/star", says: "unstarred"},
-	{use: "star SKILL", short: "Star a skill", method: "POST", path: "/api/companies/{company}/skills/{1}/star", says: "starred"},
+var skillVerbs = []cli.Verb{
+	{Use: "list", Short: "List the skills that agents can have", Path: "/api/companies/{company}/skills", Columns: "SKILL=slug SOURCE=sourceLabel AGENTS=attachedAgentCount ABOUT=description"},
+	{Use: "show SKILL", Short: "Print the text of a skill", Path: "/api/companies/{company}/skills/{1}", Text: "markdown"},
+	{Use: "fork SKILL [NAME]", Short: "Fork a skill", Method: "POST", Path: "/api/companies/{company}/skills/{1}/fork", Says: "{slug}", Fields: []cli.Field{{Place: 2, Member: "name"}}},
+	{Use: "remove SKILL", Short: "Remove a skill", Method: "DELETE", Path: "/api/companies/{company}/skills/{1}", Says: "{slug} removed"},
+	{Use: "comments SKILL", Short: "List the comments on a skill", Path: "/api/companies/{company}/skills/{1}/comments", Columns: "ID=id AGENT=agent:authorAgentId USER=authorUserId AT=createdAt TEXT=body"},
+	{Use: "comment SKILL TEXT", Short: "Comment on a skill", Method: "POST", Path: "/api/companies/{company}/skills/{1}/comments", Says: done, Fields: []cli.Field{{Place: 2, Member: "body"}}},
+	{Use: "audit SKILL", Short: "Audit a skill for tokens, hidden characters and downloads", Method: "POST", Path: "/api/companies/{company}/skills/{1}/audit", Says: "{verdict} {codes}"},
+	{Use: "versions SKILL", Short: "List the versions of a skill, newest first", Path: "/api/companies/{company}/skills/{1}/versions", Columns: "ID=id NUMBER=versionNumber LABEL=label AT=createdAt"},
+	{Use: "version SKILL VERSION", Short: "Show a version of a skill with its files", Path: skillPath + "/versions/{2}", Rows: "files", Columns: "FILE=path KIND=kind BYTES=sizeBytes"},
+	{Use: "save SKILL LABEL", Short: "Save the current text of a skill as a named version", Method: "POST", Path: skillPath + "/versions", Says: "{versionNumber} {label} {id}", Fields: []cli.Field{{Place: 2, Member: "label"}, {Name: "summary", Member: "changeSummary", About: "what changed"}}},
+	{Use: "reset SKILL", Short: "Reset a skill to a version, or to its origin", Method: "POST", Path: skillPath + "/reset", Says: "reset", Fields: []cli.Field{{Name: "version", Member: "versionId", About: "ID of the version"}}},
+	{Use: "outdated SKILL", Short: "Check whether a skill's origin has changed", Path: skillPath + "/update-status"},
+	{Use: "rename SKILL NAME", Short: "Rename a skill", Method: "POST", Path: skillPath + "/rename", Says: "{skill.slug} {skill.name}", Fields: []cli.Field{{Place: 2, Member: "name"}}},
+	{Use: "describe SKILL", Short: "Edit how a skill is listed", Method: "PATCH", Path: skillPath, Says: "{slug} {name}", Fields: []cli.Field{withDescription, {Name: "categories", Member: "categories", Kind: "list", About: "what it belongs to; repeat for more"}}},
+	{Use: "catalog", Short: "List the skills that come with the program", Path: "/api/skills/catalog", Columns: "SKILL=slug CATEGORY=category ABOUT=description"},
+	{Use: "edit-comment SKILL COMMENT TEXT", Short: "Edit your comment on a skill", Method: "PATCH", Path: skillPath + "/comments/{2}", Says: done, Fields: []cli.Field{{Place: 3, Member: "body"}}},
+	{Use: "unsay SKILL COMMENT", Short: "Delete a comment on a skill", Method: "DELETE", Path: skillPath + "/comments/{2}", Says: "deleted"},
+	{Use: "unstar SKILL", Short: "Unstar a skill", Method: "DELETE", Path: skillPath + "/star", Says: "unstarred"},
+	{Use: "star SKILL", Short: "Star a skill", Method: "POST", Path: "/api/companies/{company}/skills/{1}/star", Says: "starred"},
 }
 
 const skillPath = "/api/companies/{company}/skills/{1}"
 
-var skillFileVerbs = []verb{
-	{use: "list SKILL", short: "List the files of a skill", path: skillPath, rows: "fileInventory", columns: "FILE=path KIND=kind"},
-	{use: "get SKILL FILE", short: "Print a file of a skill", path: skillPath + "/files?path={2}", text: "content"},
-	{use: "put SKILL FILE FROM", short: "Write a file of a skill from a file here, or with - from standard input", method: "PATCH", path: skillPath + "/files", says: "{path}", fields: []field{{place: 2, member: "path"}, {place: 3, name: "FROM", member: "content", kind: "file"}}},
-	{use: "remove SKILL FILE", short: "Remove a file of a skill", method: "DELETE", path: skillPath + "/files", says: "removed", fixed: map[string]any{"target": "file"}, fields: []field{{place: 2, member: "path"}}},
+var skillFileVerbs = []cli.Verb{
+	{Use: "list SKILL", Short: "List the files of a skill", Path: skillPath, Rows: "fileInventory", Columns: "FILE=path KIND=kind"},
+	{Use: "get SKILL FILE", Short: "Print a file of a skill", Path: skillPath + "/files?path={2}", Text: "content"},
+	{Use: "put SKILL FILE FROM", Short: "Write a file of a skill from a file here, or with - from standard input", Method: "PATCH", Path: skillPath + "/files", Says: "{path}", Fields: []cli.Field{{Place: 2, Member: "path"}, {Place: 3, Name: "FROM", Member: "content", Kind: "file"}}},
+	{Use: "remove SKILL FILE", Short: "Remove a file of a skill", Method: "DELETE", Path: skillPath + "/files", Says: "removed", Fixed: map[string]any{"target": "file"}, Fields: []cli.Field{{Place: 2, Member: "path"}}},
 }
 
-var skillTestVerbs = []verb{
-	{use: "list SKILL", short: "List the tests of a skill, newest first", path: "/api/companies/{company}/skills/{1}/test-runs", columns: "ID=id AGENT=agent:agentId STATUS=status ISSUE=harnessIssue.identifier AT=createdAt"},
-	{use: "run SKILL AGENT TEXT", short: "Test a skill: an agent applies it to a text, in a new issue", method: "POST", path: "/api/companies/{company}/skills/{1}/test-runs", says: "{id} {status} {harnessIssue.identifier}",
-		fields: []field{{place: 2, member: "agentId", kind: "agent"}, {place: 3, member: "content"}}},
-	{use: "show SKILL TEST", short: "Show a try, and what came of it", path: "/api/companies/{company}/skills/{1}/test-runs/{2}"},
-	{use: "cancel SKILL TEST", short: "Cancel a test of a skill", method: "POST", path: "/api/companies/{company}/skills/{1}/test-runs/{2}/cancel", says: "{id} {status}"},
-	{use: "forget SKILL TEST", short: "Hide a test of a skill", method: "DELETE", path: "/api/companies/{company}/skills/{1}/test-runs/{2}", says: "forgotten"},
-	{use: "inputs SKILL", short: "List the test inputs of a skill", path: "/api/companies/{company}/skills/{1}/test-inputs", columns: "ID=id NAME=name TEXT=content"},
-	{use: "change SKILL INPUT TEXT", short: "Edit a test input of a skill", method: "PATCH", path: skillPath + "/test-inputs/{2}", says: done, fields: []field{{place: 3, member: "content"}}},
-	{use: "drop SKILL INPUT", short: "Delete a test input of a skill", method: "DELETE", path: skillPath + "/test-inputs/{2}", says: "deleted"},
-	{use: "keep SKILL NAME TEXT", short: "Add a test input to a skill", method: "POST", path: "/api/companies/{company}/skills/{1}/test-inputs", says: done, fields: []field{{place: 2, member: "name"}, {place: 3, member: "content"}}},
+var skillTestVerbs = []cli.Verb{
+	{Use: "list SKILL", Short: "List the tests of a skill, newest first", Path: "/api/companies/{company}/skills/{1}/test-runs", Columns: "ID=id AGENT=agent:agentId STATUS=status ISSUE=harnessIssue.identifier AT=createdAt"},
+	{Use: "run SKILL AGENT TEXT", Short: "Test a skill: an agent applies it to a text, in a new issue", Method: "POST", Path: "/api/companies/{company}/skills/{1}/test-runs", Says: "{id} {status} {harnessIssue.identifier}",
+		Fields: []cli.Field{{Place: 2, Member: "agentId", Kind: "agent"}, {Place: 3, Member: "content"}}},
+	{Use: "show SKILL TEST", Short: "Show a try, and what came of it", Path: "/api/companies/{company}/skills/{1}/test-runs/{2}"},
+	{Use: "cancel SKILL TEST", Short: "Cancel a test of a skill", Method: "POST", Path: "/api/companies/{company}/skills/{1}/test-runs/{2}/cancel", Says: "{id} {status}"},
+	{Use: "forget SKILL TEST", Short: "Hide a test of a skill", Method: "DELETE", Path: "/api/companies/{company}/skills/{1}/test-runs/{2}", Says: "forgotten"},
+	{Use: "inputs SKILL", Short: "List the test inputs of a skill", Path: "/api/companies/{company}/skills/{1}/test-inputs", Columns: "ID=id NAME=name TEXT=content"},
+	{Use: "change SKILL INPUT TEXT", Short: "Edit a test input of a skill", Method: "PATCH", Path: skillPath + "/test-inputs/{2}", Says: done, Fields: []cli.Field{{Place: 3, Member: "content"}}},
+	{Use: "drop SKILL INPUT", Short: "Delete a test input of a skill", Method: "DELETE", Path: skillPath + "/test-inputs/{2}", Says: "deleted"},
+	{Use: "keep SKILL NAME TEXT", Short: "Add a test input to a skill", Method: "POST", Path: "/api/companies/{company}/skills/{1}/test-inputs", Says: done, Fields: []cli.Field{{Place: 2, Member: "name"}, {Place: 3, Member: "content"}}},
 }
 
-var goalFields = []field{withDescription, {name: "level", member: "level", about: "company, team, agent or task"}, {name: "status", member: "status", about: "planned, active, achieved or cancelled"},
-	{name: "parent", member: "parentId", kind: "goal", about: "the goal that it serves"}, {name: "owner", member: "ownerAgentId", kind: "agent", about: "agent that answers for it"}}
+var goalFields = []cli.Field{withDescription, {Name: "level", Member: "level", About: "company, team, agent or task"}, {Name: "status", Member: "status", About: "planned, active, achieved or cancelled"},
+	{Name: "parent", Member: "parentId", Kind: "goal", About: "the goal that it serves"}, {Name: "owner", Member: "ownerAgentId", Kind: "agent", About: "agent that answers for it"}}
 
-var goalVerbs = []verb{
-	{use: "list", short: "List the goals of a company", path: "/api/companies/{company}/goals", columns: "ID=id LEVEL=level STATUS=status OWNER=agent:ownerAgentId TITLE=title"},
-	{use: "show GOAL", short: "Show a goal", path: "/api/goals/{goal:1}"},
-	{use: "create TITLE", short: "Create a goal", method: "POST", path: "/api/companies/{company}/goals", says: "{id} {level} {status}", fields: append([]field{{place: 1, member: "title"}}, goalFields...)},
-	{use: "update GOAL", short: "Change a goal", method: "PATCH", path: "/api/goals/{goal:1}", says: "{title} {status}", fields: append([]field{{name: "title", member: "title", about: "its new title"}}, goalFields...)},
-	{use: "delete GOAL", short: "Delete a goal; its projects and issues move to its parent", method: "DELETE", path: "/api/goals/{goal:1}", says: "deleted"},
+var goalVerbs = []cli.Verb{
+	{Use: "list", Short: "List the goals of a company", Path: "/api/companies/{company}/goals", Columns: "ID=id LEVEL=level STATUS=status OWNER=agent:ownerAgentId TITLE=title"},
+	{Use: "show GOAL", Short: "Show a goal", Path: "/api/goals/{goal:1}"},
+	{Use: "create TITLE", Short: "Create a goal", Method: "POST", Path: "/api/companies/{company}/goals", Says: "{id} {level} {status}", Fields: append([]cli.Field{{Place: 1, Member: "title"}}, goalFields...)},
+	{Use: "update GOAL", Short: "Change a goal", Method: "PATCH", Path: "/api/goals/{goal:1}", Says: "{title} {status}", Fields: append([]cli.Field{{Name: "title", Member: "title", About: "its new title"}}, goalFields...)},
+	{Use: "delete GOAL", Short: "Delete a goal; its projects and issues move to its parent", Method: "DELETE", Path: "/api/goals/{goal:1}", Says: "deleted"},
 }
 
-var projectFields = []field{withDescription, {name: "status", member: "status", about: "backlog, planned, in_progress, completed or cancelled"}, {name: "goal", member: "goalId", kind: "goal", about: "the goal that it serves"},
-	{name: "lead", member: "leadAgentId", kind: "agent", about: "agent that leads it"}, {name: "until", member: "targetDate", about: "date by which it is to be done"},
-	{name: "env", member: "env", kind: "json", about: "variables of its runs, or a file with them"}, {name: "workspaces", member: "executionWorkspacePolicy", kind: "json", about: "where the runs of its issues work, or a file with it"}}
+var projectFields = []cli.Field{withDescription, {Name: "status", Member: "status", About: "backlog, planned, in_progress, completed or cancelled"}, {Name: "goal", Member: "goalId", Kind: "goal", About: "the goal that it serves"},
+	{Name: "lead", Member: "leadAgentId", Kind: "agent", About: "agent that leads it"}, {Name: "until", Member: "targetDate", About: "date by which it is to be done"},
+	{Name: "env", Member: "env", Kind: "json", About: "variables of its runs, or a file with them"}, {Name: "workspaces", Member: "executionWorkspacePolicy", Kind: "json", About: "where the runs of its issues work, or a file with it"}}
 
-var projectVerbs = []verb{
-	{use: "list", short: "List the projects of a company", path: "/api/companies/{company}/projects", columns: "NAME=name STATUS=status ISSUES=taskCount LEAD=agent:leadAgentId UNTIL=targetDate ID=id"},
-	{use: "show PROJECT", short: "Show a project", path: "/api/projects/{project:1}"},
-	{use: "create NAME", short: "Create a project", method: "POST", path: "/api/companies/{company}/projects", says: "{name} {status} {id}", fields: append([]field{{place: 1, member: "name"}}, projectFields...)},
-	{use: "update PROJECT", short: "Change a project", method: "PATCH", path: "/api/projects/{project:1}", says: "{name} {status}", fields: append([]field{{name: "name", member: "name", about: "its new name"}}, projectFields...)},
-	{use: "delete PROJECT", short: "Delete a project; its issues stay", method: "DELETE", path: "/api/projects/{project:1}", says: "deleted"},
+var projectVerbs = []cli.Verb{
+	{Use: "list", Short: "List the projects of a company", Path: "/api/companies/{company}/projects", Columns: "NAME=name STATUS=status ISSUES=taskCount LEAD=agent:leadAgentId UNTIL=targetDate ID=id"},
+	{Use: "show PROJECT", Short: "Show a project", Path: "/api/projects/{project:1}"},
+	{Use: "create NAME", Short: "Create a project", Method: "POST", Path: "/api/companies/{company}/projects", Says: "{name} {status} {id}", Fields: append([]cli.Field{{Place: 1, Member: "name"}}, projectFields...)},
+	{Use: "update PROJECT", Short: "Change a project", Method: "PATCH", Path: "/api/projects/{project:1}", Says: "{name} {status}", Fields: append([]cli.Field{{Name: "name", Member: "name", About: "its new name"}}, projectFields...)},
+	{Use: "delete PROJECT", Short: "Delete a project; its issues stay", Method: "DELETE", Path: "/api/projects/{project:1}", Says: "deleted"},
 }
 
-var workspaceVerbs = []verb{
-	{use: "list PROJECT", short: "List the workspaces of a project", path: "/api/projects/{project:1}/workspaces", columns: "NAME=name SOURCE=sourceType PRIMARY=isPrimary FOLDER=cwd REPOSITORY=repoUrl ID=id"},
-	{use: "add PROJECT NAME", short: "Add a workspace to a project", method: "POST", path: "/api/projects/{project:1}/workspaces", says: "{name} {id}", fields: []field{{place: 2, member: "name"},
-		{name: "folder", member: "cwd", about: "folder on the node that has it"}, {name: "repository", member: "repoUrl", about: "URL of a Git repository"}, {name: "ref", member: "repoRef", about: "its branch or commit"}, {name: "primary", member: "isPrimary", kind: "bool", about: "issues use it unless they say otherwise"}}},
-	{use: "update PROJECT WORKSPACE", short: "Change where a project's work lies", method: "PATCH", path: "/api/projects/{project:1}/workspaces/{2}", says: "{name} {id}", fields: []field{{name: "name", member: "name", about: "its new name"},
-		{name: "folder", member: "cwd", about: "folder on the node that has it"}, {name: "repository", member: "repoUrl", about: "URL of a Git repository"}, {name: "ref", member: "repoRef", about: "its branch or commit"}, {name: "primary", member: "isPrimary", kind: "bool", about: "issues use it unless they say otherwise"},
-		{name: "setup", member: "setupCommand", about: "command that makes it ready"}, {name: "runtime", member: "runtimeConfig", kind: "json", about: "its services and commands, or a file with them"}}},
+var workspaceVerbs = []cli.Verb{
+	{Use: "list PROJECT", Short: "List the workspaces of a project", Path: "/api/projects/{project:1}/workspaces", Columns: "NAME=name SOURCE=sourceType PRIMARY=isPrimary FOLDER=cwd REPOSITORY=repoUrl ID=id"},
+	{Use: "add PROJECT NAME", Short: "Add a workspace to a project", Method: "POST", Path: "/api/projects/{project:1}/workspaces", Says: "{name} {id}", Fields: []cli.Field{{Place: 2, Member: "name"},
+		{Name: "folder", Member: "cwd", About: "folder on the node that has it"}, {Name: "repository", Member: "repoUrl", About: "URL of a Git repository"}, {Name: "ref", Member: "repoRef", About: "its branch or commit"}, {Name: "primary", Member: "isPrimary", Kind: "bool", About: "issues use it unless they say otherwise"}}},
+	{Use: "update PROJECT WORKSPACE", Short: "Change where a project's work lies", Method: "PATCH", Path: "/api/projects/{project:1}/workspaces/{2}", Says: "{name} {id}", Fields: []cli.Field{{Name: "name", Member: "name", About: "its new name"},
+		{Name: "folder", Member: "cwd", About: "folder on the node that has it"}, {Name: "repository", Member: "repoUrl", About: "URL of a Git repository"}, {Name: "ref", Member: "repoRef", About: "its branch or commit"}, {Name: "primary", Member: "isPrimary", Kind: "bool", About: "issues use it unless they say otherwise"},
+		{Name: "setup", Member: "setupCommand", About: "command that makes it ready"}, {Name: "runtime", Member: "runtimeConfig", Kind: "json", About: "its services and commands, or a file with them"}}},
 	serviceVerb("start", "Start the services of a project's workspace", "PROJECT WORKSPACE", "/api/projects/{project:1}/workspaces/{2}"),
 	serviceVerb("stop", "Stop the services of a project's workspace", "PROJECT WORKSPACE", "/api/projects/{project:1}/workspaces/{2}"),
 	serviceVerb("restart", "Start the services of a project's workspace again", "PROJECT WORKSPACE", "/api/projects/{project:1}/workspaces/{2}"),
-	{use: "run PROJECT WORKSPACE COMMAND", short: "Run a command that the board declared for a project's workspace", method: "POST", path: "/api/projects/{project:1}/workspaces/{2}/runtime-commands/run", says: "{operation.id} {operation.status}", fields: []field{{place: 3, member: "workspaceCommandId"}}},
-	{use: "remove PROJECT WORKSPACE", short: "Remove a workspace from a project", method: "DELETE", path: "/api/projects/{project:1}/workspaces/{2}", says: "removed"},
+	{Use: "run PROJECT WORKSPACE COMMAND", Short: "Run a command that the board declared for a project's workspace", Method: "POST", Path: "/api/projects/{project:1}/workspaces/{2}/runtime-commands/run", Says: "{operation.id} {operation.status}", Fields: []cli.Field{{Place: 3, Member: "workspaceCommandId"}}},
+	{Use: "remove PROJECT WORKSPACE", Short: "Remove a workspace from a project", Method: "DELETE", Path: "/api/projects/{project:1}/workspaces/{2}", Says: "removed"},
 }
 
-var labelVerbs = []verb{
-	{use: "list", short: "List the labels of a company", path: "/api/companies/{company}/labels", columns: "NAME=name COLOR=color ID=id"},
-	{use: "create NAME", short: "Create a label", method: "POST", path: "/api/companies/{company}/labels", says: "{name} {id}", fields: []field{{place: 1, member: "name"}, {name: "color", member: "color", about: "such as #ff8800", value: "#808080"}}},
-	{use: "delete LABEL", short: "Delete a label", method: "DELETE", path: "/api/labels/{label:1}", says: "deleted"},
+var labelVerbs = []cli.Verb{
+	{Use: "list", Short: "List the labels of a company", Path: "/api/companies/{company}/labels", Columns: "NAME=name COLOR=color ID=id"},
+	{Use: "create NAME", Short: "Create a label", Method: "POST", Path: "/api/companies/{company}/labels", Says: "{name} {id}", Fields: []cli.Field{{Place: 1, Member: "name"}, {Name: "color", Member: "color", About: "such as #ff8800", Value: "#808080"}}},
+	{Use: "delete LABEL", Short: "Delete a label", Method: "DELETE", Path: "/api/labels/{label:1}", Says: "deleted"},
 }
 
-var environmentVerbs = []verb{
-	{use: "list", short: "List environments and ssh machines", path: "/api/companies/{company}/environments", columns: "NAME=name DRIVER=driver STATUS=status HOST=config.host ID=id"},
-	{use: "show ENVIRONMENT", short: "Show an environment", path: "/api/environments/{environment:1}"},
-	{use: "add NAME HOST USER FOLDER", short: "Add an ssh machine", method: "POST", path: "/api/companies/{company}/environments", says: "{name} {id}", fixed: map[string]any{"driver": "ssh"},
-		fields: []field{{place: 1, member: "name"}, {place: 2, member: "config.host"}, {place: 3, member: "config.username"}, {place: 4, member: "config.remoteWorkspacePath"},
-			{name: "port", member: "config.port", kind: "int", about: "port of its ssh server"}, {name: "known-hosts", member: "config.knownHosts", kind: "file", about: "file with its host key"}, withDescription}},
-	{use: "update ENVIRONMENT", short: "Edit an ssh machine", method: "PATCH", path: "/api/environments/{environment:1}", says: "{name} {status}", fields: []field{{name: "name", member: "name", about: "its new name"}, withDescription,
-		{name: "status", member: "status", about: "active or archived"}, {name: "config", member: "config", kind: "json", about: "how it is reached, or a file with it"}}},
-	{use: "capabilities", short: "Show what adapters can do in which environment", path: "/api/companies/{company}/environments/capabilities"},
-	{use: "secrets ENVIRONMENT", short: "List the secrets that an environment refers to, without values", path: "/api/environments/{environment:1}/secret-refs", columns: "SECRET=secretName VARIABLE=configPath VERSION=version STATUS=status"},
-	{use: "lease LEASE", short: "Show a lease", path: "/api/environment-leases/{1}"},
-	{use: "probe ENVIRONMENT", short: "Test the connection to an ssh machine", method: "POST", path: "/api/environments/{environment:1}/probe", says: "{ok} {summary}"},
-	{use: "leases ENVIRONMENT", short: "List its leases", path: "/api/environments/{environment:1}/leases", columns: "ID=id RUN=heartbeatRunId STATUS=status SINCE=acquiredAt"},
-	{use: "uses ENVIRONMENT", short: "List what uses an environment", path: "/api/environments/{environment:1}/delete-blast-radius"},
-	{use: "remove ENVIRONMENT", short: "Forget a machine", method: "DELETE", path: "/api/environments/{environment:1}", says: "{name} removed"},
+var environmentVerbs = []cli.Verb{
+	{Use: "list", Short: "List environments and ssh machines", Path: "/api/companies/{company}/environments", Columns: "NAME=name DRIVER=driver STATUS=status HOST=config.host ID=id"},
+	{Use: "show ENVIRONMENT", Short: "Show an environment", Path: "/api/environments/{environment:1}"},
+	{Use: "add NAME HOST USER FOLDER", Short: "Add an ssh machine", Method: "POST", Path: "/api/companies/{company}/environments", Says: "{name} {id}", Fixed: map[string]any{"driver": "ssh"},
+		Fields: []cli.Field{{Place: 1, Member: "name"}, {Place: 2, Member: "config.host"}, {Place: 3, Member: "config.username"}, {Place: 4, Member: "config.remoteWorkspacePath"},
+			{Name: "port", Member: "config.port", Kind: "int", About: "port of its ssh server"}, {Name: "known-hosts", Member: "config.knownHosts", Kind: "file", About: "file with its host key"}, withDescription}},
+	{Use: "update ENVIRONMENT", Short: "Edit an ssh machine", Method: "PATCH", Path: "/api/environments/{environment:1}", Says: "{name} {status}", Fields: []cli.Field{{Name: "name", Member: "name", About: "its new name"}, withDescription,
+		{Name: "status", Member: "status", About: "active or archived"}, {Name: "config", Member: "config", Kind: "json", About: "how it is reached, or a file with it"}}},
+	{Use: "capabilities", Short: "Show what adapters can do in which environment", Path: "/api/companies/{company}/environments/capabilities"},
+	{Use: "secrets ENVIRONMENT", Short: "List the secrets that an environment refers to, without values", Path: "/api/environments/{environment:1}/secret-refs", Columns: "SECRET=secretName VARIABLE=configPath VERSION=version STATUS=status"},
+	{Use: "lease LEASE", Short: "Show a lease", Path: "/api/environment-leases/{1}"},
+	{Use: "probe ENVIRONMENT", Short: "Test the connection to an ssh machine", Method: "POST", Path: "/api/environments/{environment:1}/probe", Says: "{ok} {summary}"},
+	{Use: "leases ENVIRONMENT", Short: "List its leases", Path: "/api/environments/{environment:1}/leases", Columns: "ID=id RUN=heartbeatRunId STATUS=status SINCE=acquiredAt"},
+	{Use: "uses ENVIRONMENT", Short: "List what uses an environment", Path: "/api/environments/{environment:1}/delete-blast-radius"},
+	{Use: "remove ENVIRONMENT", Short: "Forget a machine", Method: "DELETE", Path: "/api/environments/{environment:1}", Says: "{name} removed"},
 }
 
-var inboxVerbs = []verb{
-	{use: "list", short: "List the issues that you have, created or commented on", path: "/api/companies/{company}/issues", columns: issueTable,
-		fields: []field{{name: "of", member: "touchedByUserId", value: "me", about: "whose; me is you"}, {name: "status", member: "status", about: "only of these statuses, separated by commas"}, withLimit}},
-	{use: "unread", short: "List the issues with comments that you have not read", path: "/api/companies/{company}/issues", columns: issueTable, fields: []field{{name: "of", member: "unreadForUserId", value: "me", about: "whose; me is you"}, withLimit}},
-	{use: "desk", short: "List what needs a decision of the board", path: "/api/companies/{company}/attention", rows: "items", columns: "KIND=sourceKind SEVERITY=severity WHAT=subject.title WHY=whyNow ISSUE=relatedIssue.identifier KEY=dismissalKey"},
-	{use: "dismissed", short: "List what you dismissed from the inbox", path: "/api/companies/{company}/inbox-dismissals", columns: "KEY=itemKey KIND=kind UNTIL=snoozedUntil AT=dismissedAt"},
-	{use: "dismiss KEY", short: "Dismiss something from the inbox", method: "POST", path: "/api/companies/{company}/inbox-dismissals", says: "{itemKey}", fixed: map[string]any{"kind": "dismiss"}, fields: []field{{place: 1, member: "itemKey"}}},
-	{use: "snooze KEY WHEN", short: "Snooze something in the inbox until an ISO time", method: "POST", path: "/api/companies/{company}/inbox-dismissals", says: "{itemKey} {snoozedUntil}", fixed: map[string]any{"kind": "snooze"}, fields: []field{{place: 1, member: "itemKey"}, {place: 2, member: "snoozedUntil"}}},
-	{use: "restore KEY", short: "Restore something to the inbox", method: "DELETE", path: "/api/companies/{company}/inbox-dismissals/{1}", says: "restored"},
+var inboxVerbs = []cli.Verb{
+	{Use: "list", Short: "List the issues that you have, created or commented on", Path: "/api/companies/{company}/issues", Columns: issueTable,
+		Fields: []cli.Field{{Name: "of", Member: "touchedByUserId", Value: "me", About: "whose; me is you"}, {Name: "status", Member: "status", About: "only of these statuses, separated by commas"}, withLimit}},
+	{Use: "unread", Short: "List the issues with comments that you have not read", Path: "/api/companies/{company}/issues", Columns: issueTable, Fields: []cli.Field{{Name: "of", Member: "unreadForUserId", Value: "me", About: "whose; me is you"}, withLimit}},
+	{Use: "desk", Short: "List what needs a decision of the board", Path: "/api/companies/{company}/attention", Rows: "items", Columns: "KIND=sourceKind SEVERITY=severity WHAT=subject.title WHY=whyNow ISSUE=relatedIssue.identifier KEY=dismissalKey"},
+	{Use: "dismissed", Short: "List what you dismissed from the inbox", Path: "/api/companies/{company}/inbox-dismissals", Columns: "KEY=itemKey KIND=kind UNTIL=snoozedUntil AT=dismissedAt"},
+	{Use: "dismiss KEY", Short: "Dismiss something from the inbox", Method: "POST", Path: "/api/companies/{company}/inbox-dismissals", Says: "{itemKey}", Fixed: map[string]any{"kind": "dismiss"}, Fields: []cli.Field{{Place: 1, Member: "itemKey"}}},
+	{Use: "snooze KEY WHEN", Short: "Snooze something in the inbox until an ISO time", Method: "POST", Path: "/api/companies/{company}/inbox-dismissals", Says: "{itemKey} {snoozedUntil}", Fixed: map[string]any{"kind": "snooze"}, Fields: []cli.Field{{Place: 1, Member: "itemKey"}, {Place: 2, Member: "snoozedUntil"}}},
+	{Use: "restore KEY", Short: "Restore something to the inbox", Method: "DELETE", Path: "/api/companies/{company}/inbox-dismissals/{1}", Says: "restored"},
 }
 
-var folderVerbs = []verb{
-	{use: "list KIND", short: "List folders: of routine or skill", path: "/api/companies/{company}/folders", rows: "folders", columns: "NAME=name SLUG=slug PARENT=parentId ID=id", fields: []field{{place: 1, member: "kind"}}},
-	{use: "create KIND NAME", short: "Create a folder of routines or skills", method: "POST", path: "/api/companies/{company}/folders", says: "{name} {id}", fields: []field{{place: 1, member: "kind"}, {place: 2, member: "name"}}},
-	{use: "rename FOLDER NAME", short: "Rename a folder", method: "PATCH", path: "/api/companies/{company}/folders/{1}", says: "{name} {id}", fields: []field{{place: 2, member: "name"}}},
-	{use: "move FOLDER PARENT", short: "Move a folder into another", method: "POST", path: "/api/companies/{company}/folders/{1}/move", says: "moved", fixed: map[string]any{"position": 0}, fields: []field{{place: 2, member: "parentId"}}},
-	{use: "put FOLDER ROUTINE", short: "Move a routine into a folder", method: "POST", path: "/api/companies/{company}/folders/items/move", says: "put", fixed: map[string]any{"kind": "routine"}, fields: []field{{place: 1, member: "folderId"}, {place: 2, member: "itemId", kind: "routine"}}},
-	{use: "delete FOLDER", short: "Delete a folder; its contents stay", method: "DELETE", path: "/api/companies/{company}/folders/{1}", says: "deleted"},
+var folderVerbs = []cli.Verb{
+	{Use: "list KIND", Short: "List folders: of routine or skill", Path: "/api/companies/{company}/folders", Rows: "folders", Columns: "NAME=name SLUG=slug PARENT=parentId ID=id", Fields: []cli.Field{{Place: 1, Member: "kind"}}},
+	{Use: "create KIND NAME", Short: "Create a folder of routines or skills", Method: "POST", Path: "/api/companies/{company}/folders", Says: "{name} {id}", Fields: []cli.Field{{Place: 1, Member: "kind"}, {Place: 2, Member: "name"}}},
+	{Use: "rename FOLDER NAME", Short: "Rename a folder", Method: "PATCH", Path: "/api/companies/{company}/folders/{1}", Says: "{name} {id}", Fields: []cli.Field{{Place: 2, Member: "name"}}},
+	{Use: "move FOLDER PARENT", Short: "Move a folder into another", Method: "POST", Path: "/api/companies/{company}/folders/{1}/move", Says: "moved", Fixed: map[string]any{"position": 0}, Fields: []cli.Field{{Place: 2, Member: "parentId"}}},
+	{Use: "put FOLDER ROUTINE", Short: "Move a routine into a folder", Method: "POST", Path: "/api/companies/{company}/folders/items/move", Says: "put", Fixed: map[string]any{"kind": "routine"}, Fields: []cli.Field{{Place: 1, Member: "folderId"}, {Place: 2, Member: "itemId", Kind: "routine"}}},
+	{Use: "delete FOLDER", Short: "Delete a folder; its contents stay", Method: "DELETE", Path: "/api/companies/{company}/folders/{1}", Says: "deleted"},
 }
 
-var teamVerbs = []verb{
-	{use: "list", short: "List the teams that come with the program", path: "/api/teams/catalog", columns: "TEAM=slug AGENTS=counts.agents PROJECTS=counts.projects ISSUES=counts.issues ABOUT=description"},
-	{use: "show TEAM", short: "List who is in a team", path: "/api/teams/catalog/{1}", rows: "agents", columns: "NAME=name ROLE=role REPORTS-TO=reportsToSlug"},
-	{use: "add TEAM", short: "Add a team to a company", method: "POST", path: "/api/companies/{company}/teams/catalog/{1}/install", rows: "agents", columns: "NAME=name ACTION=action ID=id",
-		fields: []field{{name: "collision", member: "collisionStrategy", about: "rename, skip or replace what is there by the same name"}}},
-	{use: "installed", short: "List the teams that a company has taken in", path: "/api/companies/{company}/teams/catalog/installed", columns: "TEAM=slug NAME=name AGENTS=agents"},
+var teamVerbs = []cli.Verb{
+	{Use: "list", Short: "List the teams that come with the program", Path: "/api/teams/catalog", Columns: "TEAM=slug AGENTS=counts.agents PROJECTS=counts.projects ISSUES=counts.issues ABOUT=description"},
+	{Use: "show TEAM", Short: "List who is in a team", Path: "/api/teams/catalog/{1}", Rows: "agents", Columns: "NAME=name ROLE=role REPORTS-TO=reportsToSlug"},
+	{Use: "add TEAM", Short: "Add a team to a company", Method: "POST", Path: "/api/companies/{company}/teams/catalog/{1}/install", Rows: "agents", Columns: "NAME=name ACTION=action ID=id",
+		Fields: []cli.Field{{Name: "collision", Member: "collisionStrategy", About: "rename, skip or replace what is there by the same name"}}},
+	{Use: "installed", Short: "List the teams that a company has taken in", Path: "/api/companies/{company}/teams/catalog/installed", Columns: "TEAM=slug NAME=name AGENTS=agents"},
 }
 
-var feedbackVerbs = []verb{
-	{use: "list", short: "List the shared votes", path: "/api/companies/{company}/feedback-traces", columns: "ID=traceId ISSUE=issueIdentifier VOTE=vote AT=createdAt"},
-	{use: "show TRACE", short: "Show a vote with what it was about", path: "/api/feedback-traces/{1}"},
+var feedbackVerbs = []cli.Verb{
+	{Use: "list", Short: "List the shared votes", Path: "/api/companies/{company}/feedback-traces", Columns: "ID=traceId ISSUE=issueIdentifier VOTE=vote AT=createdAt"},
+	{Use: "show TRACE", Short: "Show a vote with what it was about", Path: "/api/feedback-traces/{1}"},
 }
 
-var settingsVerbs = []verb{
-	{use: "show", short: "Show the settings of the mesh", path: "/api/instance/settings/general"},
-	{use: "parts", short: "Show which parts of the board are on", path: "/api/instance/settings/experimental"},
-	{use: "part NAME ON", short: "Turn a part of the board on or off: true or false", method: "PATCH", path: "/api/instance/settings/experimental", says: "changed", fields: []field{{place: 2, member: "{1}", kind: "json"}}},
-	{use: "environment ENVIRONMENT", short: "Set the default environment of runs", method: "PATCH", path: "/api/instance/settings", says: "changed", fields: []field{{place: 1, member: "defaultEnvironmentId", kind: "environment"}}},
-	{use: "set", short: "Change the settings of the mesh", method: "PATCH", path: "/api/instance/settings/general", says: "changed", fields: []field{{name: "sign-ups", member: "signUps", about: "open, invited or closed"},
-		{name: "log-days", member: "runLogRetention.days", kind: "int", about: "how long the logs of runs are kept; with --log-bytes"}, {name: "log-bytes", member: "runLogRetention.maxBytes", kind: "int", about: "how much of them the mesh keeps; with --log-days"},
-		{name: "event-days", member: "runEventRetention.days", kind: "int", about: "how long the events of runs are kept"}}},
+var settingsVerbs = []cli.Verb{
+	{Use: "show", Short: "Show the settings of the mesh", Path: "/api/instance/settings/general"},
+	{Use: "parts", Short: "Show which parts of the board are on", Path: "/api/instance/settings/experimental"},
+	{Use: "part NAME ON", Short: "Turn a part of the board on or off: true or false", Method: "PATCH", Path: "/api/instance/settings/experimental", Says: "changed", Fields: []cli.Field{{Place: 2, Member: "{1}", Kind: "json"}}},
+	{Use: "environment ENVIRONMENT", Short: "Set the default environment of runs", Method: "PATCH", Path: "/api/instance/settings", Says: "changed", Fields: []cli.Field{{Place: 1, Member: "defaultEnvironmentId", Kind: "environment"}}},
+	{Use: "set", Short: "Change the settings of the mesh", Method: "PATCH", Path: "/api/instance/settings/general", Says: "changed", Fields: []cli.Field{{Name: "sign-ups", Member: "signUps", About: "open, invited or closed"},
+		{Name: "log-days", Member: "runLogRetention.days", Kind: "int", About: "how long the logs of runs are kept; with --log-bytes"}, {Name: "log-bytes", Member: "runLogRetention.maxBytes", Kind: "int", About: "how much of them the mesh keeps; with --log-days"},
+		{Name: "event-days", Member: "runEventRetention.days", Kind: "int", About: "how long the events of runs are kept"}}},
 }
 
-var topVerbs = []verb{
-	{use: "search TEXT", short: "Look for a text in issues, comments, documents, agents and projects", path: "/api/companies/{company}/search", rows: "results", columns: "KIND=type TITLE=title WHERE=href TEXT=snippet", fields: []field{{place: 1, member: "q"}, withLimit}},
-	{use: "extract TEXT", short: "List the places where a text or URL occurs", path: "/api/companies/{company}/search/extract", rows: "results", columns: "ID=identifier STATUS=status MATCHES=matches TITLE=title",
-		fields: []field{{place: 1, member: "contains"}, {name: "kind", member: "kind", about: "literal or url"}, {name: "scope", member: "scope", about: "all, issues, comments or documents"}, {name: "within", member: "updatedWithin", about: "such as 24h, 7d, 4w or 3m"}, withLimit}},
+var topVerbs = []cli.Verb{
+	{Use: "search TEXT", Short: "Look for a text in issues, comments, documents, agents and projects", Path: "/api/companies/{company}/search", Rows: "results", Columns: "KIND=type TITLE=title WHERE=href TEXT=snippet", Fields: []cli.Field{{Place: 1, Member: "q"}, withLimit}},
+	{Use: "extract TEXT", Short: "List the places where a text or URL occurs", Path: "/api/companies/{company}/search/extract", Rows: "results", Columns: "ID=identifier STATUS=status MATCHES=matches TITLE=title",
+		Fields: []cli.Field{{Place: 1, Member: "contains"}, {Name: "kind", Member: "kind", About: "literal or url"}, {Name: "scope", Member: "scope", About: "all, issues, comments or documents"}, {Name: "within", Member: "updatedWithin", About: "such as 24h, 7d, 4w or 3m"}, withLimit}},
 }
 
 // subs adds commands to a group.
@@ -369,19 +373,19 @@ func subs(to *cobra.Command, more ...*cobra.Command) *cobra.Command {
 	return to
 }
 
-var profileVerbs = []verb{
-	{use: "profile", short: "Show what others see of you", path: "/api/auth/profile"},
-	{use: "rename NAME", short: "Change your display name", method: "PATCH", path: "/api/auth/profile", says: "{name}", fields: []field{{place: 1, member: "name"}}},
+var profileVerbs = []cli.Verb{
+	{Use: "profile", Short: "Show what others see of you", Path: "/api/auth/profile"},
+	{Use: "rename NAME", Short: "Change your display name", Method: "PATCH", Path: "/api/auth/profile", Says: "{name}", Fields: []cli.Field{{Place: 1, Member: "name"}}},
 }
 
-var secretVerbs = []verb{
-	{use: "list", short: "List the secrets of a company, without their values", path: "/api/companies/{company}/secrets", columns: "KEY=key NAME=name STATUS=status VERSION=latestVersion USES=referenceCount ID=id"},
-	{use: "create NAME", short: "Create a secret; its value comes from standard input, or a prompt", example: `  selvage secret create "OpenAI key" <key.txt`, method: "POST", path: "/api/companies/{company}/secrets", says: "{key} created, version {latestVersion}, {id}",
-		fields: []field{{place: 1, member: "name"}, {kind: "secret", member: "value"}}},
-	{use: "rotate SECRET", short: "Give a secret a new value, from standard input or a prompt", method: "POST", path: "/api/secrets/{secret:1}/rotate", says: "{key} rotated, version {latestVersion}, {id}", fields: []field{{kind: "secret", member: "value"}}},
-	{use: "delete SECRET", short: "Delete a secret with all its versions", method: "DELETE", path: "/api/secrets/{secret:1}", says: "deleted"},
-	{use: "usage SECRET", short: "List the variables that refer to a secret", path: "/api/secrets/{secret:1}/usage", rows: "bindings", columns: "TYPE=targetType ID=targetId VARIABLE=configPath"},
-	{use: "update SECRET", short: "Change a secret's name, key or status", method: "PATCH", path: "/api/secrets/{secret:1}", says: "{key} {status}", fields: []field{{name: "name", member: "name", about: "its new name"}, {name: "key", member: "key", about: "its new key"},
-		{name: "status", member: "status", about: "active, disabled or archived"}, withDescription}},
-	{use: "accesses SECRET", short: "List which runs used a secret, the newest first", path: "/api/secrets/{secret:1}/access-events", columns: "AT=createdAt RUN=heartbeatRunId BY=actorType VARIABLE=configPath VERSION=version OUTCOME=outcome"},
+var secretVerbs = []cli.Verb{
+	{Use: "list", Short: "List the secrets of a company, without their values", Path: "/api/companies/{company}/secrets", Columns: "KEY=key NAME=name STATUS=status VERSION=latestVersion USES=referenceCount ID=id"},
+	{Use: "create NAME", Short: "Create a secret; its value comes from standard input, or a prompt", Example: `  selvage secret create "OpenAI key" <key.txt`, Method: "POST", Path: "/api/companies/{company}/secrets", Says: "{key} created, version {latestVersion}, {id}",
+		Fields: []cli.Field{{Place: 1, Member: "name"}, {Kind: "secret", Member: "value"}}},
+	{Use: "rotate SECRET", Short: "Give a secret a new value, from standard input or a prompt", Method: "POST", Path: "/api/secrets/{secret:1}/rotate", Says: "{key} rotated, version {latestVersion}, {id}", Fields: []cli.Field{{Kind: "secret", Member: "value"}}},
+	{Use: "delete SECRET", Short: "Delete a secret with all its versions", Method: "DELETE", Path: "/api/secrets/{secret:1}", Says: "deleted"},
+	{Use: "usage SECRET", Short: "List the variables that refer to a secret", Path: "/api/secrets/{secret:1}/usage", Rows: "bindings", Columns: "TYPE=targetType ID=targetId VARIABLE=configPath"},
+	{Use: "update SECRET", Short: "Change a secret's name, key or status", Method: "PATCH", Path: "/api/secrets/{secret:1}", Says: "{key} {status}", Fields: []cli.Field{{Name: "name", Member: "name", About: "its new name"}, {Name: "key", Member: "key", About: "its new key"},
+		{Name: "status", Member: "status", About: "active, disabled or archived"}, withDescription}},
+	{Use: "accesses SECRET", Short: "List which runs used a secret, the newest first", Path: "/api/secrets/{secret:1}/access-events", Columns: "AT=createdAt RUN=heartbeatRunId BY=actorType VARIABLE=configPath VERSION=version OUTCOME=outcome"},
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -20,50 +20,50 @@ const completeTimeout = 3 * time.Second
 // listed are nouns that are completed only: the API takes them as they are, or they
 // lie below another argument.
 var listed = map[string]nounRows{
-	"adapter type":      {path: "/api/adapters", id: "type", about: "label"},
-	"agent key":         {path: "/api/agents/{agent:1}/keys", names: []string{"name"}, about: "revokedAt"},
-	"agent revision":    {path: "/api/agents/{agent:1}/config-revisions", about: "createdAt"},
-	"attachment":        {path: "/api/issues/{1}/attachments", about: "originalFilename"},
-	"blocker":           {path: "/api/companies/{company}/issues?sortField=updated&limit=200", id: "identifier", about: "title"},
-	"code":              {path: "/api/v1/mesh/requests", id: "code", about: "name"},
-	"comment":           {path: "/api/issues/{1}/comments", about: "body"},
-	"company":           {path: "/api/companies", id: "issuePrefix", about: "name"},
-	"company id":        {path: "/api/companies", id: "id", about: "name"}, // deleted by the whole of it
-	"doc key":           {path: "/api/issues/{1}/documents", id: "key", about: "title"},
-	"doc revision":      {path: "/api/issues/{1}/documents/{2}/revisions", about: "createdAt"},
-	"document":          {path: "/api/issues/{1}/documents", id: "key", about: "title"},
-	"held id":           {path: "/api/companies/{company}/budgets/reservations", about: "status"},
-	"hold":              {path: "/api/issues/{1}/tree-holds", about: "mode"},
-	"inbox key":         {path: "/api/companies/{company}/attention?includeDismissed=true", rows: "items", id: "dismissalKey", about: "subject.title"},
-	"incident":          {path: "/api/companies/{company}/budget-incidents", about: "scopeName"},
-	"input":             {path: "/api/companies/{company}/skills/{1}/test-inputs", names: []string{"name"}},
-	"instructions file": {path: "/api/agents/{agent:1}/instructions-bundle", rows: "files", id: "path"},
-	"interaction":       {path: "/api/issues/{1}/interactions", about: "kind"},
-	"invite":            {path: "/api/companies/{company}/invites", rows: "invites", about: "state"},
-	"issue":             {path: "/api/companies/{company}/issues?sortField=updated&limit=200", id: "identifier", about: "title"},
-	"key board id":      {path: "/api/board-api-keys", names: []string{"name"}},
-	"member user":       {path: "/api/companies/{company}/members", rows: "members", id: "principalId", about: "user.name"},
-	"memory key":        {path: "/api/agents/{agent:1}/memory", id: "key"},
-	"mine key":          {path: "/api/companies/{company}/user-secret-definitions", id: "key", about: "name"},
-	"node":              {path: "/api/v1/mesh/members", id: "name", about: "status"},
-	"project workspace": {path: "/api/projects/{project:1}/workspaces", names: []string{"name"}, about: "sourceType"},
-	"remark":            {path: "/api/issues/{1}/documents/{2}/annotations", about: "selectedText"},
-	"request":           {path: "/api/companies/{company}/join-requests", about: "requestType"},
-	"routine revision":  {path: "/api/routines/{routine:1}/revisions", about: "createdAt"},
-	"skill":             {path: "/api/companies/{company}/skills", id: "slug", about: "description"},
-	"skill comment":     {path: "/api/companies/{company}/skills/{1}/comments", about: "body"},
-	"skill file":        {path: "/api/companies/{company}/skills/{1}", rows: "fileInventory", id: "path", about: "kind"},
-	"skill key":         {path: "/api/companies/{company}/skills", id: "key", about: "name"},
-	"skill version":     {path: "/api/companies/{company}/skills/{1}/versions", names: []string{"label"}, about: "createdAt"},
-	"team":              {path: "/api/teams/catalog", id: "slug", about: "description"},
-	"test":              {path: "/api/companies/{company}/skills/{1}/test-runs", about: "status"},
-	"token-id":          {path: "/api/v1/mesh/tokens"},
-	"tool name":         {path: "/api/companies/{company}/tools", id: "name", about: "description"},
-	"trace":             {path: "/api/companies/{company}/feedback-traces", id: "traceId", about: "vote"},
+	"adapter type":      {Path: "/api/adapters", id: "type", about: "label"},
+	"agent key":         {Path: "/api/agents/{agent:1}/keys", names: []string{"name"}, about: "revokedAt"},
+	"agent revision":    {Path: "/api/agents/{agent:1}/config-revisions", about: "createdAt"},
+	"attachment":        {Path: "/api/issues/{1}/attachments", about: "originalFilename"},
+	"blocker":           {Path: "/api/companies/{company}/issues?sortField=updated&limit=200", id: "identifier", about: "title"},
+	"code":              {Path: "/api/v1/mesh/requests", id: "code", about: "name"},
+	"comment":           {Path: "/api/issues/{1}/comments", about: "body"},
+	"company":           {Path: "/api/companies", id: "issuePrefix", about: "name"},
+	"company id":        {Path: "/api/companies", id: "id", about: "name"}, // deleted by the whole of it
+	"doc key":           {Path: "/api/issues/{1}/documents", id: "key", about: "title"},
+	"doc revision":      {Path: "/api/issues/{1}/documents/{2}/revisions", about: "createdAt"},
+	"document":          {Path: "/api/issues/{1}/documents", id: "key", about: "title"},
+	"held id":           {Path: "/api/companies/{company}/budgets/reservations", about: "status"},
+	"hold":              {Path: "/api/issues/{1}/tree-holds", about: "mode"},
+	"inbox key":         {Path: "/api/companies/{company}/attention?includeDismissed=true", rows: "items", id: "dismissalKey", about: "subject.title"},
+	"incident":          {Path: "/api/companies/{company}/budget-incidents", about: "scopeName"},
+	"input":             {Path: "/api/companies/{company}/skills/{1}/test-inputs", names: []string{"name"}},
+	"instructions file": {Path: "/api/agents/{agent:1}/instructions-bundle", rows: "files", id: "path"},
+	"interaction":       {Path: "/api/issues/{1}/interactions", about: "kind"},
+	"invite":            {Path: "/api/companies/{company}/invites", rows: "invites", about: "state"},
+	"issue":             {Path: "/api/companies/{company}/issues?sortField=updated&limit=200", id: "identifier", about: "title"},
+	"key board id":      {Path: "/api/board-api-keys", names: []string{"name"}},
+	"member user":       {Path: "/api/companies/{company}/members", rows: "members", id: "principalId", about: "user.name"},
+	"memory key":        {Path: "/api/agents/{agent:1}/memory", id: "key"},
+	"mine key":          {Path: "/api/companies/{company}/user-secret-definitions", id: "key", about: "name"},
+	"node":              {Path: "/api/v1/mesh/members", id: "name", about: "status"},
+	"project workspace": {Path: "/api/projects/{project:1}/workspaces", names: []string{"name"}, about: "sourceType"},
+	"remark":            {Path: "/api/issues/{1}/documents/{2}/annotations", about: "selectedText"},
+	"request":           {Path: "/api/companies/{company}/join-requests", about: "requestType"},
+	"routine revision":  {Path: "/api/routines/{routine:1}/revisions", about: "createdAt"},
+	"skill":             {Path: "/api/companies/{company}/skills", id: "slug", about: "description"},
+	"skill comment":     {Path: "/api/companies/{company}/skills/{1}/comments", about: "body"},
+	"skill file":        {Path: "/api/companies/{company}/skills/{1}", rows: "fileInventory", id: "path", about: "kind"},
+	"skill key":         {Path: "/api/companies/{company}/skills", id: "key", about: "name"},
+	"skill version":     {Path: "/api/companies/{company}/skills/{1}/versions", names: []string{"label"}, about: "createdAt"},
+	"team":              {Path: "/api/teams/catalog", id: "slug", about: "description"},
+	"test":              {Path: "/api/companies/{company}/skills/{1}/test-runs", about: "status"},
+	"token-id":          {Path: "/api/v1/mesh/tokens"},
+	"tool name":         {Path: "/api/companies/{company}/tools", id: "name", about: "description"},
+	"trace":             {Path: "/api/companies/{company}/feedback-traces", id: "traceId", about: "vote"},
 }
 
-// choices are arguments that are one of a few words.
-var choices = map[string][]string{
+// Choices are arguments that are one of a few words.
+var Choices = map[string][]string{
 	"approval type": {"hire_agent", "approve_ceo_strategy", "budget_override_required", "request_board_approval"},
 	"decision":      {"continue", "dismissed_false_positive", "snooze"},
 	"folder kind":   {"routine", "skill"},
@@ -84,8 +84,8 @@ var flagNouns = map[string]string{
 	"adapter": "adapter type", "skill": "skill key", "user": "member user",
 }
 
-// of finds what is said of an argument of a command: below its group, or anywhere.
-func of[T any](table map[string]T, cmd *cobra.Command, word string) (found T, ok bool) {
+// Of finds what is said of an argument of a command: below its group, or anywhere.
+func Of[T any](table map[string]T, cmd *cobra.Command, word string) (found T, ok bool) {
 	group := strings.TrimPrefix(strings.TrimPrefix(cmd.Parent().CommandPath(), "selvage"), " ")
 	last := group[strings.LastIndexByte(group, ' ')+1:]
 	if group == "project workspace" && word == "workspace" {
@@ -102,8 +102,8 @@ func of[T any](table map[string]T, cmd *cobra.Command, word string) (found T, ok
 	return found, false
 }
 
-// arguments are what the words of a line of usage stand for, in lower case.
-func arguments(use string) (words []string) {
+// Arguments are what the words of a line of usage stand for, in lower case.
+func Arguments(use string) (words []string) {
 	for _, word := range strings.Fields(use)[1:] {
 		if word == "[--" {
 			break
@@ -125,17 +125,17 @@ func fewOf(usage string) []string {
 	return strings.Split(strings.ReplaceAll(usage, " or ", ", "), ", ")
 }
 
-// completes has shells complete what arguments and flags name.
-func completes(c *cli, cmd *cobra.Command) {
+// Completes has shells complete what arguments and flags name.
+func Completes(c *CLI, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
-		completes(c, sub)
+		Completes(c, sub)
 	}
 	each := func(f *pflag.Flag) {
 		if few := fewOf(f.Usage); few != nil {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(few, cobra.ShellCompDirectiveNoFileComp))
 		} else if noun, ok := flagNouns[f.Name]; ok && f.Value.Type() != "bool" {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-				return c.named(cmd, rowsFor(cmd, noun), nil, typed), cobra.ShellCompDirectiveNoFileComp
+				return c.named(cmd, RowsFor(cmd, noun), nil, typed), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
 	}
@@ -144,13 +144,13 @@ func completes(c *cli, cmd *cobra.Command) {
 	if cmd.HasSubCommands() || cmd.ValidArgs != nil || cmd.ValidArgsFunction != nil {
 		return
 	}
-	words := arguments(cmd.Use)
+	words := Arguments(cmd.Use)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= len(words) && !strings.HasSuffix(strings.TrimRight(cmd.Use, "]"), "...") || len(words) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		word := words[min(len(args), len(words)-1)]
-		if few, ok := of(choices, cmd, word); ok {
+		if few, ok := Of(Choices, cmd, word); ok {
 			return slices.DeleteFunc(slices.Clone(few), func(one string) bool { return !strings.HasPrefix(one, typed) }), cobra.ShellCompDirectiveNoFileComp
 		}
 		switch {
@@ -159,24 +159,24 @@ func completes(c *cli, cmd *cobra.Command) {
 		case strings.Contains(word, "|") && !strings.Contains(word, "file"):
 			return strings.Split(word, "|"), cobra.ShellCompDirectiveNoFileComp
 		}
-		if rows := rowsFor(cmd, word); rows.path != "" {
+		if rows := RowsFor(cmd, word); rows.Path != "" {
 			return c.named(cmd, rows, args, typed), cobra.ShellCompDirectiveNoFileComp
 		}
-		if isFile(word) {
+		if IsFile(word) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// isFile reports whether an argument is a file or a folder here.
-func isFile(word string) bool {
+// IsFile reports whether an argument is a file or a folder here.
+func IsFile(word string) bool {
 	return strings.HasPrefix(word, "file") || strings.HasPrefix(word, "@file") || word == "dir" || word == "from" || word == "payload"
 }
 
-// rowsFor is where the rows are that a word names, with no path where none are.
-func rowsFor(cmd *cobra.Command, word string) nounRows {
-	if rows, ok := of(listed, cmd, word); ok {
+// RowsFor is where the rows are that a word names, with no path where none are.
+func RowsFor(cmd *cobra.Command, word string) nounRows {
+	if rows, ok := Of(listed, cmd, word); ok {
 		return rows
 	}
 	return nouns[word]
@@ -184,11 +184,11 @@ func rowsFor(cmd *cobra.Command, word string) nounRows {
 
 // named are the names of rows that begin as typed, with what tells them apart. A
 // node that does not answer has none: a shell is no place for errors.
-func (c *cli) named(cmd *cobra.Command, n nounRows, args []string, typed string) (names []string) {
+func (c *CLI) named(cmd *cobra.Command, n nounRows, args []string, typed string) (names []string) {
 	ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), completeTimeout)
 	defer cancel()
 	cmd.SetContext(ctx)
-	path, err := c.filled(cmd, n.path, args)
+	path, err := c.Filled(cmd, n.Path, args)
 	if err != nil {
 		return nil
 	}
@@ -205,7 +205,7 @@ func (c *cli) named(cmd *cobra.Command, n nounRows, args []string, typed string)
 			continue
 		}
 		if about := member(r, n.about); n.about != "" && about != "-" {
-			name += "\t" + cell(about)
+			name += "\t" + Cell(about)
 		}
 		names = append(names, name)
 	}
@@ -228,18 +228,18 @@ var samples = map[string]string{
 
 const idSample = "0199c0de-5f02-79a6-92bc-807bd79fee94"
 
-// examples gives each command an example that has none of its own.
-func examples(cmd *cobra.Command) {
+// Examples gives each command an example that has none of its own.
+func Examples(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
-		examples(sub)
+		Examples(sub)
 	}
 	if cmd.HasSubCommands() || cmd.Example != "" || cmd.Hidden {
 		return
 	}
 	line := "  " + cmd.CommandPath()
-	least, _ := wanted(cmd.Use)
+	least, _ := Wanted(cmd.Use)
 	for _, word := range least {
-		if sample, ok := of(samples, cmd, strings.ToLower(word)); ok {
+		if sample, ok := Of(samples, cmd, strings.ToLower(word)); ok {
 			line += " " + sample
 		} else {
 			line += " " + word

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -29,10 +29,10 @@ func (f *format) Set(text string) error {
 	return nil
 }
 
-// print writes v as JSON when -o json was given, else through human.
-func (c *cli) print(cmd *cobra.Command, v any, human func(w io.Writer)) error {
+// Print writes v as JSON when -o json was given, else through human.
+func (c *CLI) Print(cmd *cobra.Command, v any, human func(w io.Writer)) error {
 	out := cmd.OutOrStdout()
-	if c.output == "json" {
+	if c.Output == "json" {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
 		enc.SetEscapeHTML(false)
@@ -42,23 +42,23 @@ func (c *cli) print(cmd *cobra.Command, v any, human func(w io.Writer)) error {
 	return nil
 }
 
-// table writes rows under a header, in columns.
-func table(w io.Writer, header string, rows [][]string) {
+// Table writes rows under a header, in columns.
+func Table(w io.Writer, header string, rows [][]string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, strings.ReplaceAll(header, " ", "\t"))
 	for _, r := range rows {
 		for n := range r {
 			indent := len(r[n]) - len(strings.TrimLeft(r[n], " ")) // of trees
-			r[n] = r[n][:indent] + strings.Join(strings.Fields(visible(r[n])), " ")
+			r[n] = r[n][:indent] + strings.Join(strings.Fields(Visible(r[n])), " ")
 		}
 		fmt.Fprintln(t, strings.Join(r, "\t"))
 	}
 	t.Flush()
 }
 
-// visible is a text that others wrote without what a terminal would obey: control
+// Visible is a text that others wrote without what a terminal would obey: control
 // characters but the end of a line and a tab are shown as �.
-func visible(text string) string {
+func Visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return unicode.ReplacementChar
@@ -67,20 +67,22 @@ func visible(text string) string {
 	}, text)
 }
 
-// short is the first eight characters of an ID.
-func short(id string) string { return id[:min(8, len(id))] }
+// Short is the first eight characters of an ID.
+func Short(id string) string { return id[:min(8, len(id))] }
 
-func dash(s string) string {
+// Dash is the text, or a dash where there is none.
+func Dash(s string) string {
 	if s == "" {
 		return "-"
 	}
 	return s
 }
 
-func cents(c int64) string { return fmt.Sprintf("$%d.%02d", c/100, c%100) }
+// Cents is an amount of money as people write it.
+func Cents(c int64) string { return fmt.Sprintf("$%d.%02d", c/100, c%100) }
 
-// ago formats an ISO instant as a distance from now.
-func ago(iso string) string {
+// Ago formats an ISO instant as a distance from now.
+func Ago(iso string) string {
 	t, err := time.Parse(time.RFC3339, iso)
 	if err != nil {
 		return "-"

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -28,9 +28,9 @@ const (
 	maxAuthorities = 1 << 20
 )
 
-// A credential is what the command line shows to the nodes at one URL, and which
+// A Credential is what the command line shows to the nodes at one URL, and which
 // certificates it takes for theirs.
-type credential struct {
+type Credential struct {
 	Key          string   `json:"key,omitempty"`  // of the board, a secret
 	User         string   `json:"user,omitempty"` // whose it is, for people
 	Fingerprints []string `json:"fingerprints,omitempty"`
@@ -38,7 +38,7 @@ type credential struct {
 }
 
 // credentials are kept by the URL of the API.
-type credentials map[string]credential
+type credentials map[string]Credential
 
 // credentialFile is where they are kept: $SELVAGE_CREDENTIALS, or the user's
 // configuration directory.
@@ -50,9 +50,9 @@ func credentialFile() (string, error) {
 	return filepath.Join(dir, "selvage", "credentials.json"), err
 }
 
-// readCredentials returns none where there is no file. One that others may read
+// ReadCredentials returns none where there is no file. One that others may read
 // is an error: they may have.
-func readCredentials() (credentials, error) {
+func ReadCredentials() (credentials, error) {
 	path, err := credentialFile()
 	if err != nil {
 		return credentials{}, nil // there is no place to keep any
@@ -108,32 +108,32 @@ func (all credentials) save() (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// change rewrites what is kept for the URL; an empty credential is taken away.
-func (c *cli) change(f func(*credential)) error {
-	all, err := readCredentials()
+// Change rewrites what is kept for the URL; an empty credential is taken away.
+func (c *CLI) Change(f func(*Credential)) error {
+	all, err := ReadCredentials()
 	if err != nil {
 		return err
 	}
-	one := all[c.url()]
+	one := all[c.URL()]
 	f(&one)
-	all[c.url()] = one
+	all[c.URL()] = one
 	if one.Key == "" && len(one.Fingerprints) == 0 && one.CA == "" {
-		delete(all, c.url())
+		delete(all, c.URL())
 	}
 	c.kept = nil
 	return all.save()
 }
 
-// mine is what is kept for the URL, with what flags and variables say.
-func (c *cli) mine() (credential, error) {
+// Mine is what is kept for the URL, with what flags and variables say.
+func (c *CLI) Mine() (Credential, error) {
 	if c.kept != nil {
 		return *c.kept, nil
 	}
-	all, err := readCredentials()
+	all, err := ReadCredentials()
 	if err != nil {
-		return credential{}, err
+		return Credential{}, err
 	}
-	one := all[c.url()]
+	one := all[c.URL()]
 	if key := cmp.Or(os.Getenv("SELVAGE_API_KEY"), os.Getenv("PAPERCLIP_API_KEY")); key != "" {
 		one.Key, one.User = key, ""
 	}
@@ -143,14 +143,14 @@ func (c *cli) mine() (credential, error) {
 		}
 		plain, err := client.ParseFingerprint(given)
 		if err != nil {
-			return one, misuse{err}
+			return one, Misuse(err)
 		}
 		one.Fingerprints = append(one.Fingerprints, plain)
 	}
 	if path := cmp.Or(c.ca, os.Getenv("SELVAGE_CA")); path != "" {
 		f, err := os.Open(path)
 		if err != nil {
-			return one, misuse{err}
+			return one, Misuse(err)
 		}
 		defer f.Close()
 		b, err := io.ReadAll(io.LimitReader(f, maxAuthorities))
@@ -163,9 +163,9 @@ func (c *cli) mine() (credential, error) {
 	return one, nil
 }
 
-// transport connects to the nodes that the credential trusts.
-func (c *cli) transport() (*http.Transport, error) {
-	mine, err := c.mine()
+// Transport connects to the nodes that the credential trusts.
+func (c *CLI) Transport() (*http.Transport, error) {
+	mine, err := c.Mine()
 	if err != nil || c.carrier != nil {
 		return c.carrier, err
 	}
@@ -173,41 +173,41 @@ func (c *cli) transport() (*http.Transport, error) {
 	return c.carrier, err
 }
 
-// client is the Go client, with the credential unless another is named.
-func (c *cli) client() (*client.Client, error) { return c.reading(c.freshness(http.MethodGet)) }
+// Client is the Go client, with the credential unless another is named.
+func (c *CLI) Client() (*client.Client, error) { return c.Reading(c.freshness(http.MethodGet)) }
 
-// reading is client with reads of another kind.
-func (c *cli) reading(read string) (*client.Client, error) {
-	mine, err := c.mine()
+// Reading is client with reads of another kind.
+func (c *CLI) Reading(read string) (*client.Client, error) {
+	mine, err := c.Mine()
 	if err != nil {
 		return nil, err
 	}
-	transport, err := c.transport()
+	transport, err := c.Transport()
 	if err != nil {
 		return nil, err
 	}
-	asks, err := client.New(client.Config{Nodes: []string{c.url()}, Token: mine.Key, Run: os.Getenv("PAPERCLIP_RUN_ID"), Read: read, Impatient: true, CutOff: c.cutOff,
-		HTTP: &http.Client{Timeout: callTimeout, Transport: transport}})
+	asks, err := client.New(client.Config{Nodes: []string{c.URL()}, Token: mine.Key, Run: os.Getenv("PAPERCLIP_RUN_ID"), Read: read, Impatient: true, CutOff: c.cutOff,
+		HTTP: &http.Client{Timeout: CallTimeout, Transport: transport}})
 	if err != nil {
-		return nil, misuse{err}
+		return nil, Misuse(err)
 	}
 	return asks, nil
 }
 
 // unreachable explains why there was no answer.
-func (c *cli) unreachable(err error) error {
+func (c *CLI) unreachable(err error) error {
 	if bad, ok := errors.AsType[*client.CertificateError](err); ok {
-		return fmt.Errorf("%s: %w\nThe node tells its fingerprint when it starts; if this is it, give it once: selvage auth login --fingerprint %s", c.url(), bad, bad.Fingerprint)
+		return fmt.Errorf("%s: %w\nThe node tells its fingerprint when it starts; if this is it, give it once: selvage auth login --fingerprint %s", c.URL(), bad, bad.Fingerprint)
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no answer from %s in time: the node is stuck or overloaded; look at its log, and ask another one (--api URL): %w", c.url(), err)
+		return fmt.Errorf("no answer from %s in time: the node is stuck or overloaded; look at its log, and ask another one (--api URL): %w", c.URL(), err)
 	}
-	return fmt.Errorf("no answer from %s: is a node running there? (selvage up, or --api URL): %w", c.url(), err)
+	return fmt.Errorf("no answer from %s: is a node running there? (selvage up, or --api URL): %w", c.URL(), err)
 }
 
-// readHidden reads a line that is not shown: from the terminal with a prompt, or
+// ReadHidden reads a line that is not shown: from the terminal with a prompt, or
 // the next one of standard input.
-func readHidden(cmd *cobra.Command, lines *bufio.Reader, prompt string) (string, error) {
+func ReadHidden(cmd *cobra.Command, lines *bufio.Reader, prompt string) (string, error) {
 	var line string
 	var err error
 	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
@@ -220,7 +220,7 @@ func readHidden(cmd *cobra.Command, lines *bufio.Reader, prompt string) (string,
 		err = nil
 	}
 	if err != nil {
-		return "", misuse{fmt.Errorf("no %s on standard input: %w", strings.ToLower(prompt), err)}
+		return "", Misuse(fmt.Errorf("no %s on standard input: %w", strings.ToLower(prompt), err))
 	}
 	return strings.TrimRight(line, "\r\n"), nil
 }

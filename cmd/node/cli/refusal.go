@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -18,17 +18,18 @@ import (
 	"github.com/selvage-mesh/selvage/api/client"
 )
 
-// refused is what the API says no with.
-type refused struct {
+// Refused is what the API says no with.
+type Refused struct {
 	text    string // for people: what is wrong, where, and what to do next
-	status  int    // of HTTP
-	details json.RawMessage
+	Status  int    // of HTTP
+	Details json.RawMessage
 }
 
-func (r *refused) Error() string { return r.text }
+// Error is what is wrong, where, and what to do next.
+func (r *Refused) Error() string { return r.text }
 
 func refusedBy(e *client.Error) error {
-	r := &refused{text: fmt.Sprintf("%s (HTTP %d)", e.Message, e.Status), status: e.Status, details: e.Details}
+	r := &Refused{text: fmt.Sprintf("%s (HTTP %d)", e.Message, e.Status), Status: e.Status, Details: e.Details}
 	if e.Status == http.StatusUnauthorized || e.Message == "Board access required" {
 		r.text += ": sign in with selvage auth login, or set SELVAGE_API_KEY"
 		return r
@@ -42,26 +43,26 @@ func refusedBy(e *client.Error) error {
 	}
 	if text := invalid(e.Details); text != "" {
 		r.text += ": " + text
-	} else if text := inPairs(e.Details); text != "" {
+	} else if text := InPairs(e.Details); text != "" {
 		r.text += ": " + text
 	}
-	if next, ok := nextSteps[e.Message]; ok {
+	if next, ok := NextSteps[e.Message]; ok {
 		r.text += "; " + next
-	} else if what, ok := strings.CutSuffix(e.Message, " not found"); ok && shownBy[what] != "" {
-		r.text += ": see selvage " + shownBy[what]
+	} else if what, ok := strings.CutSuffix(e.Message, " not found"); ok && ShownBy[what] != "" {
+		r.text += ": see selvage " + ShownBy[what]
 	}
 	return r
 }
 
-// nextSteps is what to do about a refusal, by its sentence.
-var nextSteps = map[string]string{
+// NextSteps is what to do about a refusal, by its sentence.
+var NextSteps = map[string]string{
 	"Issue checkout conflict":                     "selvage issue show ISSUE tells who has it, selvage issue move ISSUE todo opens one that is over",
 	"Document is locked":                          "selvage issue unlock ISSUE DOCUMENT opens it",
 	"Agent is not invokable in its current state": "selvage agent resume AGENT lets a paused one work, selvage agent clear-error AGENT one in error",
 }
 
-// shownBy are the commands that show what is there, by what the API says is not.
-var shownBy = map[string]string{
+// ShownBy are the commands that show what is there, by what the API says is not.
+var ShownBy = map[string]string{
 	"Agent": "agent list", "Annotation thread": "issue remark list ISSUE DOCUMENT", "Approval": "approval list", "Attachment": "issue attachments ISSUE", "Board API key": "key board list", "Budget incident": "budget incidents",
 	"Comment": "issue comments ISSUE", "Company": "company list", "Document": "issue doc list ISSUE", "Document revision": "issue doc revisions ISSUE KEY", "Environment": "environment list", "Environment lease": "environment leases ENVIRONMENT",
 	"Execution workspace": "workspace list", "Feedback trace": "feedback list", "Folder": "folder list KIND", "Goal": "goal list", "Instructions file": "agent instructions list AGENT", "Interaction": "issue interactions ISSUE", "Invite": "member invites",
@@ -91,10 +92,10 @@ func invalid(details json.RawMessage) string {
 	return strings.Join(all, "; ")
 }
 
-// inPairs are details that are an object as people read them, "allowed statuses
+// InPairs are details that are an object as people read them, "allowed statuses
 // todo, backlog; status done". Without details, or with none that say anything, it
 // is "".
-func inPairs(details json.RawMessage) string {
+func InPairs(details json.RawMessage) string {
 	var o map[string]any
 	if len(details) == 0 || string(details) == "null" {
 		return ""
@@ -150,10 +151,10 @@ func inWordsOf(name string) string {
 
 var asJSON = regexp.MustCompile(`^(-o=?|--output=)json$`)
 
-// wantsJSON reports whether a command line asks for JSON, also one that could not be
+// WantsJSON reports whether a command line asks for JSON, also one that could not be
 // read to its end.
-func wantsJSON(c *cli, args []string) bool {
-	if c.output == "json" {
+func WantsJSON(c *CLI, args []string) bool {
+	if c.Output == "json" {
 		return true
 	}
 	for n, arg := range args {
@@ -167,16 +168,16 @@ func wantsJSON(c *cli, args []string) bool {
 	return false
 }
 
-// report tells of what has gone wrong, for people or as one JSON object, and returns
+// Report tells of what has gone wrong, for people or as one JSON object, and returns
 // the exit status.
-func report(talk io.Writer, cmd *cobra.Command, asJSON bool, err error) int {
+func Report(talk io.Writer, cmd *cobra.Command, asJSON bool, err error) int {
 	if no, ok := errors.AsType[*client.Error](err); ok {
 		err = refusedBy(no)
 	}
-	_, misused := errors.AsType[misuse](err)
-	status := exitFailed
-	if misused {
-		status = exitMisused
+	_, wrong := errors.AsType[misuse](err)
+	status := ExitFailed
+	if wrong {
+		status = ExitMisused
 	}
 	if asJSON {
 		told := struct {
@@ -185,12 +186,12 @@ func report(talk io.Writer, cmd *cobra.Command, asJSON bool, err error) int {
 			Details json.RawMessage `json:"details,omitempty"`
 			Usage   string          `json:"usage,omitempty"` // of a command line that is wrong
 		}{Error: err.Error()}
-		if r, ok := errors.AsType[*refused](err); ok {
-			if told.Status = r.status; string(r.details) != "null" {
-				told.Details = r.details
+		if r, ok := errors.AsType[*Refused](err); ok {
+			if told.Status = r.Status; string(r.Details) != "null" {
+				told.Details = r.Details
 			}
 		}
-		if misused {
+		if wrong {
 			told.Usage = cmd.UseLine()
 		}
 		enc := json.NewEncoder(talk)
@@ -200,7 +201,7 @@ func report(talk io.Writer, cmd *cobra.Command, asJSON bool, err error) int {
 		return status
 	}
 	fmt.Fprintln(talk, "selvage:", err)
-	if misused {
+	if wrong {
 		fmt.Fprintf(talk, "Run '%s --help' for usage.\n", cmd.CommandPath())
 	}
 	return status

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Exit statuses: done, refused or failed, misused.
+const (
+	ExitFailed  = 1
+	ExitMisused = 2
+)
+
+// A misuse is an error of the command line itself.
+type misuse struct{ error }
+
+// Misuse makes an error one of the command line itself.
+func Misuse(err error) error { return misuse{err} }
+
+// MisusedArguments makes a wrong number of arguments a misuse, everywhere, and says
+// which is missing or too many.
+func MisusedArguments(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return Misuse(WrongArguments(cmd, args, err))
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		MisusedArguments(sub)
+	}
+}
+
+// WrongFlag says what is wrong with the value of a flag in words of this program.
+func WrongFlag(err error) error {
+	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	want := map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0", "bool": "true or false", "duration": "a time such as 90s or 24h"}[bad.GetFlag().Value.Type()]
+	if want == "" {
+		return err
+	}
+	return fmt.Errorf("--%s is %q: want %s", bad.GetFlag().Name, bad.GetValue(), want)
+}
+
+// WrongArguments says what is wrong with arguments that err refuses.
+func WrongArguments(cmd *cobra.Command, args []string, err error) error {
+	if cmd.HasAvailableSubCommands() {
+		cmd.SuggestionsMinimumDistance = 2 // as cobra has it elsewhere
+		text := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0])
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			text += "; did you mean " + strings.Join(near, " or ") + "?"
+		} else if cmd.HasParent() {
+			var there []string
+			for _, sub := range cmd.Commands() {
+				if sub.IsAvailableCommand() {
+					there = append(there, sub.Name())
+				}
+			}
+			text += ": it has " + strings.Join(there, ", ")
+		}
+		return errors.New(text)
+	}
+	least, most := Wanted(cmd.Use)
+	switch {
+	case len(args) < len(least):
+		return fmt.Errorf("%s is missing: %s", least[len(args)], cmd.UseLine())
+	case most >= 0 && len(args) > most:
+		return fmt.Errorf("%q is one argument too many: %s", args[most], cmd.UseLine())
+	}
+	return err
+}
+
+// Wanted are the arguments that a line of usage asks for, and how many there may
+// be, -1 for any number.
+func Wanted(use string) (least []string, most int) {
+	for _, word := range strings.Fields(use)[1:] {
+		switch {
+		case word == "[--":
+			return least, -1
+		case strings.HasPrefix(word, "--"): // a flag that must be there; the command says why
+		case word == "[flags]":
+		case strings.HasSuffix(word, "...]"):
+			return least, -1
+		case strings.HasSuffix(word, "..."):
+			return append(least, strings.TrimSuffix(word, "...")), -1
+		case strings.HasPrefix(word, "["):
+			most++
+		default:
+			least = append(least, word)
+		}
+	}
+	return least, most + len(least)
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// reached returns what a path of members leads to; 0 is the first of a list.
+func reached(row any, path string) any {
+	for name := range strings.SplitSeq(path, ".") {
+		switch of := row.(type) {
+		case map[string]any:
+			row = of[name]
+		case []any:
+			if name != "0" || len(of) == 0 {
+				return nil
+			}
+			row = of[0]
+		default:
+			return nil
+		}
+	}
+	return row
+}
+
+// member returns what a path of members leads to, as a person reads it.
+func member(row any, path string) string {
+	switch v := reached(row, path).(type) {
+	case nil:
+		return "-"
+	case string:
+		return Dash(strings.Join(strings.Fields(Visible(v)), " "))
+	case bool:
+		return strconv.FormatBool(v)
+	case float64:
+		if strings.HasSuffix(path, "Cents") {
+			return Cents(int64(v))
+		}
+		if v == math.Trunc(v) {
+			return strconv.FormatInt(int64(v), 10)
+		}
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case []any:
+		if len(v) == 0 {
+			return "-"
+		}
+		words := make([]string, 0, len(v))
+		for _, one := range v {
+			word, ok := one.(string)
+			if !ok {
+				return strconv.Itoa(len(v))
+			}
+			words = append(words, word)
+		}
+		return strings.Join(words, ",")
+	}
+	return "…"
+}
+
+// maxCell bounds what a column of a table shows, in characters.
+const maxCell = 60
+
+// Cell shortens a text to what a column of a table shows.
+func Cell(text string) string { return Cut(text, maxCell) }
+
+// Cut shortens a text to at most most characters.
+func Cut(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
+
+// InWords finds the cells in the sentence that a verb says.
+var InWords = regexp.MustCompile(`\{([A-Za-z0-9.:|+']+)\}`)
+
+// cellOf is what a cell of a table, or of a sentence, says of a row. A cell is the
+// path of a member, with dots for members of members; before it may stand how it is
+// shown: ago:, a time as its distance from now; id:, the beginning of an ID; n:, how
+// many there are; cents:, an amount of money; short:, what details tell. Of several
+// with | between them it is the first that there is, a word in quotes there always
+// is, and with + between them it is all of them.
+func cellOf(row any, cell string) string {
+	for one := range strings.SplitSeq(cell, "|") {
+		if word, ok := strings.CutPrefix(one, "'"); ok {
+			return strings.TrimSuffix(word, "'")
+		}
+		var words []string
+		for path := range strings.SplitSeq(one, "+") {
+			how, path, ok := strings.Cut(path, ":")
+			if !ok {
+				how, path = "", how
+			}
+			if word := shown(row, how, path); word != "-" {
+				words = append(words, word)
+			}
+		}
+		if len(words) > 0 {
+			return strings.Join(words, " ")
+		}
+	}
+	return "-"
+}
+
+// shown is a member of a row in one of the ways of cellOf.
+func shown(row any, how, path string) string {
+	text := member(row, path)
+	switch how {
+	case "ago":
+		return Ago(text)
+	case "id":
+		return Short(text)
+	case "n":
+		list, _ := reached(row, path).([]any)
+		return strconv.Itoa(len(list))
+	case "cents":
+		n, _ := strconv.ParseInt(text, 10, 64)
+		return Cents(n)
+	case "short":
+		o, _ := row.(map[string]any)
+		return Dash(InShort(o[path]))
+	}
+	return text
+}
+
+// membersOf are what is short of an object and of the objects in it, each with its name.
+func membersOf(before string, o map[string]any) (lines [][2]string) {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if inner, ok := o[name].(map[string]any); ok {
+			lines = append(lines, membersOf(before+name+".", inner)...)
+		} else if text := member(o, name); text != "-" {
+			lines = append(lines, [2]string{before + name, text})
+		}
+	}
+	return lines
+}
+
+// InShort is what the details of a line of the log tell, in a few words: which tools
+// were called and how it ended, what a thing is called, and from what to what it went.
+func InShort(details any) string {
+	o, _ := details.(map[string]any)
+	var words []string
+	add := func(word string) {
+		if word != "" && word != "-" {
+			words = append(words, word)
+		}
+	}
+	if calls, _ := o["calls"].([]any); len(calls) > 0 {
+		for _, call := range calls {
+			add(member(call, "tool") + " " + member(call, "status"))
+		}
+		if n, _ := o["omitted"].(float64); n > 0 {
+			add(strconv.Itoa(int(n)) + " more")
+		}
+		return Cut(strings.Join(words, ", "), MaxHappened)
+	}
+	for _, name := range []string{"identifier", "name", "title", "issueTitle", "key"} {
+		add(member(o, name))
+	}
+	changes, _ := o["changes"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		switch from, to := member(changes[name], "from"), member(changes[name], "to"); {
+		case name == "statusVersion" || strings.HasSuffix(name, "Id") || from == "…" || to == "…":
+		default:
+			add(name + " " + from + " → " + to)
+		}
+	}
+	if len(changes) == 0 {
+		add(member(o, "status"))
+	}
+	add(member(o, "bodySnippet"))
+	return Cut(strings.Join(words, " "), MaxHappened)
+}
+
+// MaxHappened bounds what a line tells of an event, in characters.
+const MaxHappened = 120

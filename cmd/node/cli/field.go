@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// A Field is a member of a request.
+type Field struct {
+	Name, Member, About string
+	Kind                string // "" text, int, bool, list, file, text or file, json, json or @file, pairs, variables, secret, entity, issue, issues, label, labels, agent or none, or a noun: see nouns
+	Place               int
+	Value               string // unless it is given
+}
+
+// read returns the value of a field, if it was given. An empty text clears.
+func (f Field) read(c *CLI, cmd *cobra.Command, args []string) (value any, given bool, err error) {
+	text := ""
+	if f.Kind == "secret" {
+		value, err := ReadSecret(cmd)
+		return value, true, err
+	}
+	if f.Place > 0 {
+		if f.Place > len(args) {
+			return nil, false, nil
+		}
+		text = args[f.Place-1]
+	} else {
+		if flag := cmd.Flags().Lookup(f.Name); !flag.Changed && f.Value == "" {
+			return nil, false, nil
+		}
+		switch f.Kind {
+		case "bool":
+			value, err = cmd.Flags().GetBool(f.Name)
+			return value, true, err
+		case "int":
+			n, err := cmd.Flags().GetInt64(f.Name)
+			if err == nil && n < 1 && f.Name == "limit" {
+				err = Misuse(fmt.Errorf("--limit is %d: want 1 or more", n))
+			}
+			return n, true, err
+		case "list", "labels", "issues":
+			list, err := cmd.Flags().GetStringSlice(f.Name)
+			for n := range list {
+				if f.Kind == "labels" {
+					list[n], err = c.Resolve(cmd, "label", list[n])
+				} else if f.Kind == "issues" {
+					list[n], err = c.IssueID(cmd, list[n])
+				}
+				if err != nil {
+					return nil, false, err
+				}
+			}
+			return list, true, err
+		case "pairs", "variables":
+			list, err := cmd.Flags().GetStringArray(f.Name)
+			if err != nil {
+				return nil, false, err
+			}
+			value, err := f.pairs(cmd, list)
+			return value, true, err
+		}
+		if text, err = cmd.Flags().GetString(f.Name); err != nil {
+			return nil, false, err
+		}
+	}
+	switch f.Kind {
+	case "int":
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			err = Misuse(fmt.Errorf("%q is not a whole number: %s", text, cmd.UseLine()))
+		}
+		return n, true, err
+	case "file":
+		b, err := ReadText(cmd, text, MaxTextFile)
+		return b, true, err
+	case "text or file":
+		text, err = TextOrFile(cmd, text, maxPayload)
+		return text, true, err
+	case "json or @file": // may hold secrets: an error says nothing of it
+		if text, err = TextOrFile(cmd, text, maxPayload); err != nil {
+			return nil, false, err
+		}
+		if !json.Valid([]byte(text)) {
+			return nil, false, Misuse(errors.New(f.word() + " is not JSON"))
+		}
+		return json.RawMessage(text), true, nil
+	case "json":
+		b := []byte(text)
+		if !json.Valid(b) && !strings.HasPrefix(strings.TrimSpace(text), "{") && !strings.HasPrefix(strings.TrimSpace(text), "[") {
+			from, err := ReadText(cmd, text, MaxTextFile)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil, false, Misuse(fmt.Errorf("%s is neither JSON nor a file: %q", f.word(), text))
+			} else if err != nil {
+				return nil, false, err
+			}
+			b = []byte(from)
+		}
+		if err := json.Unmarshal(b, &value); err != nil {
+			return nil, false, Misuse(fmt.Errorf("%s is not JSON: %w", f.word(), err))
+		}
+		return value, true, nil
+	}
+	if text == "" && f.Kind != "" {
+		return nil, true, nil // clears what was there
+	}
+	switch f.Kind {
+	case "issue":
+		text, err = c.IssueID(cmd, text)
+	case "agent or none":
+		if text != "none" {
+			text, err = c.Resolve(cmd, "agent", text)
+		}
+	case "entity":
+		text, err = c.EntityID(cmd, text)
+	case "":
+	default:
+		text, err = c.Resolve(cmd, f.Kind, text)
+	}
+	return text, true, err
+}
+
+// pairs reads NAME=value as it was given, or of variables from files with one a line.
+func (f Field) pairs(cmd *cobra.Command, list []string) (map[string]string, error) {
+	values := map[string]string{}
+	for _, one := range list {
+		given := []string{one}
+		if f.Kind == "variables" {
+			text, err := ReadText(cmd, one, maxPayload)
+			if err != nil {
+				return nil, err
+			}
+			given = strings.Split(text, "\n")
+		}
+		for _, line := range given {
+			k, v, ok := strings.Cut(line, "=")
+			switch {
+			case ok && f.Kind == "variables":
+				values[strings.TrimSpace(k)] = strings.TrimSpace(v)
+			case ok:
+				values[k] = v
+			case f.Kind == "pairs":
+				return nil, Misuse(fmt.Errorf("%s is NAME=value", f.word()))
+			case strings.TrimSpace(line) != "" && !strings.HasPrefix(strings.TrimSpace(line), "#"):
+				return nil, Misuse(fmt.Errorf("%s: a line is not NAME=value", one)) // which says nothing of the line
+			}
+		}
+	}
+	return values, nil
+}
+
+func (f Field) word() string {
+	if f.Place > 0 {
+		return f.Name
+	}
+	return "--" + f.Name
+}
+
+// MaxTextFile bounds a text that a verb takes from a file, in bytes: the longest
+// that the API takes in one body.
+const MaxTextFile = 1 << 20
+
+// put sets a member, or with a dot in its name a member of a member.
+func put(in map[string]any, name string, value any) {
+	head, rest, deeper := strings.Cut(name, ".")
+	if !deeper {
+		in[name] = value
+		return
+	}
+	inner, _ := in[head].(map[string]any)
+	if inner == nil {
+		inner = map[string]any{}
+		in[head] = inner
+	}
+	put(inner, rest, value)
+}
+
+// maxPayload bounds a text that a flag or an argument takes from a file, in bytes.
+const maxPayload = 256 << 10

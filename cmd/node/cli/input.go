@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// ReadText reads a file of at most limit bytes, the standard input for -.
+func ReadText(cmd *cobra.Command, name string, limit int64) (string, error) {
+	in := cmd.InOrStdin()
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = Misuse(fmt.Errorf("%s is longer than %d bytes", name, limit))
+	}
+	return string(b), err
+}
+
+// TextOrFile returns text, or what the file holds that @FILE names (@- is
+// standard input), of at most limit bytes.
+func TextOrFile(cmd *cobra.Command, text string, limit int64) (string, error) {
+	if path, isFile := strings.CutPrefix(text, "@"); isFile {
+		return ReadText(cmd, path, limit)
+	}
+	return text, nil
+}
+
+// ReadSecret reads a value from standard input, or from a prompt that does not
+// show it. One line break at its end is not part of it. It is never an argument:
+// those are seen by everybody on the machine.
+func ReadSecret(cmd *cobra.Command) (string, error) {
+	var b []byte
+	var err error
+	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
+		fmt.Fprint(cmd.ErrOrStderr(), "Value: ")
+		b, err = term.ReadPassword(int(in.Fd()))
+		fmt.Fprintln(cmd.ErrOrStderr())
+	} else {
+		b, err = io.ReadAll(io.LimitReader(bufio.NewReader(cmd.InOrStdin()), maxSecret+3))
+	}
+	if err != nil {
+		return "", err
+	}
+	value := strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
+	switch {
+	case value == "":
+		return "", Misuse(errors.New("the value is empty: give it on standard input"))
+	case len(value) > maxSecret:
+		return "", Misuse(fmt.Errorf("a value has at most %d bytes", maxSecret))
+	}
+	return value, nil
+}
+
+// maxSecret bounds the value of a secret that is read, in bytes, as the API does.
+const maxSecret = 64 << 10

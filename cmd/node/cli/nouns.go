@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// A noun is something that an argument may name: what stands for AGENT in
+// "agent show AGENT". Where its rows are, and how people call them.
+type nounRows struct {
+	Path  string   // that lists them; placeholders as in a verb, with the arguments before this one
+	rows  string   // member of the answer that holds the list, "": the answer is one
+	id    string   // member that the API wants to see, "": id
+	names []string // members by which a person names a row besides its ID
+	about string   // member that tells the rows apart
+	list  string   // command that shows them, "": selvage NOUN list
+}
+
+// nouns are found by what an argument is called, in lower case: by "agent" for
+// AGENT. What a word stands for below one group only has that group before it.
+var nouns = map[string]nounRows{
+	"agent":       {Path: "/api/companies/{company}/agents", names: []string{"name"}, about: "role"},
+	"approval":    {Path: "/api/companies/{company}/approvals?limit=1000", about: "type"},
+	"definition":  {Path: "/api/companies/{company}/user-secret-definitions", names: []string{"key"}, about: "name", list: "secret wanted list"},
+	"environment": {Path: "/api/companies/{company}/environments", names: []string{"name"}, about: "driver"},
+	"goal":        {Path: "/api/companies/{company}/goals", names: []string{"title"}, about: "level"},
+	"label":       {Path: "/api/companies/{company}/labels", names: []string{"name"}, about: "color"},
+	"member":      {Path: "/api/companies/{company}/members", rows: "members", names: []string{"user.email", "user.name", "principalId"}, about: "membershipRole"},
+	"mine":        {Path: "/api/companies/{company}/me/user-secrets", names: []string{"key"}, about: "status", list: "secret mine list"},
+	"project":     {Path: "/api/companies/{company}/projects", names: []string{"name"}, about: "status"},
+	"routine":     {Path: "/api/companies/{company}/routines", names: []string{"title"}, about: "status"},
+	"run":         {Path: "/api/companies/{company}/heartbeat-runs?limit=1000", about: "status"},
+	"secret":      {Path: "/api/companies/{company}/secrets", names: []string{"key", "name"}, about: "status"},
+	"user":        {Path: "/api/admin/users", names: []string{"email", "name"}, about: "name"},
+	"workspace":   {Path: "/api/companies/{company}/execution-workspaces?limit=1000", names: []string{"name"}, about: "status"},
+}
+
+var placeholder = regexp.MustCompile(`\{([a-z]+)(?::([0-9]))?\}|\{([0-9])\}`)
+
+// Filled replaces the placeholders of a path.
+func (c *CLI) Filled(cmd *cobra.Command, path string, args []string) (string, error) {
+	var failed error
+	out := placeholder.ReplaceAllStringFunc(path, func(m string) string {
+		parts := placeholder.FindStringSubmatch(m)
+		if parts[1] == "company" {
+			id, err := c.CompanyID(cmd)
+			if err != nil {
+				failed = err
+			}
+			return id
+		}
+		n, _ := strconv.Atoi(parts[2] + parts[3])
+		if n > len(args) {
+			return ""
+		}
+		if args[n-1] == "" {
+			failed = Misuse(errors.New("an argument is empty: " + cmd.UseLine()))
+			return ""
+		}
+		id, err := args[n-1], error(nil)
+		if parts[1] != "" {
+			id, err = c.Resolve(cmd, parts[1], id)
+		} else {
+			id, err = c.resolveListed(cmd, args, n)
+		}
+		if err != nil {
+			failed = err
+		}
+		return strings.ReplaceAll(url.QueryEscape(id), "+", "%20") // for paths and queries
+	})
+	return strings.TrimSuffix(out, "/"), failed
+}
+
+// Resolve returns the ID of what a person names: by ID, name, or the beginning of
+// an ID that no other shares.
+func (c *CLI) Resolve(cmd *cobra.Command, noun, ref string) (string, error) {
+	n, ok := nouns[noun]
+	if !ok || len(ref) == UUIDLen { // issues: the API takes identifiers in paths
+		return ref, nil
+	}
+	path, err := c.Filled(cmd, n.Path, nil)
+	if err != nil {
+		return "", err
+	}
+	rows, err := c.rowsOf(cmd, path, n.rows)
+	if err != nil {
+		return "", err
+	}
+	found, err := n.find(noun, ref, rows)
+	if found == "" && err == nil {
+		err = fmt.Errorf("no %s %q: see selvage %s", noun, ref, n.shown(noun))
+	}
+	return found, err
+}
+
+// resolveListed returns the ID of what the n-th argument names below the arguments
+// before it, as a comment of an issue. What no list tells is left to the API.
+func (c *CLI) resolveListed(cmd *cobra.Command, args []string, n int) (string, error) {
+	ref, words := args[n-1], Arguments(cmd.Use)
+	if len(ref) == UUIDLen || n > len(words) {
+		return ref, nil
+	}
+	rows, ok := Of(listed, cmd, words[n-1])
+	if !ok || rows.id != "" { // the API takes it as it is
+		return ref, nil
+	}
+	for _, m := range placeholder.FindAllStringSubmatch(rows.Path, -1) {
+		if place, _ := strconv.Atoi(m[2] + m[3]); place >= n {
+			return ref, nil // it lies below something that is not named here
+		}
+	}
+	path, err := c.Filled(cmd, rows.Path, args[:n-1])
+	if err != nil {
+		return "", err
+	}
+	list, err := c.rowsOf(cmd, path, rows.rows)
+	if err != nil {
+		return ref, nil
+	}
+	found, err := rows.find(words[n-1], ref, list)
+	return cmp.Or(found, ref), err
+}
+
+// find returns the ID of the row that is named, or begins, as ref: "" where none is.
+func (n nounRows) find(noun, ref string, rows []any) (string, error) {
+	var named, begun []string
+	for _, r := range rows {
+		id := member(r, cmp.Or(n.id, "id"))
+		for _, name := range n.names {
+			if ref != "" && strings.EqualFold(member(r, name), ref) {
+				named = append(named, id)
+				break
+			}
+		}
+		if ref != "" && strings.HasPrefix(id, ref) {
+			begun = append(begun, id)
+		}
+	}
+	if len(named) == 0 {
+		named = begun
+	}
+	switch len(named) {
+	case 0:
+		return "", nil
+	case 1:
+		return named[0], nil
+	}
+	return "", Misuse(fmt.Errorf("more than one %s matches %q: give more of the ID, which is one of %s", noun, ref, strings.Join(named[:min(len(named), maxNamed)], ", ")))
+}
+
+// rowsOf are the rows of a list, which is a member of the answer unless rows is "".
+func (c *CLI) rowsOf(cmd *cobra.Command, path, rows string) ([]any, error) {
+	var answer any
+	if err := c.Call(cmd.Context(), "GET", path, nil, &answer); err != nil {
+		return nil, err
+	}
+	if o, ok := answer.(map[string]any); ok && rows != "" {
+		answer = o[rows]
+	}
+	list, _ := answer.([]any)
+	return list, nil
+}
+
+// shown is the command that shows the rows.
+func (n nounRows) shown(noun string) string {
+	if n.list != "" {
+		return n.list
+	}
+	return noun + " list"
+}
+
+// maxNamed bounds how many of several rows a refusal names.
+const maxNamed = 5
+
+// AgentID is the ID of an agent that is named.
+func (c *CLI) AgentID(cmd *cobra.Command, ref string) (string, error) {
+	return c.Resolve(cmd, "agent", ref)
+}
+
+// RunID is the ID of a run that is named by the beginning of its ID.
+func (c *CLI) RunID(cmd *cobra.Command, ref string) (string, error) {
+	return c.Resolve(cmd, "run", ref)
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*-[0-9]+$`)
+
+// EntityID returns the ID of what the log is asked for: an issue may be named as people do.
+func (c *CLI) EntityID(cmd *cobra.Command, ref string) (string, error) {
+	if !identifier.MatchString(ref) {
+		return ref, nil
+	}
+	return c.IssueID(cmd, ref)
+}
+
+// IssueID returns the UUID of an issue given by its identifier, for members of bodies.
+func (c *CLI) IssueID(cmd *cobra.Command, ref string) (string, error) {
+	if ref == "" || len(ref) == UUIDLen {
+		return ref, nil
+	}
+	var row struct{ ID string }
+	err := c.Call(cmd.Context(), "GET", "/api/issues/"+url.PathEscape(ref), nil, &row)
+	return row.ID, err
+}

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// A Verb is a command that is one request: most of what a person does. What it
+// needs of the API is said in a table, see verbs.go.
+//
+// In its path {company} is the company's ID and {1} the first argument; with a
+// noun, as in {agent:1}, the argument may be a name. Each field is a flag, or with
+// a place (1, 2 …) an argument, and goes into the query of a GET and the body of
+// anything else.
+type Verb struct {
+	Use, Short, Long, Example string
+	Method                    string // "": GET
+	Path                      string
+	Fields                    []Field
+	Fixed                     map[string]any // members that the body always has
+	Rows                      string         // member of the answer that holds the list, "": the answer is one
+	Columns                   string         // of a list: "HEADER=cell HEADER=cell", see cellOf
+	Says                      string         // of one row: what is printed, with {cell} and, for arguments, {1}; "": all of it that is short
+	Text                      string         // member of the answer that is a text, and printed as it is
+	Raw                       bool           // the answer is no JSON, and printed byte by byte
+}
+
+func (v Verb) command(c *CLI) *cobra.Command {
+	if c.Made != nil {
+		*c.Made = append(*c.Made, v)
+	}
+	least, most := Wanted(v.Use)
+	cmd := &cobra.Command{Use: v.Use, Short: v.Short, Long: v.Long, Example: v.Example, Args: cobra.RangeArgs(len(least), most)}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return v.run(c, cmd, args) }
+	if v.Method == "" {
+		cmd.Annotations = map[string]string{changesNothing: "true"}
+	}
+	for _, f := range v.Fields {
+		switch {
+		case f.Place > 0, f.Kind == "secret":
+		case f.Kind == "bool":
+			cmd.Flags().Bool(f.Name, f.Value == "true", f.About)
+		case f.Kind == "int":
+			n, _ := strconv.ParseInt(f.Value, 10, 64)
+			cmd.Flags().Int64(f.Name, n, f.About)
+		case f.Kind == "list" || f.Kind == "labels" || f.Kind == "issues":
+			cmd.Flags().StringSlice(f.Name, nil, f.About)
+		case f.Kind == "pairs" || f.Kind == "variables":
+			cmd.Flags().StringArray(f.Name, nil, f.About)
+		default:
+			cmd.Flags().String(f.Name, f.Value, f.About)
+		}
+	}
+	return cmd
+}
+
+func (v Verb) run(c *CLI, cmd *cobra.Command, args []string) error {
+	path, err := c.Filled(cmd, v.Path, args)
+	if err != nil {
+		return err
+	}
+	in := maps.Clone(v.Fixed)
+	if in == nil {
+		in = map[string]any{}
+	}
+	for _, f := range v.Fields {
+		value, given, err := f.read(c, cmd, args)
+		if err != nil {
+			return err
+		}
+		if given {
+			name, err := c.Filled(cmd, f.Member, args)
+			if err != nil {
+				return err
+			}
+			put(in, name, value)
+		}
+	}
+	method := v.Method
+	if method == "PATCH" && len(in) == 0 {
+		return Misuse(fmt.Errorf("nothing to change: pass a flag (see %s --help)", cmd.CommandPath()))
+	}
+	var body any = in
+	if method == "" {
+		method = "GET"
+		q := url.Values{}
+		for _, name := range slices.Sorted(maps.Keys(in)) {
+			q.Set(name, fmt.Sprint(in[name]))
+		}
+		if path += "?" + q.Encode(); len(q) == 0 {
+			path = strings.TrimSuffix(path, "?")
+		}
+		body = nil
+	}
+	return v.Ask(c, cmd, args, method, path, body)
+}
+
+// Ask makes the request and prints its answer.
+func (v Verb) Ask(c *CLI, cmd *cobra.Command, args []string, method, path string, body any) error {
+	if v.Raw {
+		var b []byte
+		if err := c.Call(cmd.Context(), method, path, body, &b); err != nil {
+			return err
+		}
+		_, err := cmd.OutOrStdout().Write(b)
+		return err
+	}
+	var answer any
+	return c.Send(cmd, method, path, body, &answer, func(w io.Writer) { v.print(c, cmd, args, w, answer) })
+}
+
+func (v Verb) print(c *CLI, cmd *cobra.Command, args []string, w io.Writer, answer any) {
+	if v.Columns != "" {
+		v.printList(c, cmd, w, answer)
+		return
+	}
+	if o, ok := answer.(map[string]any); ok && v.Text != "" {
+		content, _ := o[v.Text].(string)
+		fmt.Fprintln(w, Visible(strings.TrimSuffix(content, "\n")))
+		return
+	}
+	if v.Says != "" {
+		fmt.Fprintln(w, InWords.ReplaceAllStringFunc(v.Says, func(m string) string {
+			if n, err := strconv.Atoi(m[1 : len(m)-1]); err == nil && n <= len(args) {
+				return args[n-1]
+			}
+			return cellOf(answer, m[1:len(m)-1])
+		}))
+		return
+	}
+	o, ok := answer.(map[string]any)
+	if !ok {
+		fmt.Fprintln(w, member(map[string]any{"": answer}, ""))
+		return
+	}
+	lines := membersOf("", o)
+	if len(lines) == 0 {
+		fmt.Fprintln(w, "none")
+		return
+	}
+	c.nameAgents(cmd, o, lines)
+	width := 0
+	for _, l := range lines {
+		width = max(width, len(l[0]))
+	}
+	for _, l := range lines {
+		fmt.Fprintf(w, "%-*s  %s\n", width, l[0], l[1])
+	}
+}
+
+// nameAgents puts names before the IDs of agents in what is short of an object,
+// where the node tells them.
+func (c *CLI) nameAgents(cmd *cobra.Command, o map[string]any, lines [][2]string) {
+	var names map[string]string
+	for n, l := range lines {
+		if !strings.HasSuffix(l[0], "AgentId") && l[0] != "agentId" && l[0] != "reportsTo" || len(l[1]) != UUIDLen {
+			continue
+		}
+		if names == nil {
+			of, _ := o["companyId"].(string)
+			if names, _ = c.AgentNames(cmd, of); len(names) == 0 {
+				return
+			}
+		}
+		if name := names[l[1]]; name != "" {
+			lines[n][1] = name + " " + l[1]
+		}
+	}
+}
+
+func (v Verb) printList(c *CLI, cmd *cobra.Command, w io.Writer, answer any) {
+	if v.Rows != "" {
+		if o, ok := answer.(map[string]any); ok {
+			answer = o[v.Rows]
+		}
+	}
+	rows, _ := answer.([]any)
+	names := map[string]string{} // of agents, when a column asks for them
+	var header []string
+	var from []string
+	for column := range strings.FieldsSeq(v.Columns) {
+		name, path, _ := strings.Cut(column, "=")
+		header, from = append(header, name), append(from, path)
+		if strings.HasPrefix(path, "agent:") && len(names) == 0 && len(rows) > 0 {
+			if of, err := c.CompanyID(cmd); err == nil {
+				names, _ = c.AgentNames(cmd, of) // without them IDs are shown
+			}
+		}
+	}
+	var t [][]string
+	for _, r := range rows {
+		line := make([]string, len(from))
+		for n, path := range from {
+			path, agent := strings.CutPrefix(path, "agent:")
+			line[n] = cellOf(r, path)
+			if !strings.HasPrefix(path, "short:") {
+				line[n] = Cell(line[n])
+			}
+			if agent && names[line[n]] != "" {
+				line[n] = names[line[n]]
+			}
+		}
+		t = append(t, line)
+	}
+	Table(w, strings.Join(header, " "), t)
+}
+
+// With adds verbs to a command that has subcommands.
+func With(c *CLI, to *cobra.Command, verbs ...Verb) *cobra.Command {
+	for _, v := range verbs {
+		to.AddCommand(v.command(c))
+	}
+	return to
+}
+
+// Noun is a command whose subcommands are verbs.
+func Noun(c *CLI, use, short string, verbs ...Verb) *cobra.Command {
+	return With(c, Group(use, short), verbs...)
+}
+
+// Group is a command that only has subcommands.
+func Group(use, short string, subs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(subs...)
+	return c
+}
