@@ -1,0 +1,261 @@
+package memory
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+)
+
+// A Search is a question to a collection.
+type Search struct {
+	Query string
+	// Vector is the question under Model. Without one, Query is embedded under [Lexical].
+	Vector []float32
+	Model  string
+	By     By
+	Limit  int
+	Filter Filter
+	Now    int64 // milliseconds; what expired before is not seen
+
+	// HalfLife makes older records count less: half after so many milliseconds. 0: all alike.
+	HalfLife int64
+	// Importance, 0 to 1,000, says how much a record's own importance counts: at 1,000 the
+	// most important one counts twice as much as one without any.
+	Importance int
+}
+
+// By says what a search goes by.
+type By int
+
+const (
+	ByBoth By = iota
+	ByWords
+	ByVectors
+)
+
+// A Filter says which records a search may see. Empty fields let everything pass.
+type Filter struct {
+	// Reader is the agent that asks: it sees what is private to it, and to nobody else.
+	// With All, private records of all agents are seen.
+	Reader string
+	All    bool
+
+	Agents, Projects, Issues, Runs, Kinds []string // one of them
+	Tags                                  []string // all of them
+	After, Before                         int64    // created at or after, and before
+}
+
+// A Result is a record that a search found, and why.
+type Result struct {
+	ID    ID
+	Score int64 // what came of all below, in billionths
+
+	WordRank int         // 1 is the best by words; 0: not among them
+	Words    []WordWorth // those of the question that stand in it
+	WordsSum int64       // in units of 1/65,536
+
+	VectorRank int // 1 is the nearest; 0: not among them
+	Cosine     float32
+
+	Recency    int // by what age multiplied the score, in thousandths
+	Importance int // by what importance did
+}
+
+// A WordWorth is a word of the question and what it counted.
+type WordWorth struct {
+	Word  string
+	Worth int64
+}
+
+// Found is the answer to a search.
+type Found struct {
+	Results []Result
+	// Seen is how many records the filter let pass: only these were ranked or counted.
+	Seen int
+	// Model is that of the vectors, "" when none were compared.
+	Model string
+}
+
+// Refusals of searches.
+var (
+	ErrNoQuestion = errors.New("query: needs at least one letter or digit, or a vector")
+	ErrModel      = errors.New("model: there are no vectors of this model")
+)
+
+// fusion is the constant of reciprocal rank fusion: how little the first ranks differ.
+const fusion = 60
+
+// Search ranks what the filter lets pass by words, by vectors, or by both: each list gives
+// a record 1/(60+rank), and the sum counts, times recency and importance.
+func (c *Collection) Search(s Search) (Found, error) {
+	q := parseQuery(s.Query)
+	model, vector, err := s.question(q)
+	if err != nil {
+		return Found{}, err
+	}
+	if len(q.words) == 0 && vector == nil {
+		return Found{}, ErrNoQuestion
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	among := c.pass(s)
+	out := Found{Results: []Result{}, Seen: among.count}
+	if len(q.phrases) > 0 {
+		within := among // counts of words stay those of all that may be seen
+		within.among, within.count = c.lex.having(among, q)
+		return c.rank(s, q, model, vector, among, within, out)
+	}
+	return c.rank(s, q, model, vector, among, among, out)
+}
+
+// question returns the model and the vector to compare.
+func (s Search) question(q query) (model string, vector []float32, err error) {
+	if s.Vector != nil {
+		_, err := largest(s.Vector)
+		return cmp.Or(s.Model, Lexical), s.Vector, err
+	}
+	if s.By == ByWords || s.Model != "" && s.Model != Lexical {
+		return "", nil, nil
+	}
+	if v, ok := Embed(q.plain); ok {
+		return Lexical, v.Unpack(), nil
+	}
+	return "", nil, nil
+}
+
+// pass returns the slots that a filter lets pass.
+func (c *Collection) pass(s Search) corpus {
+	f := s.Filter
+	numbers := func(list []string) (out []uint32) {
+		for _, name := range list {
+			out = append(out, c.names.of[name]) // 0 for an unknown one
+		}
+		return out
+	}
+	reader := c.names.of[f.Reader]
+	agents, projects, issues, runs, kinds, tags := numbers(f.Agents), numbers(f.Projects), numbers(f.Issues), numbers(f.Runs), numbers(f.Kinds), numbers(f.Tags)
+	oneOf := func(list []uint32, n uint32) bool { return len(list) == 0 || n != 0 && slices.Contains(list, n) }
+	out := corpus{among: newBitset(len(c.docs))}
+	for slot := range c.docs {
+		d := &c.docs[slot]
+		switch {
+		case !d.used || d.expires != 0 && d.expires <= s.Now:
+		case d.private && !f.All && (reader == 0 || d.agent != reader):
+		case d.created < f.After || f.Before != 0 && d.created >= f.Before:
+		case !oneOf(agents, d.agent) || !oneOf(projects, d.project) || !oneOf(issues, d.issue) || !oneOf(runs, d.run) || !oneOf(kinds, d.kind):
+		case slices.ContainsFunc(tags, func(t uint32) bool { return t == 0 || !slices.Contains(d.tags, t) }):
+		default:
+			out.among.set(uint32(slot))
+			out.count++
+			out.words += c.lex.length(uint32(slot))
+		}
+	}
+	return out
+}
+
+// rank ranks the slots of within by the words of q, as they count among all that may be
+// seen, and by vectors, and joins both lists.
+func (c *Collection) rank(s Search, q query, model string, vector []float32, among, within corpus, out Found) (Found, error) {
+	limit := max(1, min(s.Limit, MaxResults))
+	most := max(candidates, 4*limit)
+	results := map[uint32]*Result{}
+	at := func(slot uint32) *Result {
+		if results[slot] == nil {
+			results[slot] = &Result{ID: c.docs[slot].id}
+		}
+		return results[slot]
+	}
+	if s.By != ByVectors {
+		c.byWords(q, among, within, most, at)
+	}
+	if s.By != ByWords && vector != nil {
+		n, err := c.byVectors(model, vector, within, most, at)
+		switch {
+		case err != nil:
+			return Found{}, err
+		case n > 0:
+			out.Model = model
+		}
+	}
+	for slot, r := range results {
+		c.weigh(s, &c.docs[slot], r)
+		out.Results = append(out.Results, *r)
+	}
+	slices.SortFunc(out.Results, func(a, b Result) int {
+		return cmp.Or(-cmp.Compare(a.Score, b.Score), slices.Compare(a.ID[:], b.ID[:]))
+	})
+	out.Results = out.Results[:min(limit, len(out.Results))]
+	return out, nil
+}
+
+func (c *Collection) byWords(q query, among, within corpus, most int, at func(uint32) *Result) {
+	best, worth := c.lex.ranked(among, q, most, within.among)
+	for n, f := range best {
+		r := at(f.slot)
+		r.WordRank, r.WordsSum = n+1, f.score
+		for i, w := range worth[f.slot] {
+			if w > 0 {
+				r.Words = append(r.Words, WordWorth{q.words[i].text, w})
+			}
+		}
+	}
+}
+
+func (c *Collection) byVectors(model string, vector []float32, within corpus, most int, at func(uint32) *Result) (n int, err error) {
+	number := c.names.of[model]
+	in := c.spaces[number]
+	if in == nil {
+		if model == Lexical {
+			return 0, nil
+		}
+		return 0, ErrModel
+	}
+	var slots bitset
+	kept := 0
+	for slot := range c.docs {
+		if d := &c.docs[slot]; d.hasVector && d.model == number && within.among.has(uint32(slot)) {
+			slots.set(d.vector)
+			kept++
+		}
+	}
+	list, err := in.among(vector, most, slots, kept)
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range list {
+		if f.sim <= 0 {
+			break
+		}
+		n++
+		r := at(in.docOf[f.slot])
+		r.VectorRank, r.Cosine = n, f.sim
+	}
+	return n, nil
+}
+
+// weigh joins what a record got.
+func (c *Collection) weigh(s Search, d *doc, r *Result) {
+	score := int64(0)
+	for _, rank := range []int{r.WordRank, r.VectorRank} {
+		if rank > 0 {
+			score += 1_000_000_000 / int64(fusion+rank)
+		}
+	}
+	r.Recency = recency(s.Now-d.created, s.HalfLife)
+	r.Importance = 1000 + s.Importance*int(d.importance)/1000
+	r.Score = score * int64(r.Recency) / 1000 * int64(r.Importance) / 1000
+}
+
+// recency is 1,000 for what is new and half of it after each half-life, along a straight
+// line between.
+func recency(age, halfLife int64) int {
+	if halfLife <= 0 || age <= 0 {
+		return 1000
+	}
+	whole := age / halfLife
+	if whole >= 10 {
+		return 1
+	}
+	rest := (age % halfLife) * 500 / halfLife
+	return max(1, int((1000-rest)>>whole))
+}
