@@ -67,6 +67,7 @@ var homes = map[string]string{
 	"github.com/coreos/go-systemd/v22":  "cmd/node",
 	"github.com/cockroachdb/pebble/v2":  "ledger/store",
 	"github.com/anishathalye/porcupine": "testnet",
+	"github.com/coder/hnsw":             "memory",
 }
 
 // guests may import what lives elsewhere. The file system interface of Pebble is
