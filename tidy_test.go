@@ -22,7 +22,7 @@ const module = "github.com/selvage-mesh/selvage"
 // below its own, never a neighbour. A package inside a room counts as the room,
 // but for those that are listed themselves.
 var floors = []string{
-	"identity sandbox memory ui ledger/store",
+	"kit identity sandbox memory ui ledger/store",
 	"ledger transport ledger/blob",
 	"governance consensus discovery",
 	"company kernel",
@@ -245,8 +245,25 @@ func TestRoomsOfLibraries(t *testing.T) {
 				t.Errorf("%s imports %s, which lives in %s", p.ImportPath, imp, home)
 			}
 		}
-		if own == "testnet" && !strings.HasPrefix(p.ImportPath, module+"/testnet/testkit") && slices.Contains(p.Imports, "testing") {
-			t.Errorf("%s imports testing: helpers for tests belong in testnet/testkit", p.ImportPath)
+	}
+}
+
+// kits are the packages that only tests import, and that may import testing. kit itself
+// imports no other room, so that a test of any room can use it.
+var kits = []string{
+	"kit", "ledger/ledgertest", "company/companytest", "adapter/shim/shimtest", "adapter/cli/clitest", "api/apitest", "testnet/testkit",
+}
+
+func TestRoomsOfKits(t *testing.T) {
+	isKit := func(importPath string) bool { return slices.Contains(kits, strings.TrimPrefix(importPath, module+"/")) }
+	for _, p := range packages(t) {
+		if isKit(p.ImportPath) {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if imp == "testing" || isKit(imp) {
+				t.Errorf("%s imports %s: helpers for tests belong in one of %s", p.ImportPath, imp, strings.Join(kits, ", "))
+			}
 		}
 	}
 }

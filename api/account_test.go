@@ -21,14 +21,14 @@ func TestAccountsAreSuspendedAndSignUpsClosed(t *testing.T) {
 	if at := h.Call("POST", "/api/admin/users/"+id+"/suspend", `{}`, ann, apitest.OwnOrigin).Want(t, 200, "").Field(t, "suspendedAt"); at == "" {
 		t.Error("since when?")
 	}
-	apitest.Eventually(t, func() bool { return h.Call("GET", "/api/cli-auth/me", "", key).Status == 401 })
-	apitest.Eventually(t, func() bool { return h.Call("GET", "/api/cli-auth/me", "", bob).Status == 401 })
+	apitest.Patient.Until(t, "the key of key answers 401", func() bool { return h.Call("GET", "/api/cli-auth/me", "", key).Status == 401 })
+	apitest.Patient.Until(t, "the key of bob answers 401", func() bool { return h.Call("GET", "/api/cli-auth/me", "", bob).Status == 401 })
 	const signIn = `{"email":"bob@example.com","password":"password of Bob"}`
 	h.Call("POST", "/api/auth/sign-in/email", signIn).Want(t, 403, `"ACCOUNT_SUSPENDED"`)
 	h.Call("POST", "/api/auth/sign-in/email", `{"email":"bob@example.com","password":"another"}`).Want(t, 401, "Invalid email or password")
 	h.Call("POST", "/api/admin/users/"+id+"/resume", `{}`, ann, apitest.OwnOrigin).Want(t, 200, `"suspendedAt":null`)
 	bob, _, _ = h.Call("POST", "/api/auth/sign-in/email", signIn).Want(t, 200, "").CookieOf(t)
-	apitest.Eventually(t, func() bool { return h.Call("GET", "/api/cli-auth/me", "", key).Status == 200 })
+	apitest.Patient.Until(t, "the key of key answers 200", func() bool { return h.Call("GET", "/api/cli-auth/me", "", key).Status == 200 })
 
 	const cid = `{"name":"Cid","email":"cid@example.com","password":"password of Cid"`
 	h.Call("PATCH", "/api/instance/settings/general", `{"signUps":"closed"}`, bob, apitest.OwnOrigin).Want(t, 403, "Instance admin required")

@@ -4,45 +4,17 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
+
+	"github.com/selvage-mesh/selvage/kit"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
-
-// golden compares b with a file of testdata, as hex with 32 bytes a line.
-func golden(t *testing.T, name string, b []byte) {
-	t.Helper()
-	var text strings.Builder
-	for len(b) > 0 {
-		n := min(32, len(b))
-		fmt.Fprintf(&text, "%x\n", b[:n])
-		b = b[n:]
-	}
-	path := "testdata/" + name
-	if *rewrite {
-		if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text.String() != string(want) {
-		t.Errorf("%s has changed:\n%s", path, text.String())
-	}
-}
 
 func sampleEntries() []raft.Log {
 	return []raft.Log{
@@ -70,7 +42,7 @@ func TestEntryFormat(t *testing.T) {
 			b[i] ^= 0x40
 		}
 	}
-	golden(t, "entries.hex", all)
+	kit.Golden(t, "entries.hex", kit.Hex(all))
 }
 
 func FuzzEntry(f *testing.F) {
@@ -100,7 +72,7 @@ func TestMessageFormat(t *testing.T) {
 	for _, m := range sampleMessages() {
 		all = appendMessage(all, m)
 	}
-	golden(t, "messages.hex", all)
+	kit.Golden(t, "messages.hex", kit.Hex(all))
 	r := bytes.NewReader(all)
 	for _, want := range sampleMessages() {
 		if got, err := readMessage(r); err != nil || !reflect.DeepEqual(got, want) {
@@ -133,7 +105,7 @@ func TestHelloFormat(t *testing.T) {
 	if err := writeHello(&b, "aa/one", "bb/two"); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "hello.hex", b.Bytes())
+	kit.Golden(t, "hello.hex", kit.Hex(b.Bytes()))
 	if to, from, err := readHello(&b); err != nil || to != "aa/one" || from != "bb/two" {
 		t.Error(to, from, err)
 	}
@@ -203,7 +175,7 @@ func TestSnapshotFormat(t *testing.T) {
 	s := newSnapshots(t)
 	path := writeSnapshot(t, s, 7, []byte("the state"))
 	whole := readFile(t, s.fs, path)
-	golden(t, "snapshot.hex", whole)
+	kit.Golden(t, "snapshot.hex", kit.Hex(whole))
 	read := func(b []byte) ([]byte, error) {
 		f, err := s.fs.Create(path, vfs.WriteCategoryUnspecified)
 		if err != nil {

@@ -1,12 +1,13 @@
 package consensus
 
 import (
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/selvage-mesh/selvage/kit"
 )
 
 // A fullPipeline takes one message and has no room for another until its answer
@@ -93,11 +94,12 @@ func TestHeartbeatsLeaveTogether(t *testing.T) {
 		if d := time.Since(began); d != 0 {
 			t.Fatalf("the first heartbeats waited %s", d)
 		}
+		chances := kit.Rand(t)
 		left := map[time.Duration]int{}
 		for range 100 {
 			for _, peer := range []raft.ServerID{"b", "c", "d"} {
 				go func() {
-					time.Sleep(time.Millisecond + rand.N(election/10-time.Millisecond) + election/10) // an answer, and raft's rest
+					time.Sleep(time.Millisecond + time.Duration(chances.Int64N(int64(election/10-time.Millisecond))) + election/10) // an answer, and raft's rest
 					g.beat(peer, 3)
 					g.mu.Lock()
 					defer g.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
@@ -389,16 +391,18 @@ func (m *mesh) close() {
 // wait waits, in virtual time when in a bubble, until ok holds.
 func (m *mesh) wait(d time.Duration, what string, ok func() bool) {
 	m.t.Helper()
-	for end := time.Now().Add(d); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			for _, n := range m.nodes {
-				if n.cons != nil {
-					m.t.Logf("%s: %+v %+v", n.id().Short(), n.cons.Stats(), n.cons.Servers())
-				}
-			}
-			m.t.Fatalf("not in %s: %s", d, what)
+	kit.Wait{Most: d, Every: 5 * time.Millisecond, State: m.state}.Until(m.t, what, ok)
+}
+
+// state says what each node that is open sees of the mesh.
+func (m *mesh) state() string {
+	var b strings.Builder
+	for _, n := range m.nodes {
+		if n.cons != nil {
+			fmt.Fprintf(&b, "%s: %+v %+v\n", n.id().Short(), n.cons.Stats(), n.cons.Servers())
 		}
 	}
+	return b.String()
 }
 
 func (m *mesh) alive() (out []*node) {

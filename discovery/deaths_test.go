@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"runtime"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/selvage-mesh/selvage/kit"
 )
 
 // TestMeasureDeaths measures with real processes: how long
@@ -47,9 +48,11 @@ func TestMeasureDeaths(t *testing.T) {
 		}
 	}
 
+	chances := kit.Rand(t)
+	upToASecond := func() time.Duration { return time.Duration(chances.Int64N(int64(time.Second))) }
 	var took []time.Duration
 	for range 20 {
-		time.Sleep(2*time.Second + rand.N(time.Second))
+		time.Sleep(2*time.Second + upToASecond())
 		nodes[2].Process.Kill()
 		killed := time.Now()
 		nodes[0].expect(t, "failure 2")
@@ -78,11 +81,11 @@ func TestMeasureDeaths(t *testing.T) {
 		}
 	}
 	for range 20 {
-		p := nodes[rand.IntN(3)].Process
+		p := nodes[chances.IntN(3)].Process
 		p.Signal(syscall.SIGSTOP)
 		time.Sleep(time.Second)
 		p.Signal(syscall.SIGCONT)
-		time.Sleep(time.Second + rand.N(time.Second))
+		time.Sleep(time.Second + upToASecond())
 	}
 	count("stopped for 1 s, 20 times")
 

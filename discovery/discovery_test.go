@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -54,8 +53,8 @@ func TestCrashIsDeclaredInTime(t *testing.T) {
 			inMesh(t, n, func(m *mesh) {
 				for range 20 {
 					m.within(30*time.Second, "complete", m.complete)
-					time.Sleep(rand.N(5 * time.Second))
-					victim := 1 + rand.IntN(n-1)
+					time.Sleep(m.upTo(5 * time.Second))
+					victim := 1 + m.rand.IntN(n-1)
 					before := m.failures() - m.nodes[victim].Stats().Failures
 					m.crash(victim)
 					took = append(took, m.within(10*time.Second, "declared", func() bool { return m.nobodySees(victim) }))
@@ -114,8 +113,8 @@ func TestNodeThatIsNotScheduledIsNotDead(t *testing.T) {
 			inMesh(t, n, func(m *mesh) {
 				m.within(10*time.Second, "complete", m.complete)
 				for range enough(300) {
-					m.net.hold(testAddr(rand.IntN(n), 9470), time.Second)
-					time.Sleep(1500*time.Millisecond + rand.N(time.Second))
+					m.net.hold(testAddr(m.rand.IntN(n), 9470), time.Second)
+					time.Sleep(1500*time.Millisecond + m.upTo(time.Second))
 				}
 				if f := m.failures(); f != 0 {
 					t.Errorf("%d live nodes were declared dead", f)
@@ -149,7 +148,7 @@ func TestLastCallSparesNodeThatAnswers(t *testing.T) {
 		spared := func() bool { return m.nodes[0].Stats().Spared > 0 }
 		for range 200 {
 			// Away for about as long as memberlist gives it to object.
-			m.net.hold(testAddr(1, 9470), 800*time.Millisecond+rand.N(900*time.Millisecond))
+			m.net.hold(testAddr(1, 9470), 800*time.Millisecond+m.upTo(900*time.Millisecond))
 			time.Sleep(4 * time.Second)
 			if spared() {
 				break
@@ -312,9 +311,9 @@ func TestGarbageIsCountedAndHarmless(t *testing.T) {
 		from := net.UDPAddrFromAddrPort(testAddr(99, 1))
 		sent := 0
 		for n := range 500 {
-			b := make([]byte, rand.IntN(1200))
+			b := make([]byte, m.rand.IntN(1200))
 			for i := range b {
-				b[i] = byte(rand.Uint32())
+				b[i] = byte(m.rand.Uint32())
 			}
 			if len(b) > 0 {
 				b[0] = byte(n % 3) // as memberlist's own look
@@ -561,7 +560,7 @@ func TestConfigSaysAllThatIsWrong(t *testing.T) {
 func TestCloseIsIdempotentAndLeaveAfterItRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := &mesh{t: t, net: newNetwork(), nodes: make([]*Discovery, 1)}
+		m := newMesh(t, 1)
 		d := m.start(0, func(*Config) {})
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -582,7 +581,7 @@ func TestAllMove(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[identity.NodeID]netip.AddrPort{}
 	synctest.Test(t, func(t *testing.T) {
-		m := &mesh{t: t, net: newNetwork(), nodes: make([]*Discovery, 4), outsider: map[identity.NodeID]bool{}}
+		m := newMesh(t, 4)
 		defer func() {
 			for _, d := range m.nodes {
 				d.Close()

@@ -4,33 +4,15 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/selvage-mesh/selvage/kit"
 )
-
-var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
-
-// golden compares got with a file in testdata.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *rewrite {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s differs: %v\ngot\n%s\nwant\n%s", file, err, got, want)
-	}
-}
 
 func testMeta() Meta {
 	m := Meta{
@@ -50,7 +32,7 @@ func TestMetaFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "meta.hex", []byte(hex.Dump(b)))
+	kit.Golden(t, "meta.hex", hex.Dump(b))
 	for name, b := range map[string][]byte{
 		"as written": b, "with a later field": append(bytes.Clone(b), "later"...),
 	} {
@@ -73,7 +55,7 @@ func TestMetaFormat(t *testing.T) {
 	if b, err = want.MarshalBinary(); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "meta-program.hex", []byte(hex.Dump(b)))
+	kit.Golden(t, "meta-program.hex", hex.Dump(b))
 	var got Meta
 	if err := got.UnmarshalBinary(b); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
@@ -88,7 +70,7 @@ func TestMetaFormat(t *testing.T) {
 	if b, err = want.MarshalBinary(); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "meta-level.hex", []byte(hex.Dump(b)))
+	kit.Golden(t, "meta-level.hex", hex.Dump(b))
 	if err := got.UnmarshalBinary(b); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
@@ -169,7 +151,7 @@ func TestPeerCacheFormat(t *testing.T) {
 	t.Parallel()
 	c := testCache()
 	b := c.encode(testMesh)
-	golden(t, "peers.txt", b)
+	kit.Golden(t, "peers.txt", string(b))
 	if got, skipped := decodeCache(b, testMesh); skipped != 0 || !reflect.DeepEqual(got, c) {
 		t.Errorf("got %v, %d skipped, want %v", got, skipped, c)
 	}

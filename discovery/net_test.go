@@ -7,12 +7,14 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/transport"
 )
 
@@ -23,6 +25,7 @@ type network struct {
 	ports map[string]*port
 	cut   func(from, to string) bool // nil: nothing is cut
 	loss  float64
+	rand  *rand.Rand
 	deny  string               // address to which the socket refuses to send, as when there is no route
 	held  map[string]time.Time // until when an address neither sends nor hears
 	bad   int                  // packets that look like QUIC or are too long
@@ -35,8 +38,8 @@ type port struct {
 	streams chan net.Conn
 }
 
-func newNetwork() *network {
-	return &network{ports: map[string]*port{}, held: map[string]time.Time{}}
+func newNetwork(chances *rand.Rand) *network {
+	return &network{rand: chances, ports: map[string]*port{}, held: map[string]time.Time{}}
 }
 
 func (n *network) listen(addr netip.AddrPort) *port {
@@ -97,7 +100,7 @@ func (p *port) WriteTo(b []byte, to string) (time.Time, error) {
 		return time.Time{}, errors.New("no route to host")
 	}
 	delay, ok := n.path(p.addr.String(), to)
-	if !ok || rand.Float64() < n.loss {
+	if !ok || n.rand.Float64() < n.loss {
 		return time.Now(), nil
 	}
 	b = slices.Clone(b)
@@ -148,6 +151,7 @@ func testKey(epoch uint64) Key { return Key{Epoch: epoch, Key: [32]byte{byte(epo
 // A mesh is n nodes in one bubble with one roster.
 type mesh struct {
 	t     *testing.T
+	rand  *rand.Rand
 	net   *network
 	nodes []*Discovery // nil: down
 
@@ -155,13 +159,22 @@ type mesh struct {
 	outsider map[identity.NodeID]bool
 }
 
+// newMesh is n nodes that are not started.
+func newMesh(t *testing.T, n int) *mesh {
+	chances := kit.Rand(t)
+	return &mesh{t: t, rand: chances, net: newNetwork(chances), nodes: make([]*Discovery, n), outsider: map[identity.NodeID]bool{}}
+}
+
+// upTo returns a duration from 0 to below d.
+func (m *mesh) upTo(d time.Duration) time.Duration { return time.Duration(m.rand.Int64N(int64(d))) }
+
 // inMesh runs f in a bubble with n nodes, of which the first is the others'
 // seed, closes all and lets time pass until memberlist's goroutines have ended:
 // one that has not fails the test.
 func inMesh(t *testing.T, n int, f func(m *mesh)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		m := &mesh{t: t, net: newNetwork(), nodes: make([]*Discovery, n), outsider: map[identity.NodeID]bool{}}
+		m := newMesh(t, n)
 		defer func() {
 			for _, d := range m.nodes {
 				if d != nil {
@@ -233,19 +246,18 @@ func (m *mesh) crash(i int) {
 // the time it took.
 func (m *mesh) within(d time.Duration, what string, ok func() bool) time.Duration {
 	m.t.Helper()
-	start := time.Now()
-	for !ok() {
-		if time.Since(start) > d {
-			for i, n := range m.nodes {
-				if n != nil {
-					m.t.Logf("node %d sees %v %+v", i, n.Members(), n.Stats())
-				}
-			}
-			m.t.Fatalf("not within %v: %s", d, what)
+	return kit.Wait{Most: d, Every: 5 * time.Millisecond, State: m.state}.Until(m.t, what, ok)
+}
+
+// state says what each node that is open sees of the mesh.
+func (m *mesh) state() string {
+	var b strings.Builder
+	for i, n := range m.nodes {
+		if n != nil {
+			fmt.Fprintf(&b, "node %d sees %v %+v\n", i, n.Members(), n.Stats())
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
-	return time.Since(start)
+	return b.String()
 }
 
 // complete reports whether every node that is up sees every other as live, and

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/kit"
 )
 
 // No decoder panics, and what one accepts is written back as the same bytes.
@@ -21,8 +23,8 @@ func FuzzKeysFile(f *testing.F) {
 }
 
 func FuzzCertificate(f *testing.F) {
-	f.Add(goldenBytes(f, "certificate-noise.hex"))
-	f.Add(goldenBytes(f, "certificate-seal.hex"))
+	f.Add(kit.FromHex(f, "certificate-noise.hex"))
+	f.Add(kit.FromHex(f, "certificate-seal.hex"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if c, err := DecodeCertificate(b); err == nil && !bytes.Equal(c.Encode(), b) {
 			t.Errorf("%x was read as something else", b)
@@ -31,7 +33,7 @@ func FuzzCertificate(f *testing.F) {
 }
 
 func FuzzAdmissions(f *testing.F) {
-	f.Add(goldenBytes(f, "admissions.hex"))
+	f.Add(kit.FromHex(f, "admissions.hex"))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		chain, err := DecodeAdmissions(b)
@@ -46,7 +48,7 @@ func FuzzAdmissions(f *testing.F) {
 }
 
 func FuzzAdmission(f *testing.F) {
-	f.Add(goldenBytes(f, "admission.hex"))
+	f.Add(kit.FromHex(f, "admission.hex"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if a, err := DecodeAdmission(b); err == nil && !bytes.Equal(a.Encode(), b) {
 			t.Errorf("%x was read as something else", b)
@@ -55,7 +57,7 @@ func FuzzAdmission(f *testing.F) {
 }
 
 func FuzzSealed(f *testing.F) {
-	f.Add(goldenBytes(f, "sealed.hex"), []byte("place"))
+	f.Add(kit.FromHex(f, "sealed.hex"), []byte("place"))
 	f.Fuzz(func(t *testing.T, b, aad []byte) {
 		if p, err := Open(testDataKey, aad, b); err == nil && len(p) != len(b)-sealOverhead {
 			t.Errorf("%x opened to %d bytes", b, len(p))
@@ -65,7 +67,7 @@ func FuzzSealed(f *testing.F) {
 
 func FuzzWrapped(f *testing.F) {
 	k := ada()
-	f.Add(goldenBytes(f, "wrapped.hex"))
+	f.Add(kit.FromHex(f, "wrapped.hex"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if got, err := k.Unwrap(b); err == nil && len(b) != wrappedBytes {
 			t.Errorf("%x unwrapped to %v", b, got)

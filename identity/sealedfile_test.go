@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/kit"
 )
 
 func sealFile(t testing.TB, content []byte, to ...Recipient) []byte {
@@ -91,7 +93,7 @@ func TestSealedFilesOfEveryVersionOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"sealedfile-v1.hex", "sealedfile-v2-aes-256-gcm.hex", "sealedfile-v2-chacha20-poly1305.hex"} {
-		if got, err := unsealFile(goldenBytes(t, name), nil, k); err != nil || string(got) != "what was kept" {
+		if got, err := unsealFile(kit.FromHex(t, name), nil, k); err != nil || string(got) != "what was kept" {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}

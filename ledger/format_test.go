@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,33 +11,8 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/kit"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares bytes with a hex file in testdata.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".hex")
-	var lines strings.Builder
-	for rest := got; len(rest) > 0; {
-		n := min(32, len(rest))
-		lines.WriteString(hex.EncodeToString(rest[:n]) + "\n")
-		rest = rest[n:]
-	}
-	if *update {
-		if err := os.WriteFile(path, []byte(lines.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if lines.String() != string(want) {
-		t.Errorf("%s: the format has changed; stored data can no longer be read\ngot:\n%swant:\n%s", name, lines.String(), want)
-	}
-}
 
 func goldenCommand() Command {
 	return Command{Kind: "issue.checkout", Company: "11111111-1111-4111-8111-111111111111", Actor: Actor{"agent", "ada"},
@@ -72,7 +46,7 @@ func goldenReceipts() []Receipt {
 
 func TestFormatsDoNotChange(t *testing.T) {
 	b, k := goldenBatch()
-	golden(t, "batch-v1", b)
+	kit.Golden(t, "batch-v1.hex", kit.Hex(b))
 	bt, err := DecodeBatch(b)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +54,7 @@ func TestFormatsDoNotChange(t *testing.T) {
 	if err := bt.Verify(k.Public()); err != nil {
 		t.Error(err)
 	}
-	golden(t, "command-header-v1", bt.Headers[0])
+	kit.Golden(t, "command-header-v1.hex", kit.Hex(bt.Headers[0]))
 	c := goldenCommand()
 	if got := bt.Commands[0]; got.Kind != c.Kind || !bytes.Equal(got.Payload, c.Payload) || got.Salt != c.Salt || got.RequestDigest != c.RequestDigest {
 		t.Errorf("command = %+v, want %+v", got, c)
@@ -99,14 +73,14 @@ func TestFormatsDoNotChange(t *testing.T) {
 
 	e := goldenEntry()
 	raw := AppendEntry(nil, &e)
-	golden(t, "entry-v1", raw)
+	kit.Golden(t, "entry-v1.hex", kit.Hex(raw))
 	h := EntryHash(raw)
-	golden(t, "entry-v1-hash", h[:])
-	golden(t, "receipts-v1", EncodeReceipts(goldenReceipts()))
-	golden(t, "record-v1", batchRecord(Hash{7}, LogEntry{Index: 300, Term: 4, Data: b}, bt))
-	golden(t, "bodies-v1", encodeBodies(bt, c.Company))
+	kit.Golden(t, "entry-v1-hash.hex", kit.Hex(h[:]))
+	kit.Golden(t, "receipts-v1.hex", kit.Hex(EncodeReceipts(goldenReceipts())))
+	kit.Golden(t, "record-v1.hex", kit.Hex(batchRecord(Hash{7}, LogEntry{Index: 300, Term: 4, Data: b}, bt)))
+	kit.Golden(t, "bodies-v1.hex", kit.Hex(encodeBodies(bt, c.Company)))
 	p := Position{Applied: 300, Height: 258, Head: Hash{1}, BatchIndex: 299, Batch: Hash{2}, Time: 1795230372922, Digest: Hash{3}, Mesh: "000102030405060708090a0b0c0d0e0f"}
-	golden(t, "position-v1", p.encode())
+	kit.Golden(t, "position-v1.hex", kit.Hex(p.encode()))
 	if got, err := decodePosition(p.encode()); err != nil || got != p {
 		t.Errorf("position = %+v, %v", got, err)
 	}
@@ -116,7 +90,7 @@ func TestFormatsDoNotChange(t *testing.T) {
 	w.apply(l)
 	w.add(k, session(t, l, k), 1, 1, w.note("note.put", "a", "hello"), w.note("note.refuse", "b", ""))
 	w.apply(l)
-	golden(t, "snapshot-v1", snapshotOf(t, l))
+	kit.Golden(t, "snapshot-v1.hex", kit.Hex(snapshotOf(t, l)))
 }
 
 func TestReadersRefuseWhatIsNewer(t *testing.T) {

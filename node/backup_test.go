@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
@@ -357,7 +359,7 @@ func TestRecoverAfterTheQuorumIsLost(t *testing.T) {
 		nodes = append(nodes, start(t, filepath.Join(base, name), own, func(c *Config) { c.Join = token }))
 	}
 	b, c := nodes[0], nodes[1]
-	eventually(t, "three voters", func() bool { return a.consensus.Stats().Voters == 3 })
+	kit.Wait{Most: 2 * time.Minute}.Until(t, "there are three voters", func() bool { return a.consensus.Stats().Voters == 3 })
 	r := found(t, a, "Before")
 	for _, n := range nodes {
 		if err := n.ledger.WaitApplied(t.Context(), r.Index); err != nil {
@@ -468,15 +470,6 @@ func foundsLate(c *Config) {
 				}
 			}
 			return verify(data)
-		}
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within two minutes: %s", what)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,10 +11,9 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/ledger"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func sampleMembership() membership {
 	keys := identity.Derive([32]byte{1})
@@ -27,20 +25,7 @@ func sampleMembership() membership {
 }
 
 func TestMembershipFileIsAsItWas(t *testing.T) {
-	path := filepath.Join("testdata", "membership.golden")
-	got := hex.Dump(sampleMembership().encode()) + hex.Dump(sampleMembership().file())
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("the format changed:\n%s\nwant\n%s", got, want)
-	}
+	kit.Golden(t, "membership.golden", hex.Dump(sampleMembership().encode())+hex.Dump(sampleMembership().file()))
 }
 
 func TestMembershipComesBackFromDisk(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -20,10 +19,9 @@ import (
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/ledger"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func refusedAs(err error) string {
 	var no *ledger.Refusal
@@ -492,19 +490,7 @@ func TestJournalIsPinned(t *testing.T) {
 	} {
 		b.WriteString(hex.EncodeToString(encodeNote(n)) + "\n")
 	}
-	golden := filepath.Join("testdata", "journal.hex")
-	if *update {
-		if err := os.WriteFile(golden, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(b.Bytes(), want) {
-		t.Errorf("the journal is\n%swant\n%s", b.Bytes(), want)
-	}
+	kit.Golden(t, "journal.hex", b.String())
 }
 
 func FuzzDecodeNotes(f *testing.F) {

@@ -16,12 +16,14 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
@@ -524,11 +526,7 @@ func (m *mesh) runs(of string) (out []entity.Run) {
 // until waits until ok holds, at most d of virtual time.
 func (m *mesh) until(d time.Duration, what string, ok func() bool) {
 	m.t.Helper()
-	for end := time.Now().Add(d); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			m.t.Fatalf("not within %v: %s", d, what)
-		}
-	}
+	kit.Wait{Most: d, Every: 10 * time.Millisecond}.Until(m.t, what, ok)
 }
 
 func (m *mesh) untilStatus(id string, d time.Duration, want entity.RunStatus) entity.Run {

@@ -156,7 +156,7 @@ func TestRunsUnderKills(t *testing.T) {
 	wg.Wait()
 
 	// Whatever is under way comes to its end.
-	waitFor(t, "all runs to be over", 3*time.Minute, func() bool {
+	within(3*time.Minute).Until(t, "all runs are over", func() bool {
 		var rows []answer
 		must(t, p, "GET", "/api/companies/"+company+"/live-runs", nil, &rows)
 		return len(rows) == 0
@@ -199,7 +199,7 @@ func TestRunsUnderKills(t *testing.T) {
 			}
 		}
 	}
-	waitFor(t, "the last process to be gone", 30*time.Second, func() bool { return len(marked(mark)) == 0 })
+	within(30*time.Second).Until(t, "the last process is gone", func() bool { return len(marked(mark)) == 0 })
 	t.Logf("%d kills in %s; up to %d runs at once; %d runs promised, %d with their retries: %v; %d effects, %d of them of runs that were cut off before they could say so; 0 processes left",
 		kills, long, peak, len(promised), len(ids), states, len(did), unsaid)
 	if states["succeeded"]+unsaid != len(did) || states["succeeded"] == 0 || kills == 0 {

@@ -62,7 +62,7 @@ func TestACallOfAKilledNodeIsSettled(t *testing.T) {
 		must(t, p, "GET", of+"/costs/summary", nil, &sum, "X-Selvage-Read", "strong")
 		return sum.SpendCents
 	}
-	waitFor(t, "the call is under way", time.Minute, func() bool { return asked.Load() == 1 })
+	within(time.Minute).Until(t, "the call is under way", func() bool { return asked.Load() == 1 })
 	first, before := runs()[0], reservations()
 	if len(before) != 1 || before[0].Held == 0 || before[0].Held > limit || before[0].NodeID != first.NodeID {
 		t.Fatalf("under way is %+v of run %+v", before, first)
@@ -76,12 +76,12 @@ func TestACallOfAKilledNodeIsSettled(t *testing.T) {
 	if err := p.Kill(victim); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the run of the killed node is lost, and its money held", time.Minute, func() bool {
+	within(time.Minute).Until(t, "the run of the killed node is lost, and its money held", func() bool {
 		rows := reservations()
 		return len(rows) == 1 && rows[0].Lost && rows[0].Held == before[0].Held
 	})
 	// The retry finds too little left: its call never leaves.
-	waitFor(t, "the retry has failed for want of money", time.Minute, func() bool {
+	within(time.Minute).Until(t, "the retry has failed for want of money", func() bool {
 		rows := runs()
 		return len(rows) > 1 && rows[0].Status == "failed" && rows[0].ErrorCode == "budget_refused"
 	})
@@ -91,7 +91,7 @@ func TestACallOfAKilledNodeIsSettled(t *testing.T) {
 	if err := p.Start(t.Context(), victim); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the node that is back has told of its call", time.Minute, func() bool { return len(reservations()) == 0 })
+	within(time.Minute).Until(t, "the node that is back has told of its call", func() bool { return len(reservations()) == 0 })
 	if got := spent(); got != before[0].Held || got > limit {
 		t.Errorf("booked are %d cents, want what was granted, %d", got, before[0].Held)
 	}

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/selvage-mesh/selvage/kit"
 )
 
 var selvage string // path of the binary under test, built once
@@ -213,15 +215,8 @@ func newIssue(t *testing.T, p *Processes) (company, issue string) {
 	return company, a.ID
 }
 
-func waitFor(t *testing.T, what string, within time.Duration, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("%s: not within %s", what, within)
-}
+// within bounds a wait for what real processes do.
+func within(most time.Duration) kit.Wait { return kit.Wait{Most: most, Every: 50 * time.Millisecond} }
 
 // The leader, then a follower, is killed without warning while clients write
 // through every node; both come back and nothing acknowledged is lost or doubled.
@@ -229,14 +224,14 @@ func TestKilledNodesLoseNothing(t *testing.T) {
 	p := processes(t)
 	_, issue := newIssue(t, p)
 	l := startLoad(t, p, issue, 6)
-	waitFor(t, "first comments", time.Minute, func() bool { return l.count() > 100 })
+	within(time.Minute).Until(t, "there are 100 comments", func() bool { return l.count() > 100 })
 	for range 2 {
 		leader := leaderOf(t, p)
 		before := l.count()
 		if err := p.Kill(leader); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "writes after the leader's death", 2*time.Minute, func() bool { return l.count() > before+100 })
+		within(2*time.Minute).Until(t, "clients write after the leader's death", func() bool { return l.count() > before+100 })
 		if err := p.Start(t.Context(), leader); err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +246,7 @@ func TestKilledNodesLoseNothing(t *testing.T) {
 		if err := p.Kill(follower); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "writes after a follower's death", 2*time.Minute, func() bool { return l.count() > before+100 })
+		within(2*time.Minute).Until(t, "clients write after a follower's death", func() bool { return l.count() > before+100 })
 		if err := p.Start(t.Context(), follower); err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +275,7 @@ func TestStoppedDaemonsChildDiesBeforeItsLockIsFree(t *testing.T) {
 		ns, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 		return time.Unix(0, ns)
 	}
-	waitFor(t, "the child's first beat", time.Minute, func() bool { return !lastBeat().IsZero() })
+	within(time.Minute).Until(t, "the child has beaten", func() bool { return !lastBeat().IsZero() })
 
 	must(t, p, "POST", "/api/companies/"+company+"/issues", map[string]any{"title": "Held", "status": "todo"}, &issue)
 	var key answer
@@ -311,7 +306,7 @@ func TestStoppedDaemonsChildDiesBeforeItsLockIsFree(t *testing.T) {
 		}
 	}
 	var freed time.Time
-	waitFor(t, "the run to be lost", 60*time.Second, func() bool {
+	within(60*time.Second).Until(t, "the run is lost", func() bool {
 		var held struct{ CheckoutRunID *string }
 		must(t, &alive, "GET", "/api/issues/"+issue.ID, nil, &held)
 		freed = time.Now()
@@ -336,7 +331,7 @@ func TestStoppedDaemonsChildDiesBeforeItsLockIsFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lost struct{ Error string }
-	waitFor(t, "the node to say why", time.Minute, func() bool {
+	within(time.Minute).Until(t, "the node says why", func() bool {
 		must(t, p, "GET", "/api/heartbeat-runs/"+run.ID, nil, &lost)
 		return strings.Contains(lost.Error, "was lost: this node could not run for ")
 	})
@@ -490,7 +485,7 @@ func TestFullDiskRefusesWritesAndRecovers(t *testing.T) {
 		return p.Nodes[0].Call(ctx, "POST", "/api/companies/"+company+"/goals", map[string]any{"title": fmt.Sprint("goal ", time.Now())}, nil)
 	}
 	var status int
-	waitFor(t, "a refusal that names the disk", time.Minute, func() bool {
+	within(time.Minute).Until(t, "a refusal names the disk", func() bool {
 		status, err = write()
 		return status == http.StatusServiceUnavailable && strings.Contains(err.Error(), "isk")
 	})
@@ -501,7 +496,7 @@ func TestFullDiskRefusesWritesAndRecovers(t *testing.T) {
 	if err := os.Remove(fill); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "writes after space was made", 60*time.Second, func() bool {
+	within(60*time.Second).Until(t, "writes work after space was made", func() bool {
 		_, err := write()
 		return err == nil
 	})

@@ -39,7 +39,7 @@ func TestAStarvedMeshLosesNothing(t *testing.T) {
 		return row.Status + " " + row.Error
 	}
 	for _, id := range ids {
-		waitFor(t, "a run to be at work", 2*time.Minute, func() bool { return status(id) == "running " })
+		within(2*time.Minute).Until(t, "a run is at work", func() bool { return status(id) == "running " })
 	}
 	term := func() (term uint64) {
 		for i := range p.Nodes {

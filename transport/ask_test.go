@@ -73,7 +73,7 @@ func TestAsk(t *testing.T) {
 		if q.Code != m.Code || !q.From.Node.Equal(kb.Public()) || string(q.Request) != "let me in" {
 			t.Errorf("asked %q with code %s by %s; the node shows %s", q.Request, q.Code, identity.NodeIDOf(q.From.Node).Short(), m.Code)
 		}
-		eventually(t, "whoever waits holds no place among handshakes", func() bool { return a.Stats().Handshakes == 0 })
+		soon.Until(t, "whoever waits holds no place among handshakes", func() bool { return a.Stats().Handshakes == 0 })
 		select {
 		case r := <-back:
 			t.Fatalf("answered before somebody decided: %q, %v", r.b, r.err)

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,28 +16,8 @@ import (
 	"github.com/flynn/noise"
 
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/kit"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares got with a file in testdata. A difference means that nodes of
-// two versions would not understand each other.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s changed:\n got %s\nwant %s", name, got, want)
-	}
-}
 
 // A tape notes what passes through a connection in one direction.
 type tape struct {
@@ -118,9 +95,9 @@ func TestGoldenHandshakes(t *testing.T) {
 		if err := accepted(a); err != nil {
 			t.Error(err)
 		}
-		golden(t, "handshake-"+name+".txt", story+out.String())
+		kit.Golden(t, "handshake-"+name+".txt", story+out.String())
 	}
-	golden(t, "frame.hex", hex.EncodeToString(appendFrame(nil, 7, []byte("payload")))+"\n")
+	kit.Golden(t, "frame.hex", hex.EncodeToString(appendFrame(nil, 7, []byte("payload")))+"\n")
 }
 
 // Records are rekeyed by count and by time in lockstep, in each direction, and

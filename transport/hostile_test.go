@@ -58,7 +58,7 @@ func TestGarbageDatagrams(t *testing.T) {
 		}
 		throw(2000)
 		wantEcho(t, b, ka.ID())
-		eventually(t, "garbage is counted", func() bool {
+		soon.Until(t, "garbage is counted", func() bool {
 			throw(256)
 			s := a.Stats()
 			return s.PacketsDropped > 100 && s.GossipReceived > 100
@@ -113,7 +113,7 @@ func TestGarbageHandshakes(t *testing.T) {
 		}
 		conn, _ := raw(t, e, addrOf(a)) // opens no stream at all
 		<-conn.Context().Done()
-		eventually(t, "it is counted", func() bool { return a.Stats().Refused["too_slow"] == 2 })
+		soon.Until(t, "it is counted", func() bool { return a.Stats().Refused["too_slow"] == 2 })
 	})
 }
 
@@ -132,7 +132,7 @@ func TestOtherProtocol(t *testing.T) {
 			conn.CloseWithError(0, "")
 			t.Error("a web browser was let in")
 		}
-		eventually(t, "it is counted", func() bool { return a.Stats().Refused["no_tls"] == 1 })
+		soon.Until(t, "it is counted", func() bool { return a.Stats().Refused["no_tls"] == 1 })
 		conf = &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protoChaCha}, MaxVersion: tls.VersionTLS12}
 		if _, err := e.quic.Dial(t.Context(), a.Addr(), conf, e.quicConf); err == nil {
 			t.Error("TLS 1.2 was let in")

@@ -62,7 +62,7 @@ func TestJoin(t *testing.T) {
 		if _, err := b.Join(t.Context(), []netip.AddrPort{addrOf(a)}, token, make([]byte, maxJoinRequest+1)); !errors.Is(err, ErrFrameTooLarge) {
 			t.Errorf("join with a large request: %v", err)
 		}
-		eventually(t, "no handshake is left over", func() bool { return a.Stats().Handshakes == 0 })
+		soon.Until(t, "no handshake is left over", func() bool { return a.Stats().Handshakes == 0 })
 	})
 }
 
@@ -101,7 +101,7 @@ func TestJoinRefused(t *testing.T) {
 		if len(asked) != 0 {
 			t.Errorf("%d requests came through", len(asked))
 		}
-		eventually(t, "the refusals are counted", func() bool {
+		soon.Until(t, "the refusals are counted", func() bool {
 			got := a.Stats().Refused
 			return got["bad_handshake"] == 2 && got["revoked"] == 1
 		})

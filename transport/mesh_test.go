@@ -16,6 +16,7 @@ import (
 	"github.com/quic-go/quic-go/testutils/simnet"
 
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/kit"
 )
 
 // A roster is the replicated state that the tests need: who is admitted and who
@@ -156,15 +157,8 @@ func wantRefused(t *testing.T, err error, why Reason) {
 	}
 }
 
-// eventually waits for a condition, at most a minute.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
+// soon bounds what comes about by itself.
+var soon = kit.Wait{Most: time.Minute, Every: 5 * time.Millisecond}
 
 // introduce tells every node where the others are.
 func introduce(nodes ...*Transport) {

@@ -96,7 +96,7 @@ func TestConnectionsPerPeer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		eventually(t, "the spare ones are closed", func() bool {
+		soon.Until(t, "the spare ones are closed", func() bool {
 			return a.Stats().Connections <= maxConnsPerPeer && b.Stats().Connections <= maxConnsPerPeer
 		})
 		if err := echoOn(c, []byte("still in use")); err != nil {
@@ -265,7 +265,7 @@ func TestAdmittedButUnknown(t *testing.T) {
 		if err := c.Send(t.Context(), ka.ID(), 1, []byte("hello")); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "a control frame of it is dropped", func() bool { return a.Stats().ControlDropped == 1 })
+		soon.Until(t, "a control frame of it is dropped", func() bool { return a.Stats().ControlDropped == 1 })
 		ra.admit(kc) // the roster caught up
 		wantEcho(t, c, ka.ID())
 		wantEcho(t, a, kc.ID())
@@ -500,7 +500,7 @@ func TestStreamLimit(t *testing.T) {
 		for _, c := range held {
 			c.Close()
 		}
-		eventually(t, "streams are counted down", func() bool { return a.Peers()[0].Streams == 0 && b.Peers()[0].Streams == 0 })
+		soon.Until(t, "streams are counted down", func() bool { return a.Peers()[0].Streams == 0 && b.Peers()[0].Streams == 0 })
 	})
 }
 
@@ -520,7 +520,7 @@ func TestUnknownKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		q.Write([]byte{200})
-		eventually(t, "it is counted", func() bool { return b.Stats().Refused["unknown_kind"] == 3 })
+		soon.Until(t, "it is counted", func() bool { return b.Stats().Refused["unknown_kind"] == 3 })
 		wantEcho(t, a, kb.ID())
 	})
 }
@@ -662,7 +662,7 @@ func TestGossip(t *testing.T) {
 		ka, kb := testKeys(1), testKeys(2)
 		r := newRoster(ka, kb)
 		a, b := open(t, testConfig(w.socket(), ka, r)), open(t, testConfig(w.socket(), kb, r))
-		eventually(t, "packets arrive", func() bool { // the first may come before b reads
+		soon.Until(t, "packets arrive", func() bool { // the first may come before b reads
 			if _, err := a.Gossip().WriteTo([]byte{7, 1, 2}, addrOf(b).String()); err != nil {
 				t.Fatal(err)
 			}
@@ -704,7 +704,7 @@ func TestGossip(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		eventually(t, "the stream too many is refused", func() bool { return b.Stats().Refused["busy"] == 1 })
+		soon.Until(t, "the stream too many is refused", func() bool { return b.Stats().Refused["busy"] == 1 })
 	})
 }
 

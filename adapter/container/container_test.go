@@ -25,6 +25,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/kit"
 )
 
 const (
@@ -267,11 +268,7 @@ func (b *bed) left() string {
 
 func (b *bed) eventually(what string, ok func() bool) {
 	b.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			b.t.Fatalf("still waiting for %s; log %q", what, b.log)
-		}
-	}
+	kit.Wait{Most: 2 * time.Minute, Every: 50 * time.Millisecond, State: func() string { return fmt.Sprintf("log %q", b.log) }}.Until(b.t, what, ok)
 }
 
 func guestDoes(do ...string) map[string]any {

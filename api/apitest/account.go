@@ -1,16 +1,10 @@
 package apitest
 
 import (
-	"testing"
 	"time"
+
+	"github.com/selvage-mesh/selvage/kit"
 )
 
-// Eventually waits for what the feed brings about.
-func Eventually(t *testing.T, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(Patience); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not come about")
-		}
-	}
-}
+// Patient waits for what the feed brings about.
+var Patient = kit.Wait{Most: Patience, Every: 5 * time.Millisecond}

@@ -107,19 +107,13 @@ const Patience = 2 * time.Minute
 // Until waits for ok to hold of the node's state.
 func (h *Harness) Until(what string, ok func(*ledger.Tx) bool) {
 	h.T.Helper()
-	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		held := false
+	Patient.Until(h.T, what, func() (held bool) {
 		_, err := h.Node.View(h.T.Context(), ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error { held = ok(tx); return nil })
 		if err != nil {
 			h.T.Fatal(err)
 		}
-		if held {
-			return
-		}
-		if time.Since(begun) > Patience {
-			h.T.Fatalf("waited in vain for %s", what)
-		}
-	}
+		return held
+	})
 }
 
 // During opens a closed gate while f runs.

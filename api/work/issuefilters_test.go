@@ -71,7 +71,7 @@ func TestListsOfIssuesAreNarrowed(t *testing.T) {
 	}
 	h.Call("GET", "/api/agents/me/inbox/mine?userId=local-board", "", key).Want(t, 200, `"title":"Mine"`)
 	priority := "low"
-	apitest.Eventually(t, func() bool { // both may fall into one millisecond, and what says nothing new changes nothing
+	apitest.Patient.Until(t, "the issue is newer", func() bool { // both may fall into one millisecond, and what says nothing new changes nothing
 		priority = map[string]string{"low": "high", "high": "low"}[priority]
 		h.Call("PATCH", "/api/issues/"+grandchild, `{"priority":"`+priority+`"}`).Want(t, 200, "")
 		return slices.Contains(list(inbox), "Grandchild")

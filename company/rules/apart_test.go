@@ -3,7 +3,6 @@ package rules_test
 import (
 	"bytes"
 	"cmp"
-	"flag"
 	"fmt"
 	"iter"
 	"maps"
@@ -19,6 +18,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -33,8 +33,6 @@ var goes = map[string]bool{"delete": true, "remove": true, "undefine": true, "sw
 
 // mostNamed are the tables whose rows other rows name most.
 var mostNamed = []string{"agent", "issue", "project", "run"}
-
-var rewrite = flag.Bool("rewrite", false, "write the list of fields that take anything anew")
 
 // A world is two companies of one mesh, with a wall between them. Stories are told in
 // either; before each command of the first, it is tried with rows of the second.
@@ -482,7 +480,7 @@ func TestNoCommandReachesIntoAnotherCompany(t *testing.T) {
 	}
 	const list = "testdata/anything.txt"
 	got := strings.Join(slices.Sorted(slices.Values(free)), "\n") + "\n"
-	if *rewrite {
+	if kit.Update() {
 		if err := os.WriteFile(list, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -497,7 +495,7 @@ func TestNoCommandReachesIntoAnotherCompany(t *testing.T) {
 		read, _, _ := strings.Cut(rest, "\n")
 		for _, field := range fields[1:] {
 			if !slices.Contains(strings.Fields(read), field) {
-				t.Errorf("field %s of %s takes anything: look whether it is a text and not a row, and run again with -rewrite to have it in %s", field, fields[0], list)
+				t.Errorf("field %s of %s takes anything: look whether it is a text and not a row, and run again with -update to have it in %s", field, fields[0], list)
 			}
 		}
 	}

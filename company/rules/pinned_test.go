@@ -3,18 +3,14 @@ package rules_test
 import (
 	"crypto/sha256"
 	"errors"
-	"flag"
 	"fmt"
 	"hash"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/ledger"
 )
-
-var update = flag.Bool("update", false, "write the pinned digests anew")
 
 const (
 	pinnedSeeds = 200
@@ -28,7 +24,7 @@ const (
 // and answered. Code that is moved changes nothing here. A rule that is changed does:
 // say so with the change, and write the digests anew with
 //
-//	go test ./company -run TestStatesArePinned -update
+//	go test ./company/rules -run TestStatesArePinned -update
 func TestStatesArePinned(t *testing.T) {
 	t.Parallel()
 	var lines strings.Builder
@@ -55,25 +51,7 @@ func TestStatesArePinned(t *testing.T) {
 		pinRows(h, s.Tx)
 		fmt.Fprintf(&lines, "story of %s %x\n", story.of, h.Sum(nil))
 	}
-	path := filepath.Join("testdata", "states.txt")
-	if *update {
-		if err := os.WriteFile(path, []byte(lines.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(want) == lines.String() {
-		return
-	}
-	pinned := strings.Split(string(want), "\n")
-	for n, line := range strings.Split(lines.String(), "\n") {
-		if n >= len(pinned) || pinned[n] != line {
-			t.Errorf("not as it was: %s", line)
-		}
-	}
+	kit.Golden(t, "states.txt", lines.String())
 }
 
 // pin adds what a command came to: its answer and its entries, or its refusal.

@@ -30,7 +30,7 @@ func TestAwayWhileAllWereReplaced(t *testing.T) {
 	new1, new2 := net.box("new1"), net.box("new2")
 	join(new1, old)
 	join(new2, new1) // which vouches for it, and the old one for that
-	until(t, "the new ones vote", patience, func() bool {
+	patient.Until(t, "the new ones vote", func() bool {
 		out, err := new2.try("autopilot", "state")
 		return err == nil && strings.Contains(out, "failure tolerance 1")
 	})
@@ -38,11 +38,11 @@ func TestAwayWhileAllWereReplaced(t *testing.T) {
 	if !old.wait(patience) {
 		t.Fatal("the old box does not leave")
 	}
-	until(t, "the new ones go on", patience, func() bool { _, err := new2.try("company", "create", "Acme"); return err == nil })
+	patient.Until(t, "the new ones go on", func() bool { _, err := new2.try("company", "create", "Acme"); return err == nil })
 	mark, at := away.mark(), time.Now()
 	away.up()
 	away.serves(mark, patience)
-	until(t, "it has what it missed", patience, func() bool {
+	patient.Until(t, "it has what it missed", func() bool {
 		out, err := away.try("company", "list")
 		m := away.members()
 		return err == nil && strings.Contains(out, "Acme") && m["new1"] == "alive" && m["new2"] == "alive" && m["old"] == "revoked"

@@ -61,7 +61,7 @@ func TestGuide(t *testing.T) {
 			t.Errorf("pending without %s:\n%s", code, out)
 		case strings.Contains(command, "approve"):
 			boxes["two"].serves(0, patience)
-			until(t, "both are alive", patience, func() bool { return box.members()["two"] == "alive" })
+			patient.Until(t, "both are alive", func() bool { return box.members()["two"] == "alive" })
 		case strings.Contains(command, "members") && !strings.Contains(string(out), "no failover until a third node"):
 			t.Errorf("members:\n%s", out)
 		}

@@ -9,16 +9,22 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/grandcat/zeroconf"
+
+	"github.com/selvage-mesh/selvage/kit"
 )
 
 // hostileEnv makes the test program play a box of somebody who means harm, for some
 // seconds: "mesh=<mesh ID>,node=<ID of a member>", or "replay" (see replay).
 const hostileEnv = "SELVAGE_LAN_HOSTILE"
+
+// hostileSeedEnv is the seed of what it sends.
+const hostileSeedEnv = "SELVAGE_LAN_HOSTILE_SEED"
 
 // hostileFor is longer than a node falls silent when it is flooded.
 const hostileFor = 20 * time.Second
@@ -31,7 +37,7 @@ func (b *box) hostile(t *testing.T, what string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := b.in(t.Context(), exe)
-	cmd.Env = append(os.Environ(), hostileEnv+"="+what)
+	cmd.Env = append(os.Environ(), hostileEnv+"="+what, fmt.Sprintf("%s=%d", hostileSeedEnv, kit.Seed(t)))
 	return cmd
 }
 
@@ -149,7 +155,12 @@ func beHostile() error {
 			}
 		}
 	}
-	port, err := net.ListenPacket("udp", ":9470") // takes everything and answers with garbage
+	seed, err := strconv.ParseUint(os.Getenv(hostileSeedEnv), 10, 64)
+	if err != nil {
+		return err
+	}
+	garbage, choice := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 1)) // of a goroutine each
+	port, err := net.ListenPacket("udp", ":9470")                                     // takes everything and answers with garbage
 	if err != nil {
 		return err
 	}
@@ -161,7 +172,7 @@ func beHostile() error {
 			if err != nil {
 				return
 			}
-			rand.Shuffle(n, func(i, j int) { b[i], b[j] = b[j], b[i] })
+			garbage.Shuffle(n, func(i, j int) { b[i], b[j] = b[j], b[i] })
 			port.WriteTo(b[:n], from)
 		}
 	}()
@@ -216,9 +227,9 @@ func beHostile() error {
 	loop, _ := hex.DecodeString("000084000000000100000000c00c000c0001000000780002c00c") // a name that points at itself
 	packets = append(packets, loop, []byte{0}, nil)
 	for end := time.Now().Add(hostileFor); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		p := packets[rand.N(len(packets))]
-		if rand.N(4) == 0 { // an instance nobody has heard of
-			id := fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64())
+		p := packets[choice.IntN(len(packets))]
+		if choice.IntN(4) == 0 { // an instance nobody has heard of
+			id := fmt.Sprintf("%016x%016x", choice.Uint64(), choice.Uint64())
 			inst := append(dnsName(id)[:33], service...)
 			p = append(dnsHeader(0x8400, 0, 1, 0, 0), service...)
 			p = append(p, 0, 12, 0, 1, 0, 0, 14, 0, byte(len(inst)>>8), byte(len(inst)))

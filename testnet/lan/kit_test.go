@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/selvage-mesh/selvage/kit"
 )
 
 var (
@@ -327,18 +329,8 @@ func (b *box) members() map[string]string {
 	return m
 }
 
-// until waits until something is so.
-func until(t *testing.T, what string, most time.Duration, so func() bool) time.Duration {
-	t.Helper()
-	began := time.Now()
-	for !so() {
-		if time.Since(began) > most {
-			t.Fatalf("%s: not within %v", what, most)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return time.Since(began)
-}
+// patient bounds what comes about by itself.
+var patient = kit.Wait{Most: patience, Every: 50 * time.Millisecond}
 
 // A moment is when something began, and how much the machine had rested by then.
 type moment struct {

@@ -54,7 +54,7 @@ func TestHome(t *testing.T) {
 		at = now()
 		b.serves(0, patience)
 		at.within(t, "serving after it was approved", at.passed(), servesWithin)
-		until(t, "both are members", patience, func() bool { return b.members()["a"] == "alive" && a.members()["b"] == "alive" })
+		patient.Until(t, "both are members", func() bool { return b.members()["a"] == "alive" && a.members()["b"] == "alive" })
 		if out := b.must("pending"); strings.Contains(out, code) { // asked at the other member
 			t.Errorf("it still waits: %s", out)
 		}
@@ -96,7 +96,7 @@ func TestHome(t *testing.T) {
 		mark = b.mark()
 		at := now()
 		a.must("node", "revoke", "b")
-		until(t, "the keys are new", patience, func() bool { return a.must("keyring", "status") != epoch })
+		patient.Until(t, "the keys are new", func() bool { return a.must("keyring", "status") != epoch })
 		at.within(t, "the mesh's keys are new after a node was revoked", at.passed(), outWithin)
 		b.says(mark, "no longer a member", patience)
 		at.within(t, "the revoked node knows it and has stopped", at.passed(), outWithin)
@@ -157,7 +157,7 @@ func TestStrangers(t *testing.T) {
 		for range 3 { // on a busy machine it may not hear of both while it looks, and asks one
 			mark = h.mark()
 			h.up()
-			until(t, "it has decided", patience, func() bool { return !h.running() || strings.Contains(h.said()[mark:], "its code is") })
+			patient.Until(t, "it has decided", func() bool { return !h.running() || strings.Contains(h.said()[mark:], "its code is") })
 			if !h.running() {
 				break
 			}

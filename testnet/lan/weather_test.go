@@ -46,7 +46,7 @@ func TestOneOwner(t *testing.T) {
 		m := from.members()
 		return m["x"] == "alive" && m["y"] == "alive" && len(m) == 2
 	}
-	until(t, "they see each other", patience, func() bool { return both(bs[0]) && both(bs[1]) })
+	patient.Until(t, "they see each other", func() bool { return both(bs[0]) && both(bs[1]) })
 
 	late := net.box("late")
 	sh(t, "mkdir", "-p", late.dir)
@@ -64,7 +64,7 @@ func TestOneOwner(t *testing.T) {
 		sh(t, "ip", "-n", b.ns, "addr", "flush", "dev", "eth0", "scope", "global")
 		sh(t, "ip", "-n", b.ns, "addr", "add", fmt.Sprintf("10.99.%d.%d/24", net.no, i+1), "dev", "eth0")
 	}
-	took := until(t, "they find each other at their new addresses", patience, func() bool {
+	took := patient.Until(t, "they find each other at their new addresses", func() bool {
 		for _, b := range bs {
 			out, err := b.try("members", "-o", "json")
 			var rows []struct {
@@ -87,7 +87,7 @@ func TestOneOwner(t *testing.T) {
 	})
 	t.Logf("all have new addresses and see each other: %v", took.Round(10*time.Millisecond))
 	for i, b := range bs {
-		until(t, "a company is made", patience, func() bool { _, err := b.try("company", "create", fmt.Sprintf("Acme %d", i)); return err == nil })
+		patient.Until(t, "a company is made", func() bool { _, err := b.try("company", "create", fmt.Sprintf("Acme %d", i)); return err == nil })
 		b.alive()
 	}
 }
@@ -143,7 +143,7 @@ func TestTwoInterfaces(t *testing.T) {
 	a.serves(0, patience)
 	b.up()
 	b.serves(0, patience)
-	until(t, "both are alive", patience, func() bool { return a.members()["b"] == "alive" && b.members()["a"] == "alive" })
+	patient.Until(t, "both are alive", func() bool { return a.members()["b"] == "alive" && b.members()["a"] == "alive" })
 
 	other := one.box("other")
 	other.up("--found", "--mesh-name", "other")
@@ -171,7 +171,7 @@ func TestTwoFounders(t *testing.T) {
 		sh(t, "ip", "-n", b.ns, "addr", "add", fmt.Sprintf("fd77::%d/64", 1+b.mark()+len(b.ip)+int(boxes.Add(1))), "dev", "eth0", "nodad")
 		b.up()
 	}
-	until(t, "one founds, the other asks", patience, func() bool {
+	patient.Until(t, "one founds, the other asks", func() bool {
 		return strings.Contains(bs[0].said(), "serves on") && strings.Contains(bs[1].said(), "its code is") ||
 			strings.Contains(bs[1].said(), "serves on") && strings.Contains(bs[0].said(), "its code is")
 	})
@@ -183,7 +183,7 @@ func TestTwoFounders(t *testing.T) {
 	at := now()
 	second.serves(0, patience)
 	at.within(t, "serving after it was approved, by IPv6", at.passed(), servesWithin)
-	until(t, "both are alive", patience, func() bool {
+	patient.Until(t, "both are alive", func() bool {
 		return first.members()[second.name] == "alive" && second.members()[first.name] == "alive"
 	})
 }

@@ -55,15 +55,6 @@ func peerAt(t *testing.T, conf node.Config) *peer {
 	return p
 }
 
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(settle); !done(); time.Sleep(poll) {
-		if time.Now().After(deadline) {
-			t.Fatalf("timed out after %s waiting until %s", settle, what)
-		}
-	}
-}
-
 func (p *peer) token(t *testing.T) string {
 	t.Helper()
 	s, err := p.CreateToken(t.Context(), 1, time.Hour)
@@ -99,22 +90,22 @@ func TestAwayWhileAllWereReplaced(t *testing.T) {
 	}
 	n0 := peerAt(t, conf("n0", ""))
 	n1 := peerAt(t, conf("n1", n0.token(t)))
-	until(t, "the node that will be away is a member", func() bool { return n1.ready(t) })
+	Patient.Until(t, "the node that will be away is a member", func() bool { return n1.ready(t) })
 	if err := n1.Close(); err != nil {
 		t.Fatal(err)
 	}
 	n2 := peerAt(t, conf("n2", n0.token(t)))
-	until(t, "the second is ready", func() bool { return n2.ready(t) })
+	Patient.Until(t, "the second is ready", func() bool { return n2.ready(t) })
 	n3 := peerAt(t, conf("n3", n2.token(t))) // n2 vouches for it, and n0 for n2
-	until(t, "the new ones vote", func() bool { return n2.Role() != "non-voter" && n3.Role() != "non-voter" && n3.ready(t) })
+	Patient.Until(t, "the new ones vote", func() bool { return n2.Role() != "non-voter" && n3.Role() != "non-voter" && n3.ready(t) })
 	if err := n0.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := n0.Close(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the new ones go on without those who let them in", func() bool { return n2.ready(t) && n3.ready(t) })
-	until(t, "there are new keys", func() bool { // n0's leave may have made some a moment ago
+	Patient.Until(t, "the new ones go on without those who let them in", func() bool { return n2.ready(t) && n3.ready(t) })
+	Patient.Until(t, "there are new keys", func() bool { // n0's leave may have made some a moment ago
 		return n2.RotateKeys(t.Context(), ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}) == nil
 	})
 
@@ -122,10 +113,10 @@ func TestAwayWhileAllWereReplaced(t *testing.T) {
 	back.Seeds = []string{n3.at}
 	began := time.Now()
 	n1 = peerAt(t, back)
-	until(t, "it is back", func() bool { return n1.ready(t) && n1.epoch(t) == n2.epoch(t) })
+	Patient.Until(t, "it is back", func() bool { return n1.ready(t) && n1.epoch(t) == n2.epoch(t) })
 	t.Logf("back after %v", time.Since(began).Round(10*time.Millisecond))
 	n4 := peerAt(t, conf("n4", n1.token(t))) // what it seals others open, and it lets in who holds it
-	until(t, "it lets in another", func() bool { return n4.ready(t) })
+	Patient.Until(t, "it lets in another", func() bool { return n4.ready(t) })
 }
 
 // Of two nodes one has the vote, and leads. When it leaves the other goes on.
@@ -134,18 +125,18 @@ func TestTheOnlyVoterLeaves(t *testing.T) {
 	dir := t.TempDir()
 	n0 := peerAt(t, node.Config{Dir: filepath.Join(dir, "n0"), Name: "n0"})
 	n1 := peerAt(t, node.Config{Dir: filepath.Join(dir, "n1"), Name: "n1", Join: n0.token(t)})
-	until(t, "the second is ready", func() bool { return n1.ready(t) })
+	Patient.Until(t, "the second is ready", func() bool { return n1.ready(t) })
 	if n0.Role() != "leader" || n1.Role() != "non-voter" {
 		t.Fatalf("they are %s and %s; the test shows nothing", n0.Role(), n1.Role())
 	}
-	until(t, "the first has left", func() bool {
+	Patient.Until(t, "the first has left", func() bool {
 		err := n0.Leave(t.Context())
 		if refusal := (*ledger.Refusal)(nil); err != nil && !(errors.As(err, &refusal) && refusal.Code == ledger.Conflict) { // it waits for who has not caught up
 			t.Fatal(err)
 		}
 		return err == nil
 	})
-	until(t, "the other leads", func() bool { return n1.Role() == "leader" && n1.ready(t) })
+	Patient.Until(t, "the other leads", func() bool { return n1.Role() == "leader" && n1.ready(t) })
 	if err := n1.Leave(t.Context()); err == nil {
 		t.Error("the last node left its mesh")
 	}
@@ -186,10 +177,10 @@ func TestRotationsRaceWithAdmissions(t *testing.T) {
 		t.Error("nothing was rotated; the test shows nothing")
 	}
 	for _, p := range peers {
-		until(t, p.Name()+" is ready and has the same keys", func() bool { return p.ready(t) && p.epoch(t) == n0.epoch(t) })
+		Patient.Until(t, p.Name()+" is ready and has the same keys", func() bool { return p.ready(t) && p.epoch(t) == n0.epoch(t) })
 	}
 	last := peerAt(t, node.Config{Dir: filepath.Join(dir, "last"), Name: "last", Join: peers[3].token(t)})
-	until(t, "what the newest seals others open", func() bool { return last.ready(t) })
+	Patient.Until(t, "what the newest seals others open", func() bool { return last.ready(t) })
 	t.Logf("%d rotations, epoch %d", rotated, n0.epoch(t))
 }
 
@@ -197,5 +188,5 @@ func TestRotationsRaceWithAdmissions(t *testing.T) {
 func TestKeysAreRotatedBySchedule(t *testing.T) {
 	t.Parallel()
 	n := peerAt(t, node.Config{Dir: t.TempDir(), Name: "n", RotateEvery: 500 * time.Millisecond})
-	until(t, "new keys were drawn twice", func() bool { return n.epoch(t) >= 3 })
+	Patient.Until(t, "new keys were drawn twice", func() bool { return n.epoch(t) >= 3 })
 }

@@ -25,9 +25,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/consensus"
+	"github.com/selvage-mesh/selvage/kit"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/scheduler"
@@ -248,14 +250,13 @@ func (b *Bed) close() {
 	}
 }
 
+// Patient bounds every wait for what comes about by itself.
+var Patient = kit.Wait{Most: settle, Every: poll}
+
 // Until waits until done, and fails the test when it takes too long.
 func (b *Bed) Until(what string, done func() bool) {
 	b.t.Helper()
-	for deadline := time.Now().Add(settle); !done(); time.Sleep(poll) {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("timed out after %s waiting until %s", settle, what)
-		}
-	}
+	Patient.Until(b.t, what, done)
 }
 
 // Leader returns the number of the node that leads.
