@@ -13,7 +13,7 @@ STARVED ?= 10m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: notice agent clients models system help up down build examples test race check contract bench soak dist clean
+.PHONY: ui ui-dev ui-types screenshots notice agent clients models system help up down build examples test race check contract bench soak dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
@@ -46,6 +46,18 @@ models: ## install a small model and llama.cpp's server for the tests that ask o
 
 system: ## install what tests need of Debian: emulators, nftables, podman; and the Rust target of guests
 	@./scripts/system
+
+ui: ## build the board's pages from ui/web into ui/dist (needs Node)
+	@./scripts/ui build
+
+ui-dev: ## serve the pages from their sources, against a node at SELVAGE_URL (default http://127.0.0.1:3100)
+	@./scripts/ui dev
+
+ui-types: ## write ui/web/src/api.d.ts from the API's description
+	@./scripts/ui types
+
+screenshots: build ## take every page in light, dark and phone width into .cache/screenshots (needs Node and Chromium)
+	@./scripts/ui screenshots
 
 check: ## formatting, vet, staticcheck, floors, known vulnerabilities
 	./scripts/check

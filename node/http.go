@@ -21,6 +21,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ui"
 )
 
 // serving is the HTTP side of a node.
@@ -128,6 +129,10 @@ func (n *Node) openAPI(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	board, err := ui.Handler(ui.Config{Mesh: string(n.Mesh()), Name: n.conf.Name, Ready: func() bool { return n.standing().Quorum }, Peers: n.servingPeers})
+	if err != nil {
+		return err
+	}
 	s, err := api.New(api.Config{
 		Serves: routes.Serves(),
 		Node:   asked{n}, Name: n.conf.Name, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
@@ -144,6 +149,7 @@ func (n *Node) openAPI(ctx context.Context) error {
 			return p.Height, p.Applied
 		},
 		Stats: []func() []api.Stat{n.stats},
+		Board: board,
 		Hosts: n.httpNames(), Proxied: n.conf.BehindProxy, ClaimCode: code, FromRun: shim.FromRun, MetricsFrom: n.conf.MetricsFrom,
 	})
 	if err != nil {
@@ -303,6 +309,19 @@ func (n *Node) Fingerprint() string {
 		return ""
 	}
 	return n.serving.cert.fingerprint
+}
+
+// servingPeers returns the addresses at which the other members said that they serve.
+func (n *Node) servingPeers() (urls []string) {
+	_, _ = n.View(context.Background(), ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
+		for _, peer := range ledger.Roster(tx) {
+			if e, ok := people.EndpointOf(tx, string(peer.ID)); ok && peer.Member() && peer.ID != n.ID() {
+				urls = append(urls, e.URL)
+			}
+		}
+		return nil
+	}) // without a state there are none
+	return urls
 }
 
 // announceEndpoint tells the mesh where this node serves, when that has changed.

@@ -1,0 +1,163 @@
+// What an event means for the query cache: which entries it changes in place and which are read again.
+import type { QueryClient, QueryKey } from '@tanstack/react-query'
+import type { LiveEvent } from './live'
+import { store } from './store'
+
+/**
+ * The keys of the cache: one function for each kind of thing, ['kind', company or id, …]. A page takes its
+ * keys from here, so that events find its entries.
+ */
+export const keys = {
+  companies: () => ['companies'] as const,
+  session: () => ['session'] as const,
+  dashboard: (company: string) => ['dashboard', company] as const,
+  badges: (company: string) => ['badges', company] as const,
+  attention: (company: string) => ['attention', company] as const,
+  liveRuns: (company: string) => ['liveRuns', company] as const,
+  runs: (company: string, filter?: unknown) => (filter === undefined ? ['runs', company] as const : ['runs', company, filter] as const),
+  run: (id: string, part?: string) => (part ? ['run', id, part] as const : ['run', id] as const),
+  issues: (company: string, filter?: unknown) => (filter === undefined ? ['issues', company] as const : ['issues', company, filter] as const),
+  /** By ID or identifier; events know both. */
+  issue: (id: string, part?: string) => (part ? ['issue', id, part] as const : ['issue', id] as const),
+  agents: (company: string) => ['agents', company] as const,
+  agent: (id: string, part?: string) => (part ? ['agent', id, part] as const : ['agent', id] as const),
+  approvals: (company: string, filter?: unknown) => (filter === undefined ? ['approvals', company] as const : ['approvals', company, filter] as const),
+  approval: (id: string, part?: string) => (part ? ['approval', id, part] as const : ['approval', id] as const),
+  goals: (company: string) => ['goals', company] as const,
+  projects: (company: string) => ['projects', company] as const,
+  project: (id: string, part?: string) => (part ? ['project', id, part] as const : ['project', id] as const),
+  routines: (company: string) => ['routines', company] as const,
+  routine: (id: string, part?: string) => (part ? ['routine', id, part] as const : ['routine', id] as const),
+  labels: (company: string) => ['labels', company] as const,
+  people: (company: string) => ['people', company] as const,
+  costs: (company: string, part?: unknown) => (part === undefined ? ['costs', company] as const : ['costs', company, part] as const),
+  budgets: (company: string, part?: string) => (part ? ['budgets', company, part] as const : ['budgets', company] as const),
+  activity: (company: string, filter?: unknown) => (filter === undefined ? ['activity', company] as const : ['activity', company, filter] as const),
+  secrets: (company: string) => ['secrets', company] as const,
+  skills: (company: string) => ['skills', company] as const,
+  /** Of the mesh; no event tells of these, they are polled while they are on screen. */
+  mesh: (part: string) => ['mesh', part] as const,
+}
+
+/** keysOf returns the keys of all entries that an event may have changed. */
+export function keysOf(event: LiveEvent): QueryKey[] {
+  const of = event.companyId
+  const p = event.payload
+  if (event.type === 'heartbeat.run.log') return []
+  if (event.type.startsWith('heartbeat.run.')) {
+    const run = p.runId ? [keys.run(p.runId)] : []
+    if (event.type === 'heartbeat.run.event' || event.type === 'heartbeat.run.progress') return [...run, keys.liveRuns(of)]
+    const issue = p.issueId ? [keys.issue(p.issueId)] : []
+    return [...run, ...issue, keys.liveRuns(of), keys.runs(of), keys.dashboard(of), keys.badges(of), keys.attention(of), keys.costs(of)]
+  }
+  if (event.type === 'agent.status') return [keys.agents(of), ...(p.agentId ? [keys.agent(p.agentId)] : []), keys.dashboard(of), keys.badges(of)]
+  const about = p.entityId ?? ''
+  const always: QueryKey[] = [keys.activity(of)]
+  const identifier = p.details?.['identifier']
+  const issues = (id: string): QueryKey[] => [keys.issues(of), keys.issue(id), ...(typeof identifier === 'string' ? [keys.issue(identifier)] : []), keys.dashboard(of), keys.badges(of), keys.attention(of)]
+  switch (p.entityType) {
+    case 'issue': return [...always, ...issues(about)]
+    case 'agent': return [...always, keys.agents(of), keys.agent(about), keys.dashboard(of), keys.badges(of)]
+    case 'approval': return [...always, keys.approvals(of), keys.approval(about), keys.dashboard(of), keys.badges(of), keys.attention(of)]
+    case 'heartbeat_run': return [...always, keys.liveRuns(of), keys.runs(of), keys.run(about)]
+    case 'goal': return [...always, keys.goals(of)]
+    case 'project': return [...always, keys.projects(of), keys.project(about)]
+    case 'routine': case 'routine_trigger': case 'routine_run': return [...always, keys.routines(of), keys.routine(about)]
+    case 'label': return [...always, keys.labels(of)]
+    case 'company': return [...always, keys.companies(), keys.dashboard(of)]
+    case 'cost_event': case 'finance_event': return [...always, keys.costs(of), keys.budgets(of), keys.dashboard(of)]
+    case 'budget_policy': case 'budget_incident': return [...always, keys.budgets(of), keys.dashboard(of), keys.attention(of), keys.badges(of)]
+    case 'secret': return [...always, keys.secrets(of)]
+    case 'company_skill': case 'skill': return [...always, keys.skills(of)]
+  }
+  // Things of an issue (documents, interactions, attachments…) name it in their details.
+  const issueId = p.issueId ?? p.details?.['issueId']
+  return typeof issueId === 'string' ? [...always, keys.issue(issueId), keys.attention(of)] : always
+}
+
+/** patch writes into the cache what an event says, so that it is on screen before anything is read again. */
+export function patchFrom(client: QueryClient, event: LiveEvent): void {
+  const p = event.payload
+  if (event.type === 'agent.status' && p.agentId && p.status) {
+    const { agentId, status } = p
+    client.setQueryData<{ id: string; status: string }[]>(keys.agents(event.companyId), (rows) =>
+      rows?.map((row) => (row.id === agentId ? { ...row, status } : row)))
+  }
+  if (event.type === 'heartbeat.run.status' && p.runId && p.status) {
+    const { runId, status } = p
+    const over = !['queued', 'running', 'scheduled_retry'].includes(status)
+    client.setQueryData<{ id: string; status: string }[]>(keys.liveRuns(event.companyId), (rows) =>
+      over ? rows?.filter((row) => row.id !== runId) : rows?.map((row) => (row.id === runId ? { ...row, status } : row)))
+  }
+  if (event.type === 'activity.logged' && p.entityType === 'issue' && p.action === 'issue.updated' && p.entityId) {
+    const change: Record<string, unknown> = {}
+    for (const name of ['status', 'priority', 'title', 'assigneeAgentId', 'assigneeUserId']) {
+      const value = p.details?.[name]
+      if (typeof value === 'string') change[name] = value
+    }
+    if (Object.keys(change).length === 0) return
+    const id = p.entityId
+    client.setQueriesData<unknown>({ queryKey: keys.issues(event.companyId) }, (rows: unknown) =>
+      Array.isArray(rows) ? rows.map((row: { id: string }) => (row.id === id ? { ...row, ...change } : row)) : rows)
+  }
+}
+
+// A burst of events reads each entry again at most this often.
+const gather = 200 // ms
+const again = 1_000 // ms between two reads of the same entry
+
+/** invalidator gathers keys and reads them again, each at most once a second however many events there are. */
+export function invalidator(client: Pick<QueryClient, 'invalidateQueries'>, now = () => Date.now(), later: (f: () => void, ms: number) => unknown = setTimeout): (all: QueryKey[]) => void {
+  const waiting = new Map<string, QueryKey>()
+  const last = new Map<string, number>()
+  let timer: unknown
+  const flush = () => {
+    timer = undefined
+    const at = now()
+    let next = Infinity
+    for (const [name, key] of waiting) {
+      const due = (last.get(name) ?? -Infinity) + again
+      if (due > at) {
+        next = Math.min(next, due - at)
+        continue
+      }
+      waiting.delete(name)
+      last.set(name, at)
+      void client.invalidateQueries({ queryKey: key })
+    }
+    if (last.size > 2_000) last.clear()
+    if (waiting.size > 0) timer = later(flush, Math.max(next, gather))
+  }
+  return (all) => {
+    for (const key of all) waiting.set(JSON.stringify(key), key)
+    if (timer === undefined && waiting.size > 0) timer = later(flush, gather)
+  }
+}
+
+// The last line that each running run wrote, and who reads a run's log along.
+const maxTails = 200
+export const tails = store<ReadonlyMap<string, string>>(new Map())
+type Chunk = { seq: number; stream: string; chunk: string; at: string }
+const readers = new Map<string, Set<(chunk: Chunk) => void>>()
+
+export function onRunLog(run: string, told: (chunk: Chunk) => void): () => void {
+  const all = readers.get(run) ?? new Set()
+  readers.set(run, all.add(told))
+  return () => {
+    all.delete(told)
+    if (all.size === 0) readers.delete(run)
+  }
+}
+
+export function tellLog(event: LiveEvent): void {
+  const { runId, chunk, stream, seq } = event.payload
+  if (!runId || typeof chunk !== 'string') return
+  readers.get(runId)?.forEach((told) => told({ seq: seq ?? 0, stream: stream ?? '', chunk, at: event.createdAt }))
+  const text = chunk.trimEnd().split('\n').pop()
+  if (!text) return
+  const next = new Map(tails.get())
+  next.delete(runId)
+  next.set(runId, text.slice(-300))
+  if (next.size > maxTails) next.delete(next.keys().next().value as string)
+  tails.set(next)
+}

@@ -1,0 +1,202 @@
+// The hooks by which pages read and write. A page takes its data from here or adds a hook of the same form:
+// a key of cache.ts, a call of http.ts. Nothing polls but the mesh's own pages, which no event tells of.
+import { keepPreviousData, QueryClient, useMutation, useQuery, useQueryClient, type QueryKey, type UseQueryResult } from '@tanstack/react-query'
+import { useCallback, useMemo } from 'react'
+import { keys } from './cache'
+import { del, get, Lost, patch, post, Refusal, type Options, type Query, type Schemas } from './http'
+import { explain } from './parts/states'
+import { toast } from './parts/toast'
+import { t } from './text/en'
+
+export type Company = Schemas['ApiCompanyRow']
+export type Issue = Schemas['ApiListedIssue']
+export type ShownIssue = Schemas['ApiShownIssue']
+export type Agent = Schemas['ApiAgentRow']
+export type LiveRun = Schemas['ApiLiveRun']
+export type Member = Schemas['ApiMember']
+export type Comment = Schemas['Comment']
+export type Activity = Schemas['ActivityRow']
+export type AttentionItem = Schemas['ApiAttentionItem']
+
+/** client is the page's one cache. Events keep it fresh, so nothing in it grows stale by itself. */
+export const client = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 5 * 60_000,
+      gcTime: 10 * 60_000,
+      refetchOnWindowFocus: false,
+      refetchOnReconnect: true,
+      retry: (n, error) => (error instanceof Refusal ? false : n < (error instanceof Lost ? 8 : 1)),
+      retryDelay: (n) => Math.min(500 * 2 ** n, 5_000),
+    },
+    mutations: { retry: false },
+  },
+})
+
+/** What no event tells of is asked for this often while it is on screen. */
+export const poll = 5_000
+
+export function useSession() {
+  return useQuery({ queryKey: keys.session(), queryFn: ({ signal }) => get('/api/auth/get-session', { signal }) as Promise<{ user?: { id: string; name: string; email: string } } | null>, staleTime: Infinity })
+}
+export function useHealth() {
+  return useQuery({ queryKey: ['health'], queryFn: ({ signal }) => get('/api/health', { signal }), staleTime: Infinity })
+}
+export function useCompanies() {
+  return useQuery({ queryKey: keys.companies(), queryFn: ({ signal }) => get('/api/companies', { signal }) })
+}
+
+/** of makes the hooks of what lies under a company. */
+const inCompany = (company: string | undefined): { path: { companyId: string } } => ({ path: { companyId: company ?? '' } })
+
+export function useDashboard(company: string | undefined) {
+  return useQuery({ queryKey: keys.dashboard(company ?? ''), enabled: !!company, queryFn: ({ signal }) => get('/api/companies/{companyId}/dashboard', { ...inCompany(company), signal }) })
+}
+export function useBadges(company: string | undefined) {
+  return useQuery({ queryKey: keys.badges(company ?? ''), enabled: !!company, queryFn: ({ signal }) => get('/api/companies/{companyId}/sidebar-badges', { ...inCompany(company), signal }) })
+}
+export function useAttention(company: string | undefined) {
+  return useQuery({ queryKey: keys.attention(company ?? ''), enabled: !!company, queryFn: ({ signal }) => get('/api/companies/{companyId}/attention', { ...inCompany(company), signal }) })
+}
+export function useLiveRuns(company: string | undefined) {
+  return useQuery({ queryKey: keys.liveRuns(company ?? ''), enabled: !!company, queryFn: ({ signal }) => get('/api/companies/{companyId}/live-runs', { ...inCompany(company), signal }) })
+}
+export function useAgents(company: string | undefined) {
+  return useQuery({ queryKey: keys.agents(company ?? ''), enabled: !!company, queryFn: ({ signal }) => get('/api/companies/{companyId}/agents', { ...inCompany(company), signal }) })
+}
+export function useProjects(company: string | undefined) {
+  return useQuery({ queryKey: keys.projects(company ?? ''), enabled: !!company, queryFn: ({ signal }) => get('/api/companies/{companyId}/projects', { ...inCompany(company), signal }) })
+}
+export function useIssues(company: string | undefined, query: Query = {}) {
+  return useQuery<Issue[]>({ queryKey: keys.issues(company ?? '', query), enabled: !!company, placeholderData: keepPreviousData, queryFn: ({ signal }) => get('/api/companies/{companyId}/issues', { ...inCompany(company), query, signal }) })
+}
+/** useIssue reads an issue by its ID or identifier. */
+export function useIssue(id: string) {
+  return useQuery({ queryKey: keys.issue(id), queryFn: ({ signal }) => get('/api/issues/{id}', { path: { id }, signal }) })
+}
+export function useIssueComments(id: string) {
+  return useQuery({ queryKey: keys.issue(id, 'comments'), queryFn: ({ signal }) => get('/api/issues/{id}/comments', { path: { id }, query: { order: 'asc' }, signal }) })
+}
+export function useIssueActivity(id: string) {
+  return useQuery({ queryKey: keys.issue(id, 'activity'), queryFn: ({ signal }) => get('/api/issues/{id}/activity', { path: { id }, signal }) })
+}
+export function useIssueRuns(id: string) {
+  return useQuery({ queryKey: keys.issue(id, 'runs'), queryFn: ({ signal }) => get('/api/issues/{id}/runs', { path: { id }, signal }) })
+}
+export function useIssueCost(id: string) {
+  return useQuery({ queryKey: keys.issue(id, 'cost'), queryFn: ({ signal }) => get('/api/issues/{id}/cost-summary', { path: { id }, signal }) })
+}
+
+const meshQuery = { refetchInterval: poll, retry: 0, staleTime: 0 } as const
+export function useMesh() {
+  return useQuery({ queryKey: keys.mesh('info'), queryFn: ({ signal }) => get('/api/v1/mesh', { signal }), ...meshQuery })
+}
+export function useMembers() {
+  return useQuery({ queryKey: keys.mesh('members'), queryFn: ({ signal }) => get('/api/v1/mesh/members', { signal }), ...meshQuery })
+}
+export function useAutopilot() {
+  return useQuery({ queryKey: keys.mesh('autopilot'), queryFn: ({ signal }) => get('/api/v1/mesh/autopilot', { signal }), ...meshQuery })
+}
+export function useDoctor() {
+  return useQuery({ queryKey: keys.mesh('doctor'), queryFn: ({ signal }) => get('/api/v1/mesh/doctor', { signal }), ...meshQuery, refetchInterval: 30_000 })
+}
+export function useJoinRequests() {
+  return useQuery({ queryKey: keys.mesh('requests'), queryFn: ({ signal }) => get('/api/v1/mesh/requests', { signal }), ...meshQuery })
+}
+
+/** Who an ID is: an agent of the company by its name, a person as the board. */
+export function useNames(company: string | undefined): (id: string | null | undefined) => { name: string; person: boolean } {
+  const agents = useAgents(company).data
+  const people = useQuery({ queryKey: keys.people(company ?? ''), enabled: !!company, queryFn: ({ signal }) => get('/api/companies/{companyId}/user-directory', { ...inCompany(company), signal }), retry: 0 }).data
+  return useMemo(() => {
+    const byId = new Map<string, { name: string; person: boolean }>()
+    for (const a of agents ?? []) byId.set(a.id, { name: a.name, person: false })
+    const users = (people as { users?: { principalId?: string; id?: string; userId?: string; name?: string | null; user?: { id?: string; name?: string | null } | null }[] | null } | undefined)?.users
+    for (const u of users ?? []) {
+      const id = u.principalId ?? u.userId ?? u.user?.id ?? u.id
+      const name = u.user?.name ?? u.name
+      if (id) byId.set(id, { name: name || t.common.you, person: true })
+    }
+    return (id) => (id ? byId.get(id) ?? { name: id === 'local-board' ? t.common.you : id.slice(0, 8), person: true } : { name: t.common.none, person: true })
+  }, [agents, people])
+}
+
+/** say tells in a toast why a write did not happen. */
+export function say(error: unknown, nameOf?: (id: string) => string): void {
+  const { title, what, do: what2 } = explain(error, nameOf)
+  toast({ text: [title === t.error.title ? '' : `${title}.`, what, what2].filter(Boolean).join(' '), bad: true })
+}
+
+interface Write<V, A> {
+  call: (value: V) => Promise<A>
+  /** What the cache shows before the answer is there: for each key what becomes of its data. */
+  optimistic?: (value: V) => { key: QueryKey; change: (data: unknown) => unknown }[]
+  /** What is read again afterwards, besides what events tell. */
+  reread?: (value: V, answer: A | undefined) => QueryKey[]
+  onDone?: (answer: A, value: V) => void
+  nameOf?: (id: string) => string
+}
+
+/**
+ * useWrite is how a page changes something: the change is on screen at once; a refusal puts it back and says
+ * why, and who holds it where it is a conflict.
+ */
+export function useWrite<V, A>({ call, optimistic, reread, onDone, nameOf }: Write<V, A>) {
+  const cache = useQueryClient()
+  return useMutation<A, unknown, V, { before: [QueryKey, unknown][] }>({
+    mutationFn: call,
+    onMutate: async (value) => {
+      const before: [QueryKey, unknown][] = []
+      for (const { key, change } of optimistic?.(value) ?? []) {
+        await cache.cancelQueries({ queryKey: key })
+        for (const [found, data] of cache.getQueriesData({ queryKey: key })) {
+          if (data === undefined) continue
+          before.push([found, data])
+          cache.setQueryData(found, change(data))
+        }
+      }
+      return { before }
+    },
+    onError: (error, _value, kept) => {
+      kept?.before.forEach(([key, data]) => cache.setQueryData(key, data))
+      say(error, nameOf)
+    },
+    onSuccess: (answer, value) => onDone?.(answer, value),
+    onSettled: (answer, _error, value) => {
+      for (const key of reread?.(value, answer) ?? []) void cache.invalidateQueries({ queryKey: key })
+    },
+  })
+}
+
+export type IssueChange = { id: string; identifier?: string | null; change: Partial<Pick<Issue, 'status' | 'priority' | 'title' | 'description' | 'assigneeAgentId' | 'assigneeUserId' | 'projectId'>> & Record<string, unknown> }
+
+/** useChangeIssue changes an issue, in the list and on its page at once. */
+export function useChangeIssue(company: string, onDone?: (value: IssueChange) => void) {
+  const names = useNames(company)
+  const nameOf = useCallback((id: string) => names(id).name, [names])
+  return useWrite<IssueChange, unknown>({
+    call: ({ id, change }) => patch('/api/issues/{id}', { path: { id } }, change),
+    optimistic: ({ id, identifier, change }) => [
+      { key: keys.issues(company), change: (rows) => (Array.isArray(rows) ? (rows as Issue[]).map((row) => (row.id === id ? { ...row, ...change } : row)) : rows) },
+      ...[id, identifier].filter((k): k is string => !!k).map((k) => ({ key: keys.issue(k), change: (row: unknown) => (isIssue(row) && row.id === id ? { ...row, ...change } : row) })),
+    ],
+    reread: ({ id, identifier }) => [keys.issues(company), keys.issue(id), ...(identifier ? [keys.issue(identifier)] : []), keys.dashboard(company)],
+    onDone: (_answer, value) => onDone?.(value),
+    nameOf,
+  })
+}
+const isIssue = (row: unknown): row is ShownIssue => typeof row === 'object' && row !== null && 'identifier' in row && 'statusVersion' in row
+
+export function useCreateIssue(company: string, onDone: (made: { id: string; identifier?: string | null }) => void) {
+  return useWrite({
+    call: (body: Record<string, unknown>) => post('/api/companies/{companyId}/issues', { path: { companyId: company } }, body) as Promise<{ id: string; identifier?: string | null }>,
+    reread: () => [keys.issues(company), keys.dashboard(company)],
+    onDone,
+  })
+}
+
+/** Hooks for others to read and write with, where a call is used once: useRead(keys.goals(id), '/api/…', {…}). */
+export function useRead<P extends Parameters<typeof get>[0]>(key: QueryKey, path: P, options: Options = {}, more: { enabled?: boolean; refetchInterval?: number } = {}): UseQueryResult<Awaited<ReturnType<typeof get<P>>>> {
+  return useQuery({ queryKey: key, queryFn: ({ signal }) => get(path, { ...options, signal }), ...more }) as UseQueryResult<Awaited<ReturnType<typeof get<P>>>>
+}
+export { del, get, patch, post }

@@ -1,0 +1,85 @@
+import { Outlet, useNavigate, useRouterState } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
+import { InCompany, useAddressed, useStream } from '../company'
+import { standing } from '../http'
+import { typing } from '../keys'
+import { pages } from '../pages/table'
+import { Empty, Rows } from '../parts/states'
+import { Toasts } from '../parts/toast'
+import { useStore } from '../store'
+import { t } from '../text/en'
+import { Banner } from './banner'
+import { Help } from './help'
+import { NewIssue } from './newissue'
+import { Palette } from './palette'
+import { addressOf, BottomBar, Rail } from './rail'
+import { help, newIssue, palette, sheet } from './state'
+
+/** Frame is what all pages stand in: rail, banner, page; and what opens from anywhere. */
+export function Frame() {
+  const { company, missing, waiting } = useAddressed()
+  useStream(company?.id)
+  const nobody = useStore(standing).nobody
+  const go = useNavigate()
+  const at = useRouterState({ select: (s) => s.location.pathname })
+  useEffect(() => {
+    if (nobody) void go({ to: '/sign-in', search: { to: at } as never })
+  }, [nobody, go, at])
+  useKeys(company?.issuePrefix)
+  const open = useStore(sheet)
+  return (
+    <InCompany.Provider value={company}>
+      <a href="#page" className="sr-only focus:not-sr-only">{t.nav.skip}</a>
+      <div className="flex h-full">
+        <div className="no-print hidden w-[232px] shrink-0 border-r border-line desk:block"><Rail /></div>
+        {open && (
+          <div className="no-print fixed inset-0 z-40 bg-[oklch(0_0_0/0.36)] desk:hidden" onClick={(e) => { if (e.target === e.currentTarget) sheet.set(false) }} onKeyDown={(e) => { if (e.key === 'Escape') sheet.set(false) }}>
+            <div className="appear h-full w-[264px] border-r border-line"><Rail onGo={() => sheet.set(false)} /></div>
+          </div>
+        )}
+        <div className="flex min-w-0 grow flex-col">
+          <Banner />
+          <div className="flex min-h-0 grow">{missing ? <Empty icon="companies" title={t.error.notFound} why={t.error.notFoundWhy} /> : waiting ? <div className="grow"><Rows n={14} /></div> : <Outlet />}</div>
+          <BottomBar />
+        </div>
+      </div>
+      <Palette /><Help /><NewIssue /><Toasts />
+    </InCompany.Provider>
+  )
+}
+
+const chordTime = 1_200
+
+/** The keys that work everywhere. */
+function useKeys(company: string | undefined): void {
+  const go = useNavigate()
+  const chord = useRef(0)
+  useEffect(() => {
+    const pressed = (e: KeyboardEvent) => {
+      if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {
+        e.preventDefault()
+        return palette.set((now) => !now)
+      }
+      if (typing(e) || e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return
+      if (Date.now() - chord.current < chordTime) {
+        chord.current = 0
+        const page = pages.find((p) => p.go === e.key)
+        if (page) {
+          e.preventDefault()
+          e.stopImmediatePropagation()
+          void go({ to: addressOf(page, company) })
+        }
+        return
+      }
+      if (e.key === 'g') chord.current = Date.now()
+      else if (e.key === 'c' && company) { e.preventDefault(); newIssue.set({}) }
+      else if (e.key === '?') help.set(true)
+      else if (e.key === '/') {
+        const find = document.querySelector<HTMLInputElement>('[data-find]')
+        if (find) { e.preventDefault(); find.focus() }
+      }
+    }
+    addEventListener('keydown', pressed, true)
+    return () => removeEventListener('keydown', pressed, true)
+  }, [company, go])
+}

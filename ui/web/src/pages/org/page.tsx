@@ -1,0 +1,4 @@
+import { Unbuilt } from '../../parts/unbuilt'
+import { t } from '../../text/en'
+
+export const Page = () => <Unbuilt title={t.nav.org} command="selvage agent list" />

@@ -1,0 +1,49 @@
+// One table of pages: the router, the rail, the palette, the keys and the screenshots are made from these rows.
+import type { ComponentType } from 'react'
+import type { IconName } from '../parts/icons'
+import { t } from '../text/en'
+
+export interface PageRow {
+  /** The address; /$company is the prefix of a company's issues. */
+  path: string
+  title: string
+  load: () => Promise<{ Page: ComponentType }>
+  /** Where the rail shows it. */
+  rail?: 'top' | 'work' | 'company' | 'mesh'
+  icon?: IconName
+  /** g and this letter open it. */
+  go?: string
+  /** The command that shows the same; {company} is the prefix. */
+  command?: string
+}
+
+export const pages: readonly PageRow[] = [
+  { path: '/$company', title: t.nav.home, load: () => import('./home/page'), rail: 'top', icon: 'home', go: 'h', command: 'selvage inbox' },
+  { path: '/$company/inbox', title: t.nav.inbox, load: () => import('./inbox/page'), rail: 'top', icon: 'inbox', go: 'i', command: 'selvage approval list' },
+  { path: '/$company/issues', title: t.nav.issues, load: () => import('./issues/page'), rail: 'work', icon: 'issues', go: 's', command: 'selvage issue list' },
+  { path: '/$company/issues/$issue', title: t.nav.issues, load: () => import('./issue/page') },
+  { path: '/$company/agents', title: t.nav.agents, load: () => import('./agents/page'), rail: 'work', icon: 'agents', go: 'a', command: 'selvage agent list' },
+  { path: '/$company/agents/$agent', title: t.nav.agents, load: () => import('./agent/page') },
+  { path: '/$company/routines', title: t.nav.routines, load: () => import('./routines/page'), rail: 'work', icon: 'routines', go: 'r', command: 'selvage routine list' },
+  { path: '/$company/routines/$routine', title: t.nav.routines, load: () => import('./routine/page') },
+  { path: '/$company/projects', title: t.nav.projects, load: () => import('./projects/page'), rail: 'work', icon: 'projects', go: 'p', command: 'selvage project list' },
+  { path: '/$company/projects/$project', title: t.nav.projects, load: () => import('./project/page') },
+  { path: '/$company/goals', title: t.nav.goals, load: () => import('./goals/page'), rail: 'work', icon: 'goals', go: 'o', command: 'selvage goal list' },
+  { path: '/$company/approvals', title: t.nav.approvals, load: () => import('./approvals/page'), rail: 'company', icon: 'approvals', go: 'v', command: 'selvage approval list' },
+  { path: '/$company/approvals/$approval', title: t.nav.approvals, load: () => import('./approval/page') },
+  { path: '/$company/org', title: t.nav.org, load: () => import('./org/page'), rail: 'company', icon: 'org', go: 't', command: 'selvage agent list' },
+  { path: '/$company/costs', title: t.nav.costs, load: () => import('./costs/page'), rail: 'company', icon: 'costs', go: 'c', command: 'selvage cost' },
+  { path: '/$company/activity', title: t.nav.activity, load: () => import('./activity/page'), rail: 'company', icon: 'activity', go: 'y', command: 'selvage activity' },
+  { path: '/$company/skills', title: t.nav.skills, load: () => import('./skills/page'), rail: 'company', icon: 'skills', command: 'selvage skill list' },
+  { path: '/$company/secrets', title: t.nav.secrets, load: () => import('./secrets/page'), rail: 'company', icon: 'secrets', command: 'selvage secret list' },
+  { path: '/$company/transfer', title: t.nav.transfer, load: () => import('./transfer/page'), command: 'selvage company export' },
+  { path: '/$company/members', title: t.nav.members, load: () => import('./members/page'), icon: 'people', command: 'selvage member list' },
+  { path: '/$company/settings', title: t.nav.settings, load: () => import('./company/page'), command: 'selvage company list' },
+  { path: '/$company/runs/$run', title: t.nav.run, load: () => import('./run/page') },
+  { path: '/mesh/nodes', title: t.nav.nodes, load: () => import('./nodes/page'), rail: 'mesh', icon: 'nodes', go: 'n', command: 'selvage members' },
+  { path: '/mesh/ledger', title: t.nav.ledger, load: () => import('./ledger/page'), rail: 'mesh', icon: 'ledger', go: 'l', command: 'selvage ledger' },
+  { path: '/mesh/adapters', title: t.nav.adapters, load: () => import('./adapters/page'), rail: 'mesh', icon: 'adapters', command: 'selvage adapter list' },
+  { path: '/mesh/models', title: t.nav.models, load: () => import('./models/page'), rail: 'mesh', icon: 'models', command: 'selvage model list' },
+  { path: '/settings', title: t.nav.settings, load: () => import('./settings/page'), rail: 'mesh', icon: 'settings', go: ',', command: 'selvage doctor' },
+  { path: '/companies', title: t.nav.companies, load: () => import('./companies/page'), icon: 'companies', command: 'selvage company list' },
+]

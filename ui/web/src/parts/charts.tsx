@@ -1,0 +1,73 @@
+// Small charts in SVG. Each is an image with words for who does not see it: the words are the numbers.
+import type { Meaning } from './status'
+import { fillOf } from './status'
+
+const colour: Record<Meaning, string> = { ok: 'var(--ok)', work: 'var(--work)', wait: 'var(--wait)', warn: 'var(--warn)', bad: 'var(--bad)', none: 'var(--line2)' }
+export interface Part { label: string; value: number; meaning: Meaning }
+
+/** One bar, divided: states with their counts. */
+export function StackBar({ parts, label, legend = true }: { parts: readonly Part[]; label: string; legend?: boolean }) {
+  const total = parts.reduce((sum, p) => sum + p.value, 0)
+  const shown = parts.filter((p) => p.value > 0)
+  return (
+    <div className="flex flex-col gap-2">
+      <div role="img" aria-label={`${label}: ${parts.map((p) => `${p.value} ${p.label}`).join(', ')}`} className="flex h-2 gap-px overflow-hidden rounded-full bg-ground3">
+        {shown.map((p) => <span key={p.label} title={`${p.value} ${p.label}`} className={fillOf[p.meaning]} style={{ width: `${(100 * p.value) / total}%` }} />)}
+      </div>
+      {legend && (
+        <ul aria-hidden="true" className="flex flex-wrap gap-x-4 gap-y-1 text-xs text-ink2">
+          {parts.map((p) => <li key={p.label} className="inline-flex items-center gap-1.5"><span className={`size-2 rounded-full ${fillOf[p.meaning]}`} /><span className="text-ink">{p.value}</span>{p.label}</li>)}
+        </ul>
+      )}
+    </div>
+  )
+}
+
+/** How much of something is used: red above all of it. */
+export function Bar({ value, of, label }: { value: number; of: number; label: string }) {
+  const part = of > 0 ? value / of : 0
+  return (
+    <div role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={of} aria-valuenow={Math.min(value, of)} aria-valuetext={label} className="h-1.5 overflow-hidden rounded-full bg-ground3">
+      <span className={`block h-full rounded-full ${part >= 1 ? 'bg-bad' : part >= 0.8 ? 'bg-warn' : 'bg-accent'}`} style={{ width: `${Math.min(100, part * 100)}%` }} />
+    </div>
+  )
+}
+
+export interface Point { label: string; value: number; text?: string }
+
+/** A line over time, to be read at a glance; its points are named on hover. */
+export function Line({ points, label, height = 40, meaning = 'work' }: { points: readonly Point[]; label: string; height?: number; meaning?: Meaning }) {
+  const top = Math.max(1, ...points.map((p) => p.value))
+  const x = (i: number) => (points.length < 2 ? 50 : (100 * i) / (points.length - 1))
+  const y = (v: number) => height - 3 - ((height - 6) * v) / top
+  const path = points.map((p, i) => `${i === 0 ? 'M' : 'L'}${x(i).toFixed(2)} ${y(p.value).toFixed(2)}`).join('')
+  return (
+    <svg role="img" aria-label={`${label}: ${points.map((p) => `${p.label} ${p.text ?? p.value}`).join(', ')}`} viewBox={`0 0 100 ${height}`} preserveAspectRatio="none" width="100%" height={height} className="block overflow-visible">
+      {points.length > 1 && <path d={`${path}L100 ${height}L0 ${height}Z`} fill={colour[meaning]} opacity="0.1" />}
+      <path d={path} fill="none" stroke={colour[meaning]} strokeWidth="1.5" vectorEffect="non-scaling-stroke" strokeLinejoin="round" />
+      {points.map((p, i) => <rect key={p.label} x={x(i) - 50 / points.length} y="0" width={100 / points.length} height={height} fill="transparent"><title>{`${p.label}: ${p.text ?? p.value}`}</title></rect>)}
+    </svg>
+  )
+}
+
+export interface Stack { label: string; parts: readonly Part[]; text?: string }
+
+/** Bars over time, each divided by meaning. */
+export function StackedBars({ bars, label, height = 64, axis = true }: { bars: readonly Stack[]; label: string; height?: number; axis?: boolean }) {
+  const total = (b: Stack) => b.parts.reduce((sum, p) => sum + p.value, 0)
+  const top = Math.max(1, ...bars.map(total))
+  const words = bars.filter((b) => total(b) > 0).map((b) => `${b.label}: ${b.text ?? b.parts.filter((p) => p.value > 0).map((p) => `${p.value} ${p.label}`).join(', ')}`)
+  return (
+    <figure role="img" aria-label={`${label}. ${words.join('; ')}`} className="m-0">
+      <div className="flex items-end gap-[3px]" style={{ height }}>
+        {bars.map((b) => (
+          <div key={b.label} title={`${b.label}: ${b.text ?? (b.parts.filter((p) => p.value > 0).map((p) => `${p.value} ${p.label}`).join(', ') || '0')}`} className="flex h-full min-w-0 grow flex-col justify-end gap-px">
+            {total(b) === 0 && <span className="h-px bg-line2" />}
+            {[...b.parts].reverse().map((p) => p.value > 0 && <span key={p.label} className={`${fillOf[p.meaning]} rounded-[1px]`} style={{ height: `${(100 * p.value) / top}%`, minHeight: 2 }} />)}
+          </div>
+        ))}
+      </div>
+      {axis && bars.length > 1 && <div aria-hidden="true" className="mt-1 flex justify-between text-xs text-ink3"><span>{bars[0]?.label}</span><span>{bars[bars.length - 1]?.label}</span></div>}
+    </figure>
+  )
+}

@@ -1,0 +1,159 @@
+// The one list of the board: a grid of rows, virtual above a hundred, moved in with j and k.
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useMemo, useRef, useState, type ReactNode } from 'react'
+import { t } from '../text/en'
+import { typing } from '../keys'
+import { Icon } from './icons'
+
+export interface Column<T> {
+  id: string
+  head: string
+  /** A width of CSS grid: '88px', 'minmax(0,1fr)'. */
+  width: string
+  cell: (row: T) => ReactNode
+  /** The head is a button that sorts by this. */
+  sort?: (a: T, b: T) => number
+  /** Not shown below 600 px ('tab') or 900 px ('desk'). */
+  from?: 'tab' | 'desk' | 'wide'
+  right?: boolean
+  /** What stands in an export, where the cell is no text. */
+  text?: (row: T) => string
+}
+
+interface TableProps<T> {
+  label: string
+  rows: readonly T[]
+  columns: readonly Column<T>[]
+  keyOf: (row: T) => string
+  /** A click or Enter. */
+  onOpen?: (row: T) => void
+  /** The row that is open in the drawer. */
+  openKey?: string | undefined
+  selected?: ReadonlySet<string>
+  onSelect?: (keys: ReadonlySet<string>) => void
+  /** Further keys for the row under the cursor: { e: …, a: … }. */
+  onKey?: Record<string, (row: T) => void>
+  empty?: ReactNode
+  dense?: boolean
+}
+
+const virtualFrom = 100
+const narrow = { tab: 600, desk: 900, wide: 1280 }
+
+function useWidth(): number {
+  const [width, setWidth] = useState(() => innerWidth)
+  useEffect(() => {
+    const told = () => setWidth(innerWidth)
+    addEventListener('resize', told)
+    return () => removeEventListener('resize', told)
+  }, [])
+  return width
+}
+
+export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selected, onSelect, onKey, empty, dense }: TableProps<T>) {
+  const width = useWidth()
+  const [order, setOrder] = useState<{ id: string; down: boolean } | undefined>()
+  const shown = columns.filter((c) => !c.from || width >= narrow[c.from])
+  const sorted = useMemo(() => {
+    const by = columns.find((c) => c.id === order?.id)?.sort
+    if (!by) return rows
+    const all = [...rows].sort(by)
+    return order?.down ? all.reverse() : all
+  }, [rows, order, columns])
+  const [cursor, setCursor] = useState<string | undefined>()
+  const scroll = useRef<HTMLDivElement>(null)
+  const height = dense ? 32 : 36
+  const virtual = sorted.length > virtualFrom
+  const list = useVirtualizer({ count: sorted.length, getScrollElement: () => scroll.current, estimateSize: () => height, overscan: 12, enabled: virtual })
+  const at = Math.max(-1, sorted.findIndex((r) => keyOf(r) === (cursor ?? openKey)))
+
+  const toggle = (key: string) => {
+    if (!onSelect) return
+    const next = new Set(selected)
+    if (!next.delete(key)) next.add(key)
+    onSelect(next)
+  }
+  const move = (to: number) => {
+    const row = sorted[to]
+    if (!row) return
+    setCursor(keyOf(row))
+    if (virtual) list.scrollToIndex(to)
+    else scroll.current?.querySelector(`[data-index="${to}"]`)?.scrollIntoView({ block: 'nearest' })
+  }
+  useEffect(() => {
+    const pressed = (e: KeyboardEvent) => {
+      if (typing(e) || e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return
+      const row = sorted[at]
+      if (e.key === 'j' || e.key === 'ArrowDown') move(Math.min(at + 1, sorted.length - 1))
+      else if (e.key === 'k' || e.key === 'ArrowUp') move(Math.max(at - 1, 0))
+      else if (e.key === 'x' && row && onSelect) toggle(keyOf(row))
+      else if (e.key === 'Enter' && row && onOpen && (e.target === document.body || scroll.current?.contains(e.target as Node))) onOpen(row)
+      else if (row && onKey?.[e.key]) onKey[e.key]?.(row)
+      else return
+      e.preventDefault()
+    }
+    addEventListener('keydown', pressed)
+    return () => removeEventListener('keydown', pressed)
+  })
+
+  const grid = { gridTemplateColumns: [...(onSelect ? ['20px'] : []), ...shown.map((c) => c.width)].join(' ') }
+  const line = 'grid items-center gap-3 border-b border-line px-4'
+  const rowOf = (row: T, i: number, top?: number) => {
+    const key = keyOf(row)
+    const marked = selected?.has(key) ?? false
+    return (
+      <div key={key} role="row" aria-rowindex={i + 2} aria-selected={onSelect ? marked : undefined} data-index={i} data-key={key}
+        style={{ ...grid, height, ...(top === undefined ? {} : { position: 'absolute', top, left: 0, right: 0 }) }}
+        onClick={(e) => { setCursor(key); if (!(e.target as Element).closest('a, button, input, select')) onOpen?.(row) }}
+        className={`${line} group text-base ${onOpen ? 'cursor-pointer' : ''} ${marked ? 'bg-accent/10' : key === openKey ? 'bg-ground3' : i === at ? 'bg-ground2' : 'hover:bg-ground2'} ${i === at ? 'shadow-[inset_2px_0_0_var(--accent)]' : ''}`}>
+        {onSelect && <span role="cell"><input type="checkbox" tabIndex={-1} aria-label={`${t.keys.select} ${key}`} checked={marked} onChange={() => toggle(key)} className={`block size-4 accent-(--accent) ${marked || selected?.size ? '' : 'opacity-0 focus:opacity-100 group-hover:opacity-100'}`} /></span>}
+        {shown.map((c) => <div key={c.id} role="cell" className={`min-w-0 truncate ${c.right ? 'text-right' : ''}`}>{c.cell(row)}</div>)}
+      </div>
+    )
+  }
+  const all = selected !== undefined && selected.size > 0 && selected.size === sorted.length
+  return (
+    <div role="table" aria-label={label} aria-rowcount={sorted.length + 1} className="flex min-h-0 grow flex-col">
+      <div role="rowgroup" className="shrink-0">
+        <div role="row" style={grid} className={`${line} h-8 bg-ground text-xs text-ink3`}>
+          {onSelect && <span role="columnheader"><input type="checkbox" aria-label={t.part.selectAll} checked={all} onChange={() => onSelect(all ? new Set() : new Set(sorted.map(keyOf)))} className="block size-4 accent-(--accent)" /></span>}
+          {shown.map((c) => (
+            <div key={c.id} role="columnheader" aria-sort={order?.id === c.id ? (order.down ? 'descending' : 'ascending') : undefined} className={`min-w-0 truncate ${c.right ? 'text-right' : ''}`}>
+              {c.sort ? (
+                <button type="button" className="inline-flex items-center gap-1 hover:text-ink" onClick={() => setOrder((o) => (o?.id !== c.id ? { id: c.id, down: false } : o.down ? undefined : { id: c.id, down: true }))}>
+                  {c.head}{order?.id === c.id && <span className={order.down ? '' : 'rotate-180'}><Icon name="down" size={10} /></span>}
+                </button>
+              ) : c.head}
+            </div>
+          ))}
+        </div>
+      </div>
+      <div ref={scroll} role="rowgroup" tabIndex={0} className="min-h-0 grow overflow-y-auto outline-offset-[-2px]">
+        {sorted.length === 0 ? empty : virtual ? (
+          <div role="presentation" style={{ height: list.getTotalSize(), position: 'relative' }}>
+            {list.getVirtualItems().map((v) => { const row = sorted[v.index]; return row === undefined ? null : rowOf(row, v.index, v.start) })}
+          </div>
+        ) : sorted.map((row, i) => rowOf(row, i))}
+      </div>
+    </div>
+  )
+}
+
+/** csvOf writes rows for a spreadsheet; a text that it would take for a formula is quoted with '. */
+export function csvOf<T>(rows: readonly T[], columns: readonly Column<T>[]): string {
+  const cell = (text: string) => `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replace(/"/g, '""')}"`
+  const textOf = (c: Column<T>, row: T) => {
+    const value = c.text ? c.text(row) : c.cell(row)
+    return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
+  }
+  return [columns.map((c) => cell(c.head)), ...rows.map((row) => columns.map((c) => cell(textOf(c, row))))].map((l) => l.join(',')).join('\r\n') + '\r\n'
+}
+
+export function download(name: string, text: string, kind = 'text/csv'): void {
+  const url = URL.createObjectURL(new Blob([text], { type: kind }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 10_000)
+}

@@ -1,0 +1,90 @@
+// All English texts of the board, by page: the one file to translate. Short main clauses; an error names
+// what is wrong and what to do.
+export const en = {
+  app: 'Selvage',
+  nav: {
+    home: 'Home', inbox: 'Inbox', issues: 'Issues', agents: 'Agents', routines: 'Routines', projects: 'Projects', goals: 'Goals', org: 'Org',
+    approvals: 'Approvals', costs: 'Costs', activity: 'Activity', skills: 'Skills', secrets: 'Secrets', work: 'Work', company: 'Company', mesh: 'Mesh',
+    nodes: 'Nodes', ledger: 'Ledger', adapters: 'Adapters', models: 'Models', settings: 'Settings', companies: 'Companies', more: 'More',
+    main: 'Main', skip: 'Skip to the page', run: 'Run', transfer: 'Import and export', members: 'People',
+  },
+  common: {
+    loading: 'Loading', retry: 'Try again', close: 'Close', cancel: 'Cancel', save: 'Save', undo: 'Undo', copy: 'Copy', copied: 'Copied', search: 'Search',
+    none: 'None', all: 'All', more: 'Show more', back: 'Back', open: 'Open', create: 'Create', edit: 'Edit', remove: 'Remove', filter: 'Filter',
+    copyCommand: 'Copy as command', yes: 'Yes', no: 'No', choose: 'Choose', nothingFound: 'Nothing matches', you: 'Board', unknown: 'unknown', actions: 'Actions',
+  },
+  line: {
+    live: 'live', connecting: 'connecting', broken: 'reconnecting', lost: 'node lost', since: (s: string) => `since ${s}`,
+    lostBanner: (node: string, age: string) => `${node} does not answer. What is on screen is ${age} old.`,
+    searching: 'Asking the other nodes…', noneFound: 'No other node of this mesh can be reached from this browser. Start the node again, or open the board at another node.',
+    found: (node: string) => `${node} answers.`, move: (node: string) => `Continue on ${node}`, draft: 'A text is not sent yet: copy it before you move.',
+    moved: (from: string, to: string) => `${from} was lost. ${to} serves this page now.`,
+    cutOff: (node: string, age: string) => `${node} hears no majority of the mesh. It takes no changes, and what it shows is ${age} old.`,
+    slow: (ms: number) => `The node answers slowly (${ms} ms).`,
+  },
+  error: {
+    title: 'This could not be loaded', lost: 'The node does not answer. What is on screen stays; it is tried again.',
+    refused: 'Refused', forbidden: 'An administrator can change who may do this, under People.', conflict: 'Somebody else was faster.',
+    conflictOwner: (who: string) => `${who} holds it now.`, kept: 'Nothing was changed.', momentary: (s: number) => `The node asks to wait ${s} s.`,
+    notFound: 'There is no such thing here', notFoundWhy: 'The address is wrong, or it was deleted.', request: 'Request',
+    page: 'This page broke', pageDo: 'Reload it. If it breaks again, the browser\'s console says where.',
+    pending: 'The outcome is not known. Look before you repeat it.',
+  },
+  status: {
+    backlog: 'backlog', todo: 'to do', in_progress: 'in progress', in_review: 'in review', blocked: 'blocked', done: 'done', cancelled: 'cancelled',
+    idle: 'idle', running: 'running', active: 'active', paused: 'paused', error: 'error', terminated: 'terminated', pending_approval: 'pending approval',
+    queued: 'queued', succeeded: 'succeeded', failed: 'failed', timed_out: 'timed out', scheduled_retry: 'retry scheduled',
+    pending: 'pending', approved: 'approved', rejected: 'rejected', revision_requested: 'revision requested', archived: 'archived', planned: 'planned', achieved: 'achieved',
+    alive: 'alive', dead: 'unreachable', revoked: 'revoked', open: 'open', cordoned: 'cordoned', draining: 'draining', ok: 'ok', note: 'note', warn: 'warning', bad: 'problem',
+  } as Record<string, string>,
+  priority: { critical: 'critical', high: 'high', medium: 'medium', low: 'low' } as Record<string, string>,
+  switcher: { choose: 'Switch company', create: 'New company', all: 'All companies', name: 'Name', goal: 'What is it for?', prefix: 'Prefix of its issues', namePlaceholder: 'Acme Survey' },
+  palette: {
+    title: 'Find or do', placeholder: 'Type a page, an issue, an agent or an action', pages: 'Pages', issues: 'Issues', agents: 'Agents', actions: 'Actions', found: 'Found',
+    newIssue: 'New issue', theme: 'Switch between light and dark', keys: 'Show the keys', copyCommand: 'Copy this page as a command', stop: 'Stop everything', resume: 'Resume everything',
+    stopAsk: 'Stop all work on this mesh? Running runs are cancelled and no new ones begin until somebody resumes.', stopped: 'All work is stopped', resumed: 'Work goes on',
+    pause: (name: string) => `Pause ${name}`, resumeAgent: (name: string) => `Resume ${name}`, paused: (name: string) => `${name} is paused`, resumedAgent: (name: string) => `${name} works again`,
+  },
+  keys: {
+    title: 'Keys', palette: 'Find or do anything', newIssue: 'New issue', go: (page: string) => `Go to ${page}`, move: 'Next, previous row', open: 'Open the row', select: 'Select the row',
+    done: 'Set to done', assign: 'Assign', close: 'Close what is open', help: 'Show the keys', search: 'Find in the list', drawer: 'Open beside the list',
+  },
+  home: {
+    needsYou: 'Needs you', moving: 'Moving', mesh: 'Mesh', nothingNeeds: 'Nothing needs you.', nothingNeedsWhy: 'Approvals, questions, budget stops and blocked issues appear here.',
+    nothingMoves: 'No run is under way.', nothingMovesWhy: 'Runs begin when an agent has work or a routine is due.', giveWork: 'New issue', issuesByState: 'Issues by state',
+    doneWeek: 'Done in 7 days', spend: 'Spent this month', noBudget: 'no budget', ofBudget: (b: string) => `of ${b}`, forecast: (m: string) => `${m} by month end at this rate`,
+    held: (m: string) => `${m} held for calls under way`, runsPerDay: 'Runs a day', agents: 'Agents', leader: 'leader', voter: 'voter', follower: 'follower', runs: (n: number) => `${n} ${n === 1 ? 'run' : 'runs'}`,
+    doctor: 'Doctor', healthy: 'All checks are good.', approve: 'Approve', reject: 'Reject', look: 'Open', pendingNode: (name: string) => `${name} asks to join`,
+    noCompany: 'No company yet', noCompanyWhy: 'A company is a goal, its agents and their work. Make the first one; agents and issues come next.', meshForAdmins: 'Only administrators see the mesh.',
+    since: (t: string) => `for ${t}`, approved: 'Approved', rejected: 'Rejected', noLine: 'no output yet',
+  },
+  issues: {
+    title: 'Issues', one: 'issue', many: (n: string) => `${n} issues`, create: 'New issue', find: 'Find in titles', status: 'Status', assignee: 'Assignee', priority: 'Priority', project: 'Project',
+    open: 'Open', allStatus: 'All', empty: 'No issues', emptyWhy: 'An issue is a piece of work for an agent or a person.', noMatch: 'No issue matches the filter', clear: 'Clear the filter', titleField: 'Title',
+    description: 'Description', unassigned: 'Nobody', created: (id: string) => `${id} was created`, changed: (id: string, what: string) => `${id}: ${what}`, selected: (n: number) => `${n} selected`, setStatus: 'Set status',
+    setAssignee: 'Assign to', clearSelection: 'Clear', updated: 'Changed', openPage: 'Open the page', key: 'ID', limited: (n: string) => `The first ${n} are shown: filter to see others.`, csv: 'Export as CSV',
+    list: 'List', board: 'Board', titleNeeded: 'Title: required',
+  },
+  issue: {
+    noDescription: 'No description.', thread: 'Thread', write: 'Write a comment…', send: 'Comment', sendHint: 'Ctrl/⌘ Enter sends', properties: 'Properties', subIssues: 'Sub-issues', relations: 'Relations', runs: 'Runs',
+    cost: 'Cost', createdBy: 'Created by', created: 'Created', updated: 'Updated', blockedBy: 'Blocked by', blocks: 'Blocks', parent: 'Part of', chain: 'Chain entry', showAll: (n: number) => `Show ${n} earlier entries`,
+    run: (status: string) => `run ${status}`, changed: 'changed', addSub: 'Add a sub-issue', labels: 'Labels', deleted: 'This comment was deleted.', conflict: 'The issue was not changed', tokens: 'Tokens',
+    commented: 'commented', verify: 'Look at the entry',
+  },
+  nodes: {
+    title: 'Nodes', map: 'Map of the mesh', name: 'Node', status: 'State', role: 'Role', runs: 'Runs', version: 'Version', address: 'Address', labels: 'Labels', scheduling: 'New runs', joined: 'Joined', here: 'this page',
+    requests: 'Asking to join', noRequests: 'No node asks to join.', approve: 'Approve', refuse: 'Refuse', code: 'Code', compare: 'Approve only if the node shows the same code.', approved: (n: string) => `${n} is let in`, refused: (n: string) => `${n} was refused`,
+    doctor: 'What the doctor found', do: 'Do', tolerance: (n: number) => (n === 0 ? 'No node may die without a stop' : n === 1 ? '1 node may die' : `${n} nodes may die`), height: 'Height', term: 'Term',
+    cordon: 'Take no new runs', uncordon: 'Take new runs again', emptyWhy: 'Only administrators see the nodes.', cordoned: (n: string) => `${n} takes no new runs`, uncordoned: (n: string) => `${n} takes new runs again`,
+  },
+  signin: { title: 'Sign in', email: 'Email', password: 'Password', submit: 'Sign in', signUp: 'Make an account', name: 'Your name', have: 'I have an account', none: 'I have no account', claim: 'This mesh has no administrator yet', claimWhy: 'Make an account; then prove that you run this mesh with its claim code.', claimCode: 'Claim code', claimHow: 'The file claim-code in the node\'s data directory holds it.', claimSubmit: 'Become administrator', out: 'Sign out', wait: 'Too many attempts.' },
+  unbuilt: { title: 'This page is not built yet', why: 'The command line shows the same.' },
+  theme: { light: 'Light', dark: 'Dark', system: 'As the system' },
+  part: { sort: 'Sort', selectAll: 'Select all', rows: (n: number) => `${n} rows`, value: 'Value', addRow: 'Add', added: 'added', removed: 'removed', unchanged: (n: number) => `${n} unchanged lines`, secret: 'hidden', invalidJson: 'This is no valid JSON', required: (name: string) => `${name}: required` },
+}
+
+/** The catalogue in use; another language is another file of the same type. */
+export const t = en
+export type Texts = typeof en
+
+export const statusText = (status: string): string => t.status[status] ?? status.replace(/_/g, ' ')

@@ -1,0 +1,49 @@
+// node test/seed.mjs URL [AGENTS ISSUES]: founds a company with agents, projects, goals, routines, labels and issues in
+// all states, and an empty one beside it; prints the prefixes of both.
+import { ask } from './browser.mjs'
+
+const [url, agentCount = '40', issueCount = '600'] = process.argv.slice(2)
+const firsts = ['Ada', 'Bo', 'Cleo', 'Dov', 'Ema', 'Finn', 'Gil', 'Hana', 'Ivo', 'June', 'Kai', 'Lena', 'Milo', 'Nora', 'Otis', 'Pia', 'Quin', 'Rosa', 'Sven', 'Tess']
+const roles = ['engineer', 'designer', 'qa', 'researcher', 'devops', 'pm']
+const verbs = ['Survey', 'Measure', 'Write down', 'Test', 'Translate', 'Compare', 'Mend', 'Review', 'Plan', 'Draw']
+const things = ['open markers in the north', 'comments of the last release', 'the import of old tables', 'how long a build takes', 'the guide for new people', 'the limits of uploads', 'names that nobody reads', 'the map of the harbour', 'prices of the three vendors', 'tests that fail now and then']
+const states = ['backlog', 'todo', 'todo', 'in_progress', 'in_review', 'done', 'done', 'done', 'cancelled']
+
+/** inParallel does f for each of n numbers, so many at once. */
+async function inParallel(n, atOnce, f) {
+  const out = Array(n)
+  let next = 0
+  await Promise.all(Array.from({ length: atOnce }, async () => {
+    while (next < n) {
+      const i = next++
+      out[i] = await f(i)
+    }
+  }))
+  return out
+}
+
+const post = (path, body) => ask(url, path, 'POST', body)
+const company = await post('/api/companies', { name: 'Harbour Survey', description: 'Keep every chart of the harbour right.', budgetMonthlyCents: 50000 })
+const of = `/api/companies/${company.id}`
+const empty = await post('/api/companies', { name: 'Quiet Office' })
+
+const lead = await post(`${of}/agents`, { name: 'Mara', role: 'ceo', title: 'Leads the survey', adapterType: 'process', adapterConfig: { command: 'sleep', args: ['600'] } })
+const heads = await inParallel(4, 4, (i) => post(`${of}/agents`, { name: `${firsts[i]} Head`, role: roles[i], reportsTo: lead.id, adapterType: 'process', adapterConfig: { command: 'sh', args: ['-c', 'for i in $(seq 1 900); do echo "sounding $i: $((i % 17)) m"; sleep 1; done'] } }))
+const rest = await inParallel(Math.max(0, Number(agentCount) - 5), 8, (i) => post(`${of}/agents`, { name: `${firsts[i % 20]} ${String.fromCharCode(65 + (i % 26))}.`, role: roles[i % 6], reportsTo: heads[i % 4].id, adapterType: 'process', adapterConfig: { command: 'true' } }))
+const agents = [lead, ...heads, ...rest]
+const goal = await post(`${of}/goals`, { title: 'All charts of the harbour are right', level: 'company', status: 'active' })
+const projects = await inParallel(3, 3, (i) => post(`${of}/projects`, { name: ['North basin', 'Old archive', 'Guide'][i], goalIds: [goal.id], status: 'in_progress' }))
+const issues = await inParallel(Number(issueCount), 16, async (i) => {
+  const status = states[i % states.length]
+  const agent = agents[(i * 7) % agents.length]
+  const working = status === 'in_progress' || status === 'in_review'
+  const issue = await post(`${of}/issues`, { title: `${verbs[i % 10]} ${things[(i * 3 + Math.floor(i / 10)) % 10]}`, description: i % 4 === 0 ? undefined : `What is there now, **what is wrong**, and a proposal.\n\n- read the notes of \`2024\`\n- ask the harbour master\n- write a table`,
+    priority: ['low', 'medium', 'medium', 'high', 'critical'][i % 5], status: 'backlog', projectId: projects[i % 3].id, allowDuplicate: true })
+  if (status !== 'backlog') await ask(url, `/api/issues/${issue.id}`, 'PATCH', { status: working ? 'todo' : status, ...(i % 6 === 5 ? {} : status === 'done' || status === 'cancelled' ? { assigneeAgentId: agent.id } : {}) })
+  return issue
+})
+await inParallel(12, 6, (i) => post(`/api/issues/${issues[i * 3].id}/comments`, { body: `I looked at the notes. The depth at buoy ${i + 1} is **${3 + i} m**, not ${4 + i} m.\n\n| buoy | chart | found |\n|---|---|---|\n| ${i + 1} | ${4 + i} | ${3 + i} |` }))
+await inParallel(5, 5, (i) => post(`${of}/approvals`, { type: 'request_board_approval', requestedByAgentId: agents[i].id, payload: { title: `Buy soundings of basin ${i + 1}`, summary: 'The old ones are from 1998.', recommendedAction: 'Approve' } }))
+await inParallel(4, 4, (i) => post(`/api/agents/${heads[i].id}/wakeup`, {}))
+await ask(url, `/api/agents/${rest[3].id}/pause`, 'POST', {})
+console.log(`${company.issuePrefix} ${empty.issuePrefix}`)
