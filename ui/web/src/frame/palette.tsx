@@ -74,7 +74,9 @@ function Inside({ onStop, onResume }: { onStop: () => void; onResume: () => void
     palette.set(false)
     item.run()
   }
-  useEffect(() => document.getElementById(`${list}-${at}`)?.scrollIntoView({ block: 'nearest' }), [at, list])
+  useEffect(() => {
+    void document.getElementById(`${list}-${at}`)?.scrollIntoView({ block: 'nearest' })
+  }, [at, list])
   return (
     <div>
       <div className="flex h-12 items-center gap-2 border-b border-line px-4 text-ink3"><Icon name="search" />

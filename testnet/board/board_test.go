@@ -1,0 +1,80 @@
+package board
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/testnet"
+)
+
+const web = "../../ui/web"
+
+// needed skips where the pages' packages or a browser are not installed; both are where
+// make ui and make system ran.
+func needed(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("real processes are left out of -short")
+	}
+	if _, err := os.Stat(filepath.Join(web, "node_modules", "playwright-core")); err != nil {
+		t.Skip("the pages' packages are not installed; make ui does it (needs npm and a registry)")
+	}
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if _, err := exec.LookPath(name); err == nil {
+			return
+		}
+	}
+	if os.Getenv("SELVAGE_CHROMIUM") == "" {
+		t.Skip("there is no Chromium; make system installs it")
+	}
+}
+
+// mesh starts three nodes as processes.
+func mesh(t *testing.T) *testnet.Processes {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "selvage")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/node").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	port, err := testnet.FreePorts(6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := testnet.Up(t.Context(), testnet.Options{Dir: t.TempDir(), Bin: bin, N: 3, HTTPPort: port, MeshPort: port + 3, Log: io.Discard})
+	t.Cleanup(func() { p.End(t) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The pages in a browser: first company, issue, live events, a refusal, keys, the palette,
+// and a node that is killed while its page is open. ui/web/test/board.mjs has the steps.
+func TestTheBoardInABrowser(t *testing.T) {
+	needed(t)
+	p := mesh(t)
+	n1 := p.Nodes[0]
+	cmd := exec.CommandContext(t.Context(), "node", "test/board.mjs", n1.HTTP, strconv.Itoa(n1.PID))
+	cmd.Dir = web
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if steps := strings.Count(string(out), "ok: "); steps < 10 {
+		t.Errorf("only %d steps ran:\n%s", steps, out)
+	}
+}
+
+// What is committed is what the sources give: types of the API, tests of the logic, the build.
+func TestTheBuildIsAsCommitted(t *testing.T) {
+	needed(t)
+	out, err := exec.CommandContext(t.Context(), "../../scripts/ui", "check").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "board: built as committed") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,61 @@
+import { QueryClient } from '@tanstack/react-query'
+import { describe, expect, it, vi } from 'vitest'
+import { invalidator, keys, keysOf, onRunLog, patchFrom, tails, tellLog } from './cache'
+import type { LiveEvent, Payload } from './live'
+
+const event = (payload: Payload, type = 'activity.logged'): LiveEvent => ({ id: 1, companyId: 'c', type, createdAt: '', payload })
+
+describe('an event', () => {
+  it('of an issue reads its list, its page by both names and the counts again', () => {
+    const all = keysOf(event({ entityType: 'issue', entityId: 'i', action: 'issue.updated', details: { identifier: 'ACM-7' } })).map((k) => k.join(' '))
+    expect(all).toEqual(expect.arrayContaining(['issues c', 'issue i', 'issue ACM-7', 'dashboard c', 'attention c', 'badges c', 'activity c']))
+    expect(all).not.toContain('agents c')
+  })
+  it('of what lies on an issue names the issue', () => {
+    expect(keysOf(event({ entityType: 'document', entityId: 'd', details: { issueId: 'i' } }))).toContainEqual(['issue', 'i'])
+  })
+  it('of a log reads nothing again', () => expect(keysOf(event({ runId: 'r', chunk: 'x' }, 'heartbeat.run.log'))).toEqual([]))
+  it('of a status is on screen before anything is read', () => {
+    const client = new QueryClient()
+    client.setQueryData(keys.agents('c'), [{ id: 'a', status: 'idle' }, { id: 'b', status: 'idle' }])
+    client.setQueryData(keys.liveRuns('c'), [{ id: 'r', status: 'running' }, { id: 's', status: 'queued' }])
+    client.setQueryData(keys.issues('c', { limit: 9 }), [{ id: 'i', status: 'todo' }])
+    patchFrom(client, event({ agentId: 'a', status: 'running' }, 'agent.status'))
+    patchFrom(client, event({ runId: 'r', status: 'succeeded' }, 'heartbeat.run.status'))
+    patchFrom(client, event({ runId: 's', status: 'running' }, 'heartbeat.run.status'))
+    patchFrom(client, event({ entityType: 'issue', entityId: 'i', action: 'issue.updated', details: { status: 'done' } }))
+    expect(client.getQueryData(keys.agents('c'))).toEqual([{ id: 'a', status: 'running' }, { id: 'b', status: 'idle' }])
+    expect(client.getQueryData(keys.liveRuns('c'))).toEqual([{ id: 's', status: 'running' }])
+    expect(client.getQueryData(keys.issues('c', { limit: 9 }))).toEqual([{ id: 'i', status: 'done' }])
+  })
+})
+
+it('a burst of events reads each entry once, and again a second later', () => {
+  let now = 0
+  const due: [() => void, number][] = []
+  const invalidateQueries = vi.fn()
+  const tell = invalidator({ invalidateQueries } as unknown as QueryClient, () => now, (f, ms) => due.push([f, now + ms]))
+  const run = () => { const [f, at] = due.shift()!; now = at; f() }
+  for (let i = 0; i < 100; i++) tell([keys.issues('c'), keys.issue('i')])
+  run()
+  expect(invalidateQueries).toHaveBeenCalledTimes(2)
+  for (let i = 0; i < 100; i++) tell([keys.issues('c')])
+  run()
+  expect(invalidateQueries).toHaveBeenCalledTimes(2)
+  run()
+  expect(invalidateQueries).toHaveBeenCalledTimes(3)
+  expect(now).toBeGreaterThanOrEqual(1000)
+  expect(due).toHaveLength(0)
+})
+
+it('the last line of a run is kept, and who reads along gets all of it', () => {
+  const got: string[] = []
+  const off = onRunLog('r', (c) => got.push(c.chunk))
+  tellLog(event({ runId: 'r', chunk: 'one\ntwo\n' }, 'heartbeat.run.log'))
+  off()
+  tellLog(event({ runId: 'r', chunk: 'three' }, 'heartbeat.run.log'))
+  expect(got).toEqual(['one\ntwo\n'])
+  expect(tails.get().get('r')).toBe('three')
+  for (let i = 0; i < 500; i++) tellLog(event({ runId: `x${i}`, chunk: 'y' }, 'heartbeat.run.log'))
+  expect(tails.get().size).toBeLessThanOrEqual(200)
+})
