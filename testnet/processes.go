@@ -177,6 +177,15 @@ func (p *Processes) waitVoters(ctx context.Context, log io.Writer) error {
 	}
 }
 
+// Node is a node by its name, or by the beginning of its ID.
+func (p *Processes) Node(name string) (Node, error) {
+	n, err := p.node(name)
+	if err != nil {
+		return Node{}, err
+	}
+	return *n, nil
+}
+
 func (p *Processes) node(name string) (*Node, error) {
 	var names []string
 	for i := range p.Nodes {

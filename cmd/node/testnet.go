@@ -17,6 +17,9 @@ func testnetCommand(c *cli.CLI) *cobra.Command {
 	var dir string
 	var o testnet.Options
 	var nodeArgs []string
+	told := func(cmd *cobra.Command, says string) error {
+		return c.Print(cmd, map[string]string{"done": says}, func(w io.Writer) { fmt.Fprintln(w, says) })
+	}
 	up := &cobra.Command{
 		Use: "up", Short: "Start a mesh of real processes on this machine", Args: cobra.NoArgs,
 		Example: `  selvage testnet up -n 3 --dir /tmp/mesh --http-port 3100 --mesh-port 9470`,
@@ -48,7 +51,7 @@ func testnetCommand(c *cli.CLI) *cobra.Command {
 			return printNodes(c, cmd, p.Status(cmd.Context()))
 		},
 	}
-	one := func(verb, short string, do func(cmd *cobra.Command, p *testnet.Processes, name string) error) *cobra.Command {
+	one := func(verb, short, says string, do func(cmd *cobra.Command, p *testnet.Processes, name string) error) *cobra.Command {
 		return &cobra.Command{
 			Use: verb + " NODE", Short: short, Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,7 +59,16 @@ func testnetCommand(c *cli.CLI) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return do(cmd, p, args[0])
+				if err := do(cmd, p, args[0]); err != nil {
+					return err
+				}
+				n, err := p.Node(args[0])
+				if err != nil {
+					return err
+				}
+				return c.Print(cmd, n, func(w io.Writer) {
+					fmt.Fprintln(w, strings.NewReplacer("{node}", n.Name, "{pid}", strconv.Itoa(n.PID), "{http}", n.HTTP, "{bin}", p.Bin).Replace(says))
+				})
 			},
 		}
 	}
@@ -64,7 +76,7 @@ func testnetCommand(c *cli.CLI) *cobra.Command {
 		Use: "partition GROUP...", Short: "Cut all links between groups of nodes", Args: cobra.MinimumNArgs(1),
 		Long:    "Cut all links between groups of nodes. A group is a comma-separated list; nodes that are not named form one more group.",
 		Example: `  selvage testnet partition n1,n2 n3 --dir /tmp/mesh`,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := testnet.Load(dir)
 			if err != nil {
 				return err
@@ -73,28 +85,43 @@ func testnetCommand(c *cli.CLI) *cobra.Command {
 			for _, a := range args {
 				groups = append(groups, strings.Split(a, ","))
 			}
-			return p.Partition(groups)
+			if err := p.Partition(groups); err != nil {
+				return err
+			}
+			return told(cmd, "links are cut between "+strings.Join(args, " and ")+"; selvage testnet heal mends them")
 		},
 	}
-	whole := func(verb, short string, do func(p *testnet.Processes) error) *cobra.Command {
+	whole := func(verb, short, says string, do func(p *testnet.Processes) error) *cobra.Command {
 		return &cobra.Command{
 			Use: verb, Short: short, Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error {
+			RunE: func(cmd *cobra.Command, _ []string) error {
 				p, err := testnet.Load(dir)
 				if err != nil {
 					return err
 				}
-				return do(p)
+				if err := do(p); err != nil {
+					return err
+				}
+				return told(cmd, says)
 			},
 		}
 	}
+	start := func(cmd *cobra.Command, p *testnet.Processes, n string) (err error) {
+		if p.Bin, err = os.Executable(); err != nil {
+			return err
+		}
+		return p.Start(cmd.Context(), n)
+	}
 	g := cli.Group("testnet", "Start and stop a mesh of several nodes on this machine", up, status, partition,
-		one("kill", "End a node without warning (SIGKILL)", func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Kill(n) }),
-		one("start", "Start a node again", func(cmd *cobra.Command, p *testnet.Processes, n string) error { return p.Start(cmd.Context(), n) }),
-		one("pause", "Stop a node's process (SIGSTOP)", func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Pause(n) }),
-		one("resume", "Let a paused node go on", func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Resume(n) }),
-		whole("heal", "Mend all links", (*testnet.Processes).Heal),
-		whole("down", "Stop all nodes; their data stays", (*testnet.Processes).Down))
+		one("kill", "End a node without warning (SIGKILL)", "{node} is killed, it was process {pid}",
+			func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Kill(n) }),
+		one("start", "Start a node again, with the program that is called", "{node} serves on {http}, it is process {pid} of {bin}", start),
+		one("pause", "Stop a node's process (SIGSTOP)", "{node} stands still, process {pid}; selvage testnet resume {node} lets it go on",
+			func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Pause(n) }),
+		one("resume", "Let a paused node go on", "{node} goes on, process {pid}",
+			func(_ *cobra.Command, p *testnet.Processes, n string) error { return p.Resume(n) }),
+		whole("heal", "Mend all links", "all links are mended", (*testnet.Processes).Heal),
+		whole("down", "Stop all nodes; their data stays", "all nodes are stopped, their data is kept", (*testnet.Processes).Down))
 	g.PersistentFlags().StringVar(&dir, "dir", ".run/mesh", "where the mesh lives")
 	return g
 }
