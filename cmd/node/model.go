@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
@@ -74,10 +75,8 @@ func meshFlag(cmd *cobra.Command, mesh *bool) *cobra.Command {
 }
 
 func modelProviderAdd(c *cli.CLI) *cobra.Command {
-	var mesh, key, free bool
-	var kind, base, secret string
-	var models, labels []string
-	var priority int
+	var mesh bool
+	var p providerFlags
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "Add an upstream; its key comes from standard input, or a prompt", Args: cobra.ExactArgs(1),
 		Long: `Add an upstream of the model gateway. Kinds are openai, anthropic, openrouter,
@@ -93,54 +92,67 @@ The key is sealed where it comes in and never shown again.`,
 			if err != nil {
 				return err
 			}
-			body := map[string]any{"name": args[0], "kind": kind}
-			if base != "" {
-				body["baseUrl"] = base
+			body, err := p.body(c, cmd)
+			if err != nil {
+				return err
 			}
-			if len(models) > 0 {
-				list := []map[string]string{}
-				for _, m := range models {
-					name, as, _ := strings.Cut(m, "=")
-					list = append(list, map[string]string{"name": name, "as": as})
-				}
-				body["models"] = list
-			}
-			if len(labels) > 0 {
-				body["labels"] = labels
-			}
-			if cmd.Flags().Changed("priority") {
-				body["priority"] = priority
-			}
-			if cmd.Flags().Changed("free") {
-				body["free"] = free
-			}
-			switch {
-			case key && secret != "":
-				return cli.Misuse(errors.New("--key and --secret exclude each other"))
-			case key:
-				if body["apiKey"], err = cli.ReadSecret(cmd); err != nil {
-					return err
-				}
-			case secret != "":
-				if body["secretId"], err = c.Resolve(cmd, "secret", secret); err != nil {
-					return err
-				}
-			}
+			body["name"] = args[0]
 			var row modelProviderRow
 			return c.Send(cmd, "POST", root+"/model-providers", body, &row, func(w io.Writer) { fmt.Fprintf(w, "%s added, %s, %s\n", row.Name, row.BaseURL, row.ID) })
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&kind, "kind", "", "what it speaks")
-	f.StringVar(&base, "url", "", "where it is; default: where such upstreams usually are")
-	f.BoolVar(&key, "key", false, "read its key from standard input")
-	f.StringVar(&secret, "secret", "", "use a secret of the company as its key")
-	f.StringArrayVar(&models, "model", nil, "a name that it answers to, or NAME=THEIRS; several are possible")
-	f.StringArrayVar(&labels, "label", nil, "a label that a node must have to reach it; several are possible")
-	f.IntVar(&priority, "priority", 0, "the lowest is asked first")
-	f.BoolVar(&free, "free", false, "models without a price cost nothing (default for ollama, vllm and llamacpp)")
+	p.add(cmd.Flags())
 	_ = cmd.MarkFlagRequired("kind")
 	return meshFlag(cmd, &mesh)
+}
+
+// providerFlags say what an upstream is; what is not given stays, or is as usual.
+type providerFlags struct {
+	kind, base, secret string
+	key, free, off     bool
+	models, labels     []string
+	priority           int
+}
+
+func (p *providerFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&p.kind, "kind", "", "what it speaks")
+	f.StringVar(&p.base, "url", "", "where it is; default: where such upstreams usually are")
+	f.BoolVar(&p.key, "key", false, "its key comes from standard input, or a prompt")
+	f.StringVar(&p.secret, "secret", "", "use a secret of the company as its key")
+	f.StringArrayVar(&p.models, "model", nil, "a name that it answers to, or NAME=THEIRS; several are possible, and replace what was there")
+	f.StringArrayVar(&p.labels, "label", nil, "a label that a node must have to reach it; several are possible, and replace what was there")
+	f.IntVar(&p.priority, "priority", 0, "the lowest is asked first")
+	f.BoolVar(&p.free, "free", false, "models without a price cost nothing (default for ollama, vllm and llamacpp)")
+}
+
+// body is what the flags that were given say.
+func (p *providerFlags) body(c *cli.CLI, cmd *cobra.Command) (body map[string]any, err error) {
+	models := []map[string]string{}
+	for _, m := range p.models {
+		name, as, _ := strings.Cut(m, "=")
+		models = append(models, map[string]string{"name": name, "as": as})
+	}
+	body = map[string]any{}
+	for flag, given := range map[string]struct {
+		member string
+		value  any
+	}{
+		"kind": {"kind", p.kind}, "url": {"baseUrl", p.base}, "model": {"models", models}, "label": {"labels", p.labels},
+		"priority": {"priority", p.priority}, "free": {"free", p.free}, "disabled": {"disabled", p.off},
+	} {
+		if cmd.Flags().Changed(flag) {
+			body[given.member] = given.value
+		}
+	}
+	switch {
+	case p.key && p.secret != "":
+		return nil, cli.Misuse(errors.New("--key and --secret exclude each other"))
+	case p.key:
+		body["apiKey"], err = cli.ReadSecret(cmd)
+	case p.secret != "":
+		body["secretId"], err = c.Resolve(cmd, "secret", p.secret)
+	}
+	return body, err
 }
 
 func modelProviderList(c *cli.CLI) *cobra.Command {
@@ -185,30 +197,17 @@ func modelProviderPath(c *cli.CLI, cmd *cobra.Command, mesh bool, ref string) (s
 
 // modelProviderUpdate changes what is given; the key is changed from standard input.
 func modelProviderUpdate(c *cli.CLI) *cobra.Command {
-	var mesh, key, off, free bool
-	var base string
-	var models []string
-	var priority int
+	var mesh bool
+	var p providerFlags
 	cmd := &cobra.Command{
 		Use: "update NAME", Short: "Change an upstream, turn it off, or give it another key", Args: cobra.ExactArgs(1),
 		Example: `  selvage model provider update claude --key <key.txt
-  selvage model provider update box --disabled --mesh`,
+  selvage model provider update box --disabled --mesh
+  selvage model provider update cheap --model tier/cheap=qwen3 --label gpu=yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			body := map[string]any{}
-			for _, given := range []struct {
-				flag, member string
-				value        any
-			}{{"url", "baseUrl", base}, {"model", "models", models}, {"priority", "priority", priority}, {"disabled", "disabled", off}, {"free", "free", free}} {
-				if cmd.Flags().Changed(given.flag) {
-					body[given.member] = given.value
-				}
-			}
-			if key {
-				value, err := cli.ReadSecret(cmd)
-				if err != nil {
-					return err
-				}
-				body["apiKey"] = value
+			body, err := p.body(c, cmd)
+			if err != nil {
+				return err
 			}
 			if len(body) == 0 {
 				return cli.Misuse(errors.New("nothing to change: pass a flag (see --help)"))
@@ -221,13 +220,8 @@ func modelProviderUpdate(c *cli.CLI) *cobra.Command {
 			return c.Send(cmd, "PATCH", path, body, &row, func(w io.Writer) { fmt.Fprintln(w, row.Name+" changed") })
 		},
 	}
-	f := cmd.Flags()
-	f.BoolVar(&key, "key", false, "a new key comes from standard input, or a prompt")
-	f.BoolVar(&off, "disabled", false, "it is not used")
-	f.BoolVar(&free, "free", false, "its tokens cost nothing")
-	f.StringVar(&base, "url", "", "where it is")
-	f.StringArrayVar(&models, "model", nil, "what it answers, all of it; repeat for more")
-	f.IntVar(&priority, "priority", 0, "of several the lowest is asked first")
+	p.add(cmd.Flags())
+	cmd.Flags().BoolVar(&p.off, "disabled", false, "it is not used")
 	return meshFlag(cmd, &mesh)
 }
 
