@@ -71,7 +71,7 @@ func activityCommand(c *cli.CLI) *cobra.Command {
 					if r.RunID != nil {
 						under = *r.RunID
 					}
-					t = append(t, []string{r.CreatedAt, who, r.Action, r.EntityType, r.EntityID, under, cli.Dash(cli.InShort(r.Details))})
+					t = append(t, []string{cli.When(w, r.CreatedAt), who, r.Action, r.EntityType, r.EntityID, under, cli.Dash(cli.InShort(r.Details))})
 				}
 				cli.Table(w, "TIME WHO ACTION ENTITY ID RUN WHAT", t)
 			})

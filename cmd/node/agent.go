@@ -114,12 +114,17 @@ var agentRoles = strings.Join(entity.Roles[:len(entity.Roles)-1], ", ") + " or "
 // A newAgent is what flags say of an agent that is made or hired.
 type newAgent struct {
 	role, reportsTo, instructions string
+	title, capabilities           string
+	budget                        int64 // cents
 	skills                        []string
 	how                           adapterFlags
 }
 
 func (a *newAgent) add(f *pflag.FlagSet) {
 	f.StringVar(&a.role, "role", "general", agentRoles)
+	f.StringVar(&a.title, "title", "", "title in the org chart")
+	f.StringVar(&a.capabilities, "capabilities", "", "what the agent is good for")
+	f.Int64Var(&a.budget, "budget", 0, "monthly budget in cents; 0 sets none")
 	f.StringVar(&a.reportsTo, "reports-to", "", "ID or name of the manager")
 	f.StringVar(&a.instructions, "instructions", "", "file that tells it what to do; its AGENTS.md")
 	f.StringArrayVar(&a.skills, "skill", nil, "key of a skill that it has (repeat for more)")
@@ -135,7 +140,13 @@ func (a *newAgent) body(c *cli.CLI, cmd *cobra.Command, name string) (company st
 	if err != nil {
 		return "", nil, err
 	}
-	body = map[string]any{"name": name, "role": a.role, "adapterType": a.how.adapter, "adapterConfig": config}
+	body = map[string]any{"name": name, "role": a.role, "adapterType": a.how.adapter, "adapterConfig": config, "budgetMonthlyCents": a.budget}
+	if a.title != "" {
+		body["title"] = a.title
+	}
+	if a.capabilities != "" {
+		body["capabilities"] = a.capabilities
+	}
 	if a.reportsTo != "" {
 		if body["reportsTo"], err = c.AgentID(cmd, a.reportsTo); err != nil {
 			return "", nil, err

@@ -56,7 +56,7 @@ func (r approvalRow) from(names map[string]string) string {
 
 // print shows an approval with everything that it asks for.
 func (r approvalRow) print(w io.Writer, names map[string]string) {
-	fmt.Fprintf(w, "%s  %s\n%s, asked for by %s %s\n", r.ID, r.Type, r.Status, r.from(names), cli.Ago(r.CreatedAt))
+	fmt.Fprintf(w, "%s  %s\n%s, asked for by %s %s\n", r.ID, r.Type, r.Status, r.from(names), cli.When(w, r.CreatedAt))
 	if r.DecisionNote != nil {
 		fmt.Fprintf(w, "note: %s\n", cli.Visible(*r.DecisionNote))
 	}
@@ -101,7 +101,7 @@ func approvalList(c *cli.CLI) *cobra.Command {
 			return c.Show(cmd, path, &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
-					t = append(t, []string{r.ID, r.Type, r.Status, r.from(names), cli.Ago(r.CreatedAt), r.about()})
+					t = append(t, []string{r.ID, r.Type, r.Status, r.from(names), cli.When(w, r.CreatedAt), r.about()})
 				}
 				cli.Table(w, "ID TYPE STATUS FROM ASKED ABOUT", t)
 			})
@@ -138,7 +138,7 @@ func approvalShow(c *cli.CLI) *cobra.Command {
 					if cm.AuthorAgentID != nil {
 						who = cli.Dash(names[*cm.AuthorAgentID])
 					}
-					fmt.Fprintf(w, "\n--- %s, %s\n%s\n", who, cli.Ago(cm.CreatedAt), cm.Body)
+					fmt.Fprintf(w, "\n--- %s, %s\n%s\n", who, cli.When(w, cm.CreatedAt), cm.Body)
 				}
 			})
 		},
@@ -165,8 +165,6 @@ func approvalID(c *cli.CLI, cmd *cobra.Command, ref string) (id string, names ma
 // hireCommand asks for an agent where creating one directly is not for everybody.
 func hireCommand(c *cli.CLI) *cobra.Command {
 	var who newAgent
-	var title, capabilities string
-	var budget int64
 	cmd := &cobra.Command{
 		Use: "hire NAME", Short: "Hire an agent, after the board's approval where one is needed", Args: cobra.ExactArgs(1),
 		Example: `  selvage agent hire Dora --role engineer --reports-to Cleo --command /usr/local/bin/worker`,
@@ -174,13 +172,6 @@ func hireCommand(c *cli.CLI) *cobra.Command {
 			company, body, err := who.body(c, cmd, args[0])
 			if err != nil {
 				return err
-			}
-			body["budgetMonthlyCents"] = budget
-			if title != "" {
-				body["title"] = title
-			}
-			if capabilities != "" {
-				body["capabilities"] = capabilities
 			}
 			var row struct {
 				Agent    agentRow     `json:"agent"`
@@ -194,11 +185,7 @@ func hireCommand(c *cli.CLI) *cobra.Command {
 			})
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&title, "title", "", "title in the org chart")
-	f.StringVar(&capabilities, "capabilities", "", "what the agent is good for")
-	who.add(f)
-	f.Int64Var(&budget, "budget", 0, "monthly budget in cents; 0 sets none")
+	who.add(cmd.Flags())
 	return cmd
 }
 

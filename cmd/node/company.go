@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -22,34 +24,46 @@ type companyRow struct {
 	SpentMonthlyCents  int64  `json:"spentMonthlyCents"`
 }
 
+// A dashboard is what a company is doing, in figures.
+type dashboard struct {
+	Agents struct {
+		Active  int64 `json:"active"`
+		Running int64 `json:"running"`
+		Paused  int64 `json:"paused"`
+		Error   int64 `json:"error"`
+	} `json:"agents"`
+	Tasks struct {
+		Open       int64 `json:"open"`
+		Blocked    int64 `json:"blocked"`
+		Done       int64 `json:"done"`
+		InProgress int64 `json:"inProgress"`
+	} `json:"tasks"`
+	Costs struct {
+		Spend  int64 `json:"monthSpendCents"`
+		Budget int64 `json:"monthBudgetCents"`
+		Held   int64 `json:"heldCents"`
+	} `json:"costs"`
+}
+
+func (d dashboard) print(w io.Writer) {
+	fmt.Fprintf(w, "agents    %d active, %d running, %d paused, %d in error\n", d.Agents.Active, d.Agents.Running, d.Agents.Paused, d.Agents.Error)
+	fmt.Fprintf(w, "tasks     %d open, %d in progress, %d blocked, %d done\n", d.Tasks.Open, d.Tasks.InProgress, d.Tasks.Blocked, d.Tasks.Done)
+	fmt.Fprintf(w, "money     %s of %s this month, %s held\n", cli.Cents(d.Costs.Spend), cli.Cents(d.Costs.Budget), cli.Cents(d.Costs.Held))
+}
+
 func companyCommand(c *cli.CLI) *cobra.Command {
-	dashboard := &cobra.Command{
+	figures := &cobra.Command{
 		Use: "dashboard", Short: "Show a company's figures", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			company, err := c.CompanyID(cmd)
 			if err != nil {
 				return err
 			}
-			var d struct {
-				Agents struct{ Active, Running, Paused, Error int64 } `json:"agents"`
-				Tasks  struct {
-					Open, Blocked, Done int64
-					InProgress          int64 `json:"inProgress"`
-				} `json:"tasks"`
-				Costs struct {
-					Spend  int64 `json:"monthSpendCents"`
-					Budget int64 `json:"monthBudgetCents"`
-					Held   int64 `json:"heldCents"`
-				} `json:"costs"`
-			}
-			return c.Show(cmd, "/api/companies/"+company+"/dashboard", &d, func(w io.Writer) {
-				fmt.Fprintf(w, "agents  %d active, %d running, %d paused, %d in error\n", d.Agents.Active, d.Agents.Running, d.Agents.Paused, d.Agents.Error)
-				fmt.Fprintf(w, "tasks   %d open, %d in progress, %d blocked, %d done\n", d.Tasks.Open, d.Tasks.InProgress, d.Tasks.Blocked, d.Tasks.Done)
-				fmt.Fprintf(w, "money   %s of %s this month, %s held\n", cli.Cents(d.Costs.Spend), cli.Cents(d.Costs.Budget), cli.Cents(d.Costs.Held))
-			})
+			var d dashboard
+			return c.Show(cmd, "/api/companies/"+company+"/dashboard", &d, func(w io.Writer) { d.print(w) })
 		},
 	}
-	return cli.Group("company", "Create, show, export and import companies", dashboard, statsCommand(c), gatesCommand(c), exportCommand(c), importCommand(c))
+	return cli.Group("company", "Create, show, export and import companies", figures, useCompany(c), statsCommand(c), gatesCommand(c), exportCommand(c), importCommand(c))
 }
 
 func costCommand(c *cli.CLI) *cobra.Command {
@@ -79,4 +93,51 @@ func statsCommand(c *cli.CLI) *cobra.Command {
 			})
 		},
 	}
+}
+
+// useCompany keeps, for the URL of the API, which company is meant without --company.
+func useCompany(c *cli.CLI) *cobra.Command {
+	var none bool
+	cmd := &cobra.Command{
+		Use: "use [COMPANY]", Short: "Choose the company that commands mean without --company", Args: cobra.MaximumNArgs(1),
+		Long: `Choose the company that commands mean without --company. It is kept beside the
+credentials, for each URL of an API; $SELVAGE_COMPANY goes before it. Without COMPANY it
+tells which one is chosen.`,
+		Example: `  selvage company use ACM
+  selvage company use --none`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			mine, err := c.Mine()
+			if err != nil {
+				return err
+			}
+			id := mine.Company
+			switch {
+			case none && len(args) > 0:
+				return cli.Misuse(errors.New("--none and COMPANY exclude each other"))
+			case none:
+				id = ""
+			case len(args) > 0:
+				if id, err = c.Resolve(cmd, "company", args[0]); err != nil {
+					return err
+				}
+			}
+			if id != mine.Company {
+				if err := c.Change(func(m *cli.Credential) { m.Company = id }); err != nil {
+					return err
+				}
+			}
+			if os.Getenv("SELVAGE_COMPANY") != "" {
+				fmt.Fprintln(cmd.ErrOrStderr(), "$SELVAGE_COMPANY is set, and goes before it")
+			}
+			if id == "" {
+				return c.Print(cmd, map[string]any{}, func(w io.Writer) { fmt.Fprintln(w, "no company is chosen") })
+			}
+			var row companyRow
+			return c.Show(cmd, "/api/companies/"+id, &row, func(w io.Writer) {
+				fmt.Fprintf(w, "commands mean %s %s\n", row.IssuePrefix, row.Name)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&none, "none", false, "choose none")
+	return cmd
 }

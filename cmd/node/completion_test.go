@@ -18,7 +18,7 @@ import (
 // typedByHand are the arguments that nobody can complete: texts, numbers, and IDs
 // that are listed nowhere by themselves.
 var typedByHand = []string{"biller", "cents", "command", "email", "group", "host", "id", "json", "key=value", "lease", "model", "name", "operation", "product", "question=option[,option][:text]", "service", "text", "title", "trigger", "url",
-	"when", "words", "item=approve|reject|defer[:reason]", "folder", "parent", "kind", "key", "permission", "user", "method", "path", "revision", "version", "label", "type", "file.wasm"}
+	"when", "words", "item=approve|reject|defer[:reason]", "kind", "key", "permission", "user", "method", "path", "revision", "version", "label", "type", "file.wasm"}
 
 // Every command shows how it is called, with an example that could be typed as it
 // stands, and each of its arguments is completed or is a text.
@@ -110,7 +110,7 @@ func TestShellsAreOfferedNames(t *testing.T) {
 		{[]string{"issue", "hold", "put", "ACM-1", ""}, "pause resume cancel restore :4"},
 		{[]string{"issue", "move", "ACM-1", "in"}, "in_progress in_review :4"},
 		{[]string{"issue", "list", "--company", ""}, "ACM\tAcme :4"},
-		{[]string{"-o", ""}, "text json :4"},
+		{[]string{"-o", ""}, "text wide json yaml :4"},
 		{[]string{"node", "role", "n1", ""}, "auto voter observer :4"},
 		{[]string{"goal", "show", ""}, ":4"},
 		{[]string{"issue", "attach", "ACM-1", ""}, ":0"},

@@ -71,14 +71,18 @@ the height that the last line of an earlier call has.`,
 				defer cancel()
 			}
 			names := map[string]string{}
-			if c.Output != "json" {
+			if !c.ForMachines() {
 				names, _ = c.AgentNames(cmd, company) // without them IDs are shown
 			}
 			enough, told := errors.New("enough"), 0
 			err = cl.Follow(ctx, company, after, func(ev client.Event) error {
-				if c.Output == "json" {
+				switch c.Output {
+				case "json":
 					err = json.NewEncoder(cmd.OutOrStdout()).Encode(ev)
-				} else {
+				case "yaml":
+					fmt.Fprintln(cmd.OutOrStdout(), "---")
+					err = c.Print(cmd, ev, nil)
+				default:
 					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d  %s  %-28s %s\n", ev.ID, ev.CreatedAt, ev.Type, happened(ev.Payload, names))
 				}
 				if told++; err == nil && told == most {

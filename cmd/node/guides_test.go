@@ -98,7 +98,7 @@ func TestGuidesNameWhatIsThere(t *testing.T) {
 		for _, m := range named.FindAllStringSubmatch(string(b), -1) {
 			found++
 			words := strings.Fields(m[1])
-			cmd, _, err := root.Find(words)
+			cmd, _, err := root.Find(spelledOut(root, words))
 			if err != nil || cmd == root {
 				t.Errorf("%s: there is no selvage %s", name, m[1])
 				continue

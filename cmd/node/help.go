@@ -16,13 +16,39 @@ import (
 type heading struct{ title, first, rest string }
 
 var headings = []heading{
-	{"Start:", "up onboard testnet members doctor", ""},
-	{"Work:", "company goal project issue routine inbox", "label search extract feedback folder"},
-	{"Agents:", "agent run skill", "org workspace environment tool team adapter mcp sandbox"},
+	{"Start:", "up onboard status members doctor", "version"},
+	{"Work:", "company project issue routine inbox", "goal label search extract feedback folder"},
+	{"Agents:", "agent run logs skill", "org workspace environment tool team adapter mcp sandbox"},
 	{"Money and decisions:", "approval budget cost model secret", "member user key auth settings"},
 	{"What happened:", "activity", "audit events ledger monitor api"},
-	{"The mesh:", "", "node drain uncordon remove leave token pending approve reject owner-key identity keyring raft autopilot recover snapshot scrub debug stop resume"},
+	{"The mesh:", "", "testnet node drain uncordon remove leave token pending approve reject owner-key identity keyring raft autopilot recover snapshot scrub debug stop resume"},
 	{"Shell:", "", "completion help"},
+}
+
+// groups are the headings below which the commands of a noun stand that has many.
+var groups = map[string][]heading{
+	"issue": {
+		{"Everyday:", "list show create update move comment comments unsay delete", ""},
+		{"What belongs together:", "part relations block unblock tag untag plan", ""},
+		{"What is in it:", "doc lock unlock remark attach attachments download detach product products", ""},
+		{"Agents at work:", "checkout release force-release runs live retry queue hold monitor watchdog", ""},
+		{"Questions and reviews:", "ask asked answer accept reject skip withdraw judge interactions decisions approvals link unlink", ""},
+		{"What happened, and why:", "activity explain stuck stops resolve wakes cost", ""},
+		{"Your inbox:", "read unread archive unarchive vote votes", ""},
+	},
+	"agent": {
+		{"Everyday:", "list show create hire update delete", ""},
+		{"Work:", "invoke wake pause resume terminate clear-error message", ""},
+		{"What it is and may:", "config instructions skills teach may budget approve memory", ""},
+		{"Keys:", "key keys revoke-key", ""},
+		{"What happened:", "state wakeups sessions reset revisions revision rollback", ""},
+	},
+	"company": {
+		{"Everyday:", "list show create use dashboard update", ""},
+		{"Work:", "pause resume archive delete gates", ""},
+		{"Packages:", "export import left-out", ""},
+		{"Figures:", "badges stats", ""},
+	},
 }
 
 // newcomers is how many commands the help lists at most when it is not asked for all:
@@ -31,16 +57,23 @@ const newcomers = 20
 
 // inGroups puts the commands below their headings.
 func inGroups(root *cobra.Command) {
+	under(root, headings)
+	for _, cmd := range root.Commands() {
+		under(cmd, groups[cmd.Name()])
+	}
+	root.SetCompletionCommandGroupID("Shell:")
+}
+
+func under(parent *cobra.Command, headings []heading) {
 	for _, h := range headings {
-		root.AddGroup(&cobra.Group{ID: h.title, Title: h.title})
+		parent.AddGroup(&cobra.Group{ID: h.title, Title: h.title})
 		names := append(strings.Fields(h.first), strings.Fields(h.rest)...)
-		for _, cmd := range root.Commands() {
+		for _, cmd := range parent.Commands() {
 			if slices.Contains(names, cmd.Name()) {
 				cmd.GroupID = h.title
 			}
 		}
 	}
-	root.SetCompletionCommandGroupID("Shell:")
 }
 
 // help makes the help of root short: the first commands of each heading, unless all are

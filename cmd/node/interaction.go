@@ -49,7 +49,7 @@ type askedThing struct {
 }
 
 func (r interactionRow) print(w io.Writer) {
-	fmt.Fprintf(w, "%s  %s, %s, asked %s\n", r.ID, r.Kind, r.Status, cli.Ago(r.Created))
+	fmt.Fprintf(w, "%s  %s, %s, asked %s\n", r.ID, r.Kind, r.Status, cli.When(w, r.Created))
 	for _, text := range []*string{r.Title, r.Summary, &r.Payload.Prompt, &r.Payload.Details} {
 		if text != nil && *text != "" {
 			fmt.Fprintln(w, cli.Visible(*text))

@@ -75,7 +75,7 @@ const localBoard = "local-board"
 // print writes an issue for people; names are those of agents, runs its queued and
 // running ones.
 func (r issueDetail) print(w io.Writer, names map[string]string, runs []runRow) {
-	fmt.Fprintf(w, "%s  %s\nstatus %s, priority %s, updated %s\n", r.Identifier, cli.Visible(r.Title), r.Status, r.Priority, cli.Ago(r.UpdatedAt))
+	fmt.Fprintf(w, "%s  %s\nstatus %s, priority %s, updated %s\n", r.Identifier, cli.Visible(r.Title), r.Status, r.Priority, cli.When(w, r.UpdatedAt))
 	line := func(name string, words ...string) {
 		if text := strings.Join(words, ", "); text != "" {
 			fmt.Fprintf(w, "%-10s %s\n", name, cli.Visible(text))
@@ -146,7 +146,7 @@ func issueCommand(c *cli.CLI) *cobra.Command {
 			var row issueDetail
 			var comments []commentRow
 			var runs []runRow
-			if c.Output != "json" {
+			if !c.ForMachines() {
 				if err := c.Call(cmd.Context(), "GET", at+"/live-runs", nil, &runs); err != nil {
 					return err
 				}
@@ -158,7 +158,7 @@ func issueCommand(c *cli.CLI) *cobra.Command {
 				names, _ := c.AgentNames(cmd, row.CompanyID) // without them IDs are shown
 				row.print(w, names, runs)
 				for _, m := range comments {
-					fmt.Fprintf(w, "\n--- %s, %s\n%s\n", m.who(names), cli.Ago(m.CreatedAt), cli.Visible(m.Body))
+					fmt.Fprintf(w, "\n--- %s, %s\n%s\n", m.who(names), cli.When(w, m.CreatedAt), cli.Visible(m.Body))
 				}
 			})
 		},

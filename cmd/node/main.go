@@ -38,7 +38,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, talk io.Writ
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
 		cli.Completes(c, root)
 	}
-	root.SetArgs(args)
+	root.SetArgs(spelledOut(root, args))
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(talk)
@@ -76,7 +76,7 @@ func newRootWith(c *cli.CLI) *cobra.Command {
 	root.AddCommand(
 		upCommand(c), membersCommand(c), raftCommand(c), tokenCommand(c), leaveCommand(c), nodeCommand(c), stopCommand(c), resumeCommand(c), ledgerCommand(c),
 		companyCommand(c), agentCommand(c), approvalCommand(c), issueCommand(c), runCommand(c), activityCommand(c), costCommand(c), budgetCommand(c), routineCommand(c),
-		testnetCommand(c), identityCommand(), mcpCommand(c), onboardCommand(c), secretCommand(c), modelCommand(c), adapterCommand(c), skillCommand(c),
+		testnetCommand(c), statusCommand(c), versionCommand(c), logsCommand(c), identityCommand(), mcpCommand(c), onboardCommand(c), secretCommand(c), modelCommand(c), adapterCommand(c), skillCommand(c),
 		authCommand(c), memberCommand(c), userCommand(c), keyCommand(c),
 	)
 	root.AddCommand(apiCommand(c), eventsCommand(c), sandboxCommand(c), toolCommand(c), pendingCommand(c), approveNodeCommand(c), rejectNodeCommand(c), ownerKeyCommand(c), keyringCommand(c))
@@ -87,6 +87,7 @@ func newRootWith(c *cli.CLI) *cobra.Command {
 		}
 	}
 	addVerbs(root, c)
+	alsoCalled(root)
 	inGroups(root)
 	help(root)
 	cli.MisusedArguments(root)

@@ -58,7 +58,7 @@ func TestGarbageIsMisuse(t *testing.T) {
 			refuses(`"spare" is one argument too many: `+cmd.CommandPath(), with(append(make([]string, most), "spare")...)...)
 		}
 		refuses("unknown flag: --spare", with("--spare")...)
-		refuses("want text or json", with("-o", "xml")...)
+		refuses("want text, wide, json or yaml", with("-o", "xml")...)
 	}
 	refuses(`selvage has no command "isue"; did you mean issue`, "isue")
 	refuses(`selvage issue doc has no command "gte"; did you mean get?`, "issue", "doc", "gte")
@@ -100,7 +100,7 @@ func TestNamesAreOfOne(t *testing.T) {
 		{name: "Eve", says: `no agent "Eve": see selvage agent list`, status: cli.ExitFailed},
 	} {
 		asked = ""
-		status, _, talk := told(t, "agent", "delete", c.name)
+		status, _, talk := told(t, "agent", "delete", c.name, "--yes")
 		if status != c.status || asked != c.asked || !strings.Contains(talk, c.says) {
 			t.Errorf("agent delete %q ended with %d, asked %q and said %s, want %+v", c.name, status, asked, talk, c)
 		}

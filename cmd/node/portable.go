@@ -122,7 +122,10 @@ that the package asks for are named, and wait for their values.`,
 				} `json:"envInputs"`
 				Warnings []string
 			}
+			far := c.Progress(cmd, "importing")
+			defer far.End()
 			return c.Send(cmd, "POST", "/api/companies/import", body, &done, func(w io.Writer) {
+				far.End()
 				fmt.Fprintf(w, "%s %s %s\n", done.Company.Action, done.Company.Name, done.Company.ID)
 				fmt.Fprintf(w, "%d agents, %d projects, %d routines\n", len(done.Agents), len(done.Projects), len(done.Routines))
 				for _, e := range done.EnvInputs {

@@ -150,7 +150,10 @@ func TestListedAreNamed(t *testing.T) {
 		{"key board revoke lap", "DELETE /api/board-api-keys/0199-a {}", ""},
 		{"issue unsay ACM-1 01", "DELETE /api/issues/ACM-1/comments/01 {}", ""},
 		{"issue detach 01", "DELETE /api/attachments/01 {}", ""},
-		{"company delete 01", "DELETE /api/companies/01 {}", ""}, // not by the beginning of an ID
+		{"company delete 01 --yes", "", "no company \"01\": see selvage company list"},
+		{"company delete acm --yes", "DELETE /api/companies/c {}", ""},
+		{"company delete Acme --yes", "DELETE /api/companies/c {}", ""},
+		{"company delete Acme", "", "Delete a company and everything in it: ACM Acme? Nobody can be asked"},
 	} {
 		*asked = ""
 		if _, _, talk := told(t, strings.Fields(c.line)...); *asked != c.asked || !strings.Contains(talk, c.says) {
@@ -187,8 +190,11 @@ func TestMembersStandInColumns(t *testing.T) {
 		"GET /api/goals/g":           `{"companyId": "c", "ownerAgentId": "0199c0de-5f02-79a6-92bc-807bd79fee94", "aNameThatIsLongerThanOthers": true, "nothing": null, "in": {"it": 1}}`,
 	})
 	want := "aNameThatIsLongerThanOthers  true\ncompanyId                    c\nin.it                        1\nownerAgentId                 Bob 0199c0de-5f02-79a6-92bc-807bd79fee94\n"
-	if status, out, talk := told(t, "goal", "show", "Arms"); status != 0 || out != want {
-		t.Errorf("goal show ended with %d: %s%s, want %s", status, out, talk, want)
+	if status, out, talk := told(t, "goal", "show", "Arms", "-o", "wide"); status != 0 || out != want {
+		t.Errorf("goal show -o wide ended with %d: %s%s, want %s", status, out, talk, want)
+	}
+	if status, out, talk := told(t, "goal", "show", "Arms"); status != 0 || out != "owner  Bob\n" {
+		t.Errorf("goal show ended with %d: %s%s, want what people read", status, out, talk)
 	}
 }
 

@@ -21,8 +21,13 @@ type runRow struct {
 	Error            *string `json:"error"`
 	ErrorCode        *string `json:"errorCode"`
 	CreatedAt        string  `json:"createdAt"`
-	NodeID           string  `json:"nodeId"`
-	Waiting          *struct {
+	LivenessState    *string `json:"livenessState"`
+	Context          struct {
+		IssueID string `json:"issueId"`
+		Reason  string `json:"wakeReason"`
+	} `json:"contextSnapshot"`
+	NodeID  string `json:"nodeId"`
+	Waiting *struct {
 		Text string  `json:"text"`
 		Do   *string `json:"do"`
 	} `json:"waiting"`
@@ -40,15 +45,11 @@ type runDetail struct {
 	RetryAt        *string         `json:"scheduledRetryAt"`
 	LivenessReason *string         `json:"livenessReason"`
 	LogBytes       *int64          `json:"logBytes"`
-	Context        struct {
-		IssueID string `json:"issueId"`
-		Reason  string `json:"wakeReason"`
-	} `json:"contextSnapshot"`
 }
 
 // print writes a run for people; names are those of agents, nodes those of nodes.
 func (r runDetail) print(w io.Writer, names, nodes map[string]string) {
-	fmt.Fprintf(w, "%s %s, %s, created %s\n", r.ID, r.Status, r.InvocationSource, cli.Ago(r.CreatedAt))
+	fmt.Fprintf(w, "%s %s, %s, created %s\n", r.ID, r.Status, r.InvocationSource, cli.When(w, r.CreatedAt))
 	line := func(name, text string) {
 		if text != "" && text != "null" {
 			fmt.Fprintf(w, "%-8s %s\n", name, cli.Visible(text))
@@ -59,10 +60,10 @@ func (r runDetail) print(w io.Writer, names, nodes map[string]string) {
 	line("reason", r.Context.Reason)
 	line("issue", r.Context.IssueID)
 	if r.StartedAt != nil {
-		line("started", *r.StartedAt)
+		line("started", cli.When(w, *r.StartedAt))
 	}
 	if r.FinishedAt != nil {
-		line("ended", *r.FinishedAt)
+		line("ended", cli.When(w, *r.FinishedAt))
 	}
 	if r.ExitCode != nil {
 		line("exit", strconv.Itoa(*r.ExitCode))
@@ -72,7 +73,7 @@ func (r runDetail) print(w io.Writer, names, nodes map[string]string) {
 		line("retry of", *r.RetryOf)
 	}
 	if r.RetryAt != nil {
-		line("retry at", *r.RetryAt)
+		line("retry", cli.When(w, *r.RetryAt))
 	}
 	if r.LivenessReason != nil {
 		line("note", *r.LivenessReason)
@@ -91,6 +92,31 @@ func (r runDetail) print(w io.Writer, names, nodes map[string]string) {
 	}
 }
 
+// why is what went wrong with a run, or what it waits for.
+func (r runRow) why() string {
+	switch {
+	case r.Error != nil:
+		return *r.Error
+	case r.Waiting != nil:
+		return "waits: " + r.Waiting.Text
+	}
+	return "-"
+}
+
+// idle reports whether a timer woke the agent for nothing: the run ended well, was about
+// no issue, and wrote nothing.
+func (r runRow) idle() bool {
+	return r.InvocationSource == "timer" && r.Status == "succeeded" && r.Context.IssueID == "" && r.LivenessState != nil && *r.LivenessState == "empty_response"
+}
+
+// idleTimers is how many runs at the beginning of a list are idle timers of one agent.
+func idleTimers(rows []runRow) (n int) {
+	for n < len(rows) && rows[n].idle() && rows[n].AgentID == rows[0].AgentID {
+		n++
+	}
+	return n
+}
+
 // nodeNames maps node IDs to names.
 func nodeNames(c *cli.CLI, cmd *cobra.Command) (map[string]string, error) {
 	var rows []memberRow
@@ -105,6 +131,7 @@ func nodeNames(c *cli.CLI, cmd *cobra.Command) (map[string]string, error) {
 func runCommand(c *cli.CLI) *cobra.Command {
 	var agent, status, issue string
 	var limit int
+	var all bool
 	list := &cobra.Command{
 		Use: "list", Short: "List the newest runs of a company", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -141,14 +168,14 @@ func runCommand(c *cli.CLI) *cobra.Command {
 			}
 			return c.Show(cmd, "/api/companies/"+company+"/heartbeat-runs?"+q.Encode(), &rows, func(w io.Writer) {
 				var t [][]string
-				for _, r := range rows {
-					why := "-"
-					if r.Error != nil {
-						why = *r.Error
-					} else if r.Waiting != nil {
-						why = "waits: " + r.Waiting.Text
+				for n := 0; n < len(rows); n++ {
+					r := rows[n]
+					why := r.why()
+					if same := idleTimers(rows[n:]); same > 1 && !all {
+						why = fmt.Sprintf("%d timers that did nothing (--all lists them)", same)
+						n += same - 1
 					}
-					t = append(t, []string{r.ID, cmp.Or(names[r.AgentID], cli.Short(r.AgentID)), r.Status, r.InvocationSource, cli.Dash(nodes[r.NodeID]), cli.Ago(r.CreatedAt), why})
+					t = append(t, []string{r.ID, cmp.Or(names[r.AgentID], cli.Short(r.AgentID)), r.Status, r.InvocationSource, cli.Dash(nodes[r.NodeID]), cli.When(w, r.CreatedAt), why})
 				}
 				cli.Table(w, "RUN AGENT STATUS SOURCE NODE CREATED WHY", t)
 			})
@@ -157,6 +184,7 @@ func runCommand(c *cli.CLI) *cobra.Command {
 	list.Flags().StringVar(&agent, "agent", "", "only this agent's, by name or ID")
 	list.Flags().StringVar(&status, "status", "", "only of these statuses, separated by commas, such as queued,running")
 	list.Flags().StringVar(&issue, "issue", "", "only those that were woken for this issue")
+	list.Flags().BoolVar(&all, "all", false, "list each timer that did nothing")
 	list.Flags().IntVar(&limit, "limit", 50, "at most so many")
 	show := &cobra.Command{
 		Use: "show RUN", Short: "Show a run", Args: cobra.ExactArgs(1),
@@ -198,4 +226,66 @@ func runLog(c *cli.CLI, cmd *cobra.Command, id string, follow bool) error {
 		err = c.Call(cmd.Context(), "GET", "/api/heartbeat-runs/"+id, nil, &run)
 		return run.Status != "queued" && run.Status != "running" && run.Status != "scheduled_retry", err
 	})
+}
+
+// logsCommand prints the log of the newest run of something.
+func logsCommand(c *cli.CLI) *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use: "logs [WHAT]", Short: "Print the log of a run, or of the newest of an agent or issue", Args: cobra.MaximumNArgs(1),
+		Long: `Print the log of a run: of the one whose ID is given, else of the newest one of an agent
+or an issue, else of the newest of the company.`,
+		Example: `  selvage logs
+  selvage logs Bob --follow
+  selvage logs ACM-1`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			run, err := newestRun(c, cmd, args)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.ErrOrStderr(), "run", run.ID+",", run.Status)
+			return runLog(c, cmd, run.ID, follow)
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run is over")
+	return cmd
+}
+
+// newestRun is the run that is named, or the newest of an agent, an issue or a company.
+func newestRun(c *cli.CLI, cmd *cobra.Command, args []string) (runRow, error) {
+	company, err := c.CompanyID(cmd)
+	if err != nil {
+		return runRow{}, err
+	}
+	q, of := url.Values{"limit": {"1"}}, "this company"
+	if len(args) > 0 {
+		of = args[0]
+		issue, err := c.EntityID(cmd, of)
+		if err != nil {
+			return runRow{}, err
+		}
+		if issue != of {
+			q.Set("issueId", issue)
+		} else if agent, err := c.AgentID(cmd, of); err == nil && len(of) != cli.UUIDLen {
+			q.Set("agentId", agent)
+		} else {
+			return namedRun(c, cmd, of)
+		}
+	}
+	var rows []runRow
+	if err := c.Call(cmd.Context(), "GET", "/api/companies/"+company+"/heartbeat-runs?"+q.Encode(), nil, &rows); err != nil {
+		return runRow{}, err
+	}
+	if len(rows) == 0 {
+		return runRow{}, fmt.Errorf("%s has no runs yet: selvage agent invoke AGENT starts one", of)
+	}
+	return rows[0], nil
+}
+
+func namedRun(c *cli.CLI, cmd *cobra.Command, ref string) (row runRow, err error) {
+	id, err := c.RunID(cmd, ref)
+	if err != nil {
+		return row, fmt.Errorf("no agent, issue or run %q: see selvage agent list, issue list and run list", ref)
+	}
+	return row, c.Call(cmd.Context(), "GET", "/api/heartbeat-runs/"+id, nil, &row)
 }

@@ -56,7 +56,7 @@ when it was ended. With -o json what happened is told as one object.`,
 			if fixed {
 				call.Fixed = &sandbox.Fixed{Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 			}
-			if c.Output != "json" {
+			if !c.ForMachines() {
 				call.Stdout, call.Stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			}
 			return sandboxRun(c, cmd, args[0], call)

@@ -108,7 +108,10 @@ leadership on, and wait until what it has begun is over.`,
 			if err != nil {
 				return err
 			}
+			far := c.Progress(cmd, "draining "+row.Name)
+			defer far.End()
 			for deadline := time.Now().Add(wait); row.Runs > 0 && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+				far.Say(fmt.Sprintf("%d runs left", row.Runs))
 				var rows []memberRow
 				if err := c.Call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows); err != nil {
 					return err
@@ -119,6 +122,7 @@ leadership on, and wait until what it has begun is over.`,
 					}
 				}
 			}
+			far.End()
 			if err := say(cmd, row); err != nil || row.Runs == 0 {
 				return err
 			}

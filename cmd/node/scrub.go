@@ -32,6 +32,8 @@ damaged and not mended.`,
   selvage scrub --dir /var/lib/selvage`,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			var st api.ScrubState
+			far := c.Progress(cmd, "reading what the node keeps")
+			defer far.End()
 			switch {
 			case dir != "" && (status || noWait):
 				return cli.Misuse(errors.New("--dir waits until all was read: --status and --no-wait are for a node that runs"))
@@ -48,8 +50,10 @@ damaged and not mended.`,
 					return cmd.Context().Err()
 				case <-time.After(scrubPoll):
 				}
+				far.Bytes(st.Bytes, st.TotalBytes)
 				err = c.Call(cmd.Context(), "GET", "/api/v1/mesh/scrub", nil, &st)
 			}
+			far.End()
 			if err != nil {
 				return err
 			}
@@ -73,7 +77,7 @@ func printScrub(w io.Writer, st api.ScrubState) {
 	case st.Running:
 		fmt.Fprintf(w, "reading: %d of %d MB\n", st.Bytes>>20, st.TotalBytes>>20)
 	case st.Ended != nil:
-		fmt.Fprintf(w, "read %d MB until %s\n", st.Bytes>>20, st.Ended.UTC().Format(time.RFC3339))
+		fmt.Fprintf(w, "read %d MB, ended %s\n", st.Bytes>>20, cli.When(w, st.Ended.UTC().Format(time.RFC3339)))
 	default:
 		fmt.Fprintln(w, "nothing was read since this node was started")
 	}

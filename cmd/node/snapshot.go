@@ -180,7 +180,9 @@ belongs to one machine stays out: node identities, workspaces, logs that were no
 			if err != nil {
 				return err
 			}
-			if err := node.WriteBackup(args[0], func(w io.Writer) error { return backup(cmd.Context(), c, w, to, !noFiles) }); err != nil {
+			far := c.Progress(cmd, "saving a backup")
+			err = node.WriteBackup(args[0], func(w io.Writer) error { return backup(cmd.Context(), c, far.Writer(w), to, !noFiles) })
+			if far.End(); err != nil {
 				return err
 			}
 			return describeBackup(c, cmd, args[0])
@@ -325,12 +327,17 @@ are to be moved away, and they join again with tokens. Secrets open as before.`,
 				return err
 			}
 			defer f.Close()
+			info, err := f.Stat()
+			if err != nil {
+				return err
+			}
 			r, err := o.open(cmd, sealed)
 			if err != nil {
 				return err
 			}
-			v, err := node.Restore(cmd.Context(), dir, identity.MachineID(), r)
-			if err != nil {
+			far := c.Progress(cmd, "restoring")
+			v, err := node.Restore(cmd.Context(), dir, identity.MachineID(), far.Reader(r, info.Size()))
+			if far.End(); err != nil {
 				return err
 			}
 			return c.Print(cmd, v, func(w io.Writer) {

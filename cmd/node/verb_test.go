@@ -182,6 +182,14 @@ func TestVerbsAreRoutes(t *testing.T) {
 							}
 						}
 					}
+					for line := range strings.FieldsSeq(v.Lines) {
+						_, cell, _ := strings.Cut(line, "=")
+						for _, from := range membersIn(cell) {
+							if !all.at(c.Schema, from) {
+								t.Errorf("%s: %s %s answers no %s", v.Use, v.Method, path, from)
+							}
+						}
+					}
 					for _, m := range cli.InWords.FindAllStringSubmatch(v.Says, -1) {
 						for _, from := range membersIn(m[1]) {
 							if !all.at(c.Schema, from) {

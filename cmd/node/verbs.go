@@ -84,15 +84,16 @@ var companyVerbs = []cli.Verb{
 	{Use: "list", Short: "List the companies", Path: "/api/companies", Columns: "PREFIX=issuePrefix NAME=name STATUS=status ISSUES=issueCounter SPENT=spentMonthlyCents BUDGET=budgetMonthlyCents ID=id"},
 	{Use: "create NAME", Short: "Create a company", Example: `  selvage company create "Acme Robotics" --budget 500000`, Method: "POST", Path: "/api/companies", Says: "{issuePrefix} {name} {id}",
 		Fields: []cli.Field{{Place: 1, Member: "name"}, {Name: "description", Member: "description", About: "what the company is for"}, {Name: "budget", Member: "budgetMonthlyCents", Kind: "int", About: "monthly budget in cents; 0 sets none"}}},
-	{Use: "show", Short: "Show a company", Path: "/api/companies/{company}"},
-	{Use: "update", Short: "Change a company", Method: "PATCH", Path: "/api/companies/{company}", Says: "{issuePrefix} {name}",
+	{Use: "show [COMPANY]", Short: "Show a company", Path: "/api/companies/{company:1}",
+		Lines: "prefix=issuePrefix name=name description=description status=status+pauseReason issues=issueCounter spent_this_month=spentMonthlyCents budget=budgetMonthlyCents held=heldCents board_approves_hires=requireBoardApprovalForNewAgents board_approves_strategy=requireBoardApprovalForCeoStrategy created=createdAt id=id"},
+	{Use: "update [COMPANY]", Short: "Change a company", Method: "PATCH", Path: "/api/companies/{company:1}", Says: "{issuePrefix} {name}",
 		Fields: []cli.Field{{Name: "name", Member: "name", About: "its new name"}, withDescription, {Name: "budget", Member: "budgetMonthlyCents", Kind: "int", About: "monthly budget in cents"},
 			{Name: "color", Member: "brandColor", About: "of its mark, such as #ff8800"}, {Name: "share-feedback", Member: "feedbackDataSharingEnabled", Kind: "bool", About: "votes may be handed on"}}},
-	{Use: "badges", Short: "Count what waits for the board", Path: "/api/companies/{company}/sidebar-badges"},
-	{Use: "pause", Short: "Pause a company", Method: "POST", Path: "/api/companies/{company}/pause", Says: "{name} {status}"},
-	{Use: "resume", Short: "Resume a company", Method: "POST", Path: "/api/companies/{company}/resume", Says: "{name} {status}"},
-	{Use: "archive", Short: "Archive a company; it stops working", Method: "POST", Path: "/api/companies/{company}/archive", Says: "{name} {status}"},
-	{Use: "delete ID", Short: "Delete a company and everything in it", Method: "DELETE", Path: "/api/companies/{1}", Says: "deleted"},
+	{Use: "badges [COMPANY]", Short: "Count what waits for the board", Path: "/api/companies/{company:1}/sidebar-badges"},
+	{Use: "pause [COMPANY]", Short: "Pause a company", Method: "POST", Path: "/api/companies/{company:1}/pause", Says: "{name} {status}"},
+	{Use: "resume [COMPANY]", Short: "Resume a company", Method: "POST", Path: "/api/companies/{company:1}/resume", Says: "{name} {status}"},
+	{Use: "archive [COMPANY]", Short: "Archive a company; it stops working", Method: "POST", Path: "/api/companies/{company:1}/archive", Says: "{name} {status}"},
+	{Use: "delete COMPANY", Short: "Delete a company and everything in it", Method: "DELETE", Path: "/api/companies/{company:1}", Says: "deleted"},
 	{Use: "left-out", Short: "List what an export of a company leaves out", Path: "/api/companies/{company}/export/fidelity", Rows: "omissions", Columns: "WHAT=kind COUNT=count WHY=reason"},
 }
 
@@ -140,7 +141,7 @@ var userVerbs = []cli.Verb{
 }
 
 var boardKeyVerbs = []cli.Verb{
-	{Use: "list", Short: "List your board keys", Path: "/api/board-api-keys", Columns: "ID=id MADE=ago:createdAt ENDS=expiresAt|'never' NAME=name"},
+	{Use: "list", Short: "List your board keys", Path: "/api/board-api-keys", Columns: "ID=id MADE=createdAt ENDS=expiresAt|'never' NAME=name"},
 	{Use: "revoke ID", Short: "Revoke one of your board keys, on all nodes", Method: "DELETE", Path: "/api/board-api-keys/{1}", Says: "revoked {1}"},
 }
 
@@ -150,12 +151,12 @@ var tokenVerbs = []cli.Verb{
 
 var budgetVerbs = []cli.Verb{
 	{Use: "incidents", Short: "List warnings and stops, newest first", Path: "/api/companies/{company}/budget-incidents", Fields: []cli.Field{{Name: "status", Member: "status", About: "only open, resolved or dismissed ones"}},
-		Columns: "INCIDENT=id SCOPE=scopeType NAME=scopeName THRESHOLD=thresholdType SPENT=cents:amountObserved LIMIT=cents:amountLimit WINDOW=windowKind STATUS=status SINCE=ago:createdAt"},
+		Columns: "INCIDENT=id SCOPE=scopeType NAME=scopeName THRESHOLD=thresholdType SPENT=cents:amountObserved LIMIT=cents:amountLimit WINDOW=windowKind STATUS=status SINCE=createdAt"},
 }
 
 var memberVerbs = []cli.Verb{
 	{Use: "list", Short: "List the people of a company", Path: "/api/companies/{company}/members", Rows: "members", Columns: "NAME=user.name EMAIL=user.email ROLE=membershipRole STATUS=status ID=id"},
-	{Use: "requests", Short: "List the requests to join a company", Path: "/api/companies/{company}/join-requests", Columns: "ID=id TYPE=requestType WHO=agentName|requestEmailSnapshot STATUS=status ASKED=ago:createdAt"},
+	{Use: "requests", Short: "List the requests to join a company", Path: "/api/companies/{company}/join-requests", Columns: "ID=id TYPE=requestType WHO=agentName|requestEmailSnapshot STATUS=status ASKED=createdAt"},
 	{Use: "approve REQUEST", Short: "Let somebody in", Method: "POST", Path: "/api/companies/{company}/join-requests/{1}/approve", Says: "let in {agentName|requestEmailSnapshot}"},
 	{Use: "reject REQUEST", Short: "Turn somebody away", Method: "POST", Path: "/api/companies/{company}/join-requests/{1}/reject", Says: "turned away {agentName|requestEmailSnapshot}"},
 	{Use: "show USER", Short: "Show a member's activity", Long: "USER is a user's ID, or what stands before the @ of their address.", Path: "/api/companies/{company}/users/{1}/profile", Rows: "stats", Columns: "WHEN=label MADE=createdIssues DONE=completedIssues OPEN=openAssignedIssues LINES=activityCount"},
@@ -195,7 +196,7 @@ var watchdogVerbs = []cli.Verb{
 }
 
 var monitorVerbs = []cli.Verb{
-	{Use: "set ISSUE WHEN", Short: "Wake an issue's agent at an ISO time", Method: "PATCH", Path: "/api/issues/{1}", Says: "{identifier} is looked at again at {monitorNextCheckAt}",
+	{Use: "set ISSUE WHEN", Short: "Wake an issue's agent at an ISO time", Method: "PATCH", Path: "/api/issues/{1}", Says: "{identifier} is looked at again {monitorNextCheckAt}",
 		Fields: []cli.Field{{Place: 2, Member: "executionPolicy.monitor.nextCheckAt"}, {Name: "notes", Member: "executionPolicy.monitor.notes", About: "at what"}}},
 	{Use: "now ISSUE", Short: "Wake an issue's monitor now", Method: "POST", Path: "/api/issues/{1}/monitor/check-now", Says: "woken"},
 }
@@ -263,7 +264,8 @@ var goalFields = []cli.Field{withDescription, {Name: "level", Member: "level", A
 
 var goalVerbs = []cli.Verb{
 	{Use: "list", Short: "List the goals of a company", Path: "/api/companies/{company}/goals", Columns: "ID=id LEVEL=level STATUS=status OWNER=agent:ownerAgentId TITLE=title"},
-	{Use: "show GOAL", Short: "Show a goal", Path: "/api/goals/{goal:1}"},
+	{Use: "show GOAL", Short: "Show a goal", Path: "/api/goals/{goal:1}",
+		Lines: "title=title description=description level=level status=status owner=agent:ownerAgentId parent=parentId created=createdAt id=id"},
 	{Use: "create TITLE", Short: "Create a goal", Method: "POST", Path: "/api/companies/{company}/goals", Says: "{id} {level} {status}", Fields: append([]cli.Field{{Place: 1, Member: "title"}}, goalFields...)},
 	{Use: "update GOAL", Short: "Change a goal", Method: "PATCH", Path: "/api/goals/{goal:1}", Says: "{title} {status}", Fields: append([]cli.Field{{Name: "title", Member: "title", About: "its new title"}}, goalFields...)},
 	{Use: "delete GOAL", Short: "Delete a goal; its projects and issues move to its parent", Method: "DELETE", Path: "/api/goals/{goal:1}", Says: "deleted"},
@@ -275,7 +277,8 @@ var projectFields = []cli.Field{withDescription, {Name: "status", Member: "statu
 
 var projectVerbs = []cli.Verb{
 	{Use: "list", Short: "List the projects of a company", Path: "/api/companies/{company}/projects", Columns: "NAME=name STATUS=status ISSUES=taskCount LEAD=agent:leadAgentId UNTIL=targetDate ID=id"},
-	{Use: "show PROJECT", Short: "Show a project", Path: "/api/projects/{project:1}"},
+	{Use: "show PROJECT", Short: "Show a project", Path: "/api/projects/{project:1}",
+		Lines: "name=name description=description status=status+pauseReason lead=agent:leadAgentId goal=goals.0.title until=targetDate workspace=primaryWorkspace.name repository=codebase.repoUrl folder=codebase.effectiveLocalFolder created=createdAt id=id"},
 	{Use: "create NAME", Short: "Create a project", Method: "POST", Path: "/api/companies/{company}/projects", Says: "{name} {status} {id}", Fields: append([]cli.Field{{Place: 1, Member: "name"}}, projectFields...)},
 	{Use: "update PROJECT", Short: "Change a project", Method: "PATCH", Path: "/api/projects/{project:1}", Says: "{name} {status}", Fields: append([]cli.Field{{Name: "name", Member: "name", About: "its new name"}}, projectFields...)},
 	{Use: "delete PROJECT", Short: "Delete a project; its issues stay", Method: "DELETE", Path: "/api/projects/{project:1}", Says: "deleted"},
@@ -303,7 +306,8 @@ var labelVerbs = []cli.Verb{
 
 var environmentVerbs = []cli.Verb{
 	{Use: "list", Short: "List environments and ssh machines", Path: "/api/companies/{company}/environments", Columns: "NAME=name DRIVER=driver STATUS=status HOST=config.host ID=id"},
-	{Use: "show ENVIRONMENT", Short: "Show an environment", Path: "/api/environments/{environment:1}"},
+	{Use: "show ENVIRONMENT", Short: "Show an environment", Path: "/api/environments/{environment:1}",
+		Lines: "name=name description=description driver=driver status=status host=config.host port=config.port user=config.username folder=config.remoteWorkspacePath created=createdAt id=id"},
 	{Use: "add NAME HOST USER FOLDER", Short: "Add an ssh machine", Method: "POST", Path: "/api/companies/{company}/environments", Says: "{name} {id}", Fixed: map[string]any{"driver": "ssh"},
 		Fields: []cli.Field{{Place: 1, Member: "name"}, {Place: 2, Member: "config.host"}, {Place: 3, Member: "config.username"}, {Place: 4, Member: "config.remoteWorkspacePath"},
 			{Name: "port", Member: "config.port", Kind: "int", About: "port of its ssh server"}, {Name: "known-hosts", Member: "config.knownHosts", Kind: "file", About: "file with its host key"}, withDescription}},
@@ -332,10 +336,10 @@ var inboxVerbs = []cli.Verb{
 var folderVerbs = []cli.Verb{
 	{Use: "list KIND", Short: "List folders: of routine or skill", Path: "/api/companies/{company}/folders", Rows: "folders", Columns: "NAME=name SLUG=slug PARENT=parentId ID=id", Fields: []cli.Field{{Place: 1, Member: "kind"}}},
 	{Use: "create KIND NAME", Short: "Create a folder of routines or skills", Method: "POST", Path: "/api/companies/{company}/folders", Says: "{name} {id}", Fields: []cli.Field{{Place: 1, Member: "kind"}, {Place: 2, Member: "name"}}},
-	{Use: "rename FOLDER NAME", Short: "Rename a folder", Method: "PATCH", Path: "/api/companies/{company}/folders/{1}", Says: "{name} {id}", Fields: []cli.Field{{Place: 2, Member: "name"}}},
-	{Use: "move FOLDER PARENT", Short: "Move a folder into another", Method: "POST", Path: "/api/companies/{company}/folders/{1}/move", Says: "moved", Fixed: map[string]any{"position": 0}, Fields: []cli.Field{{Place: 2, Member: "parentId"}}},
-	{Use: "put FOLDER ROUTINE", Short: "Move a routine into a folder", Method: "POST", Path: "/api/companies/{company}/folders/items/move", Says: "put", Fixed: map[string]any{"kind": "routine"}, Fields: []cli.Field{{Place: 1, Member: "folderId"}, {Place: 2, Member: "itemId", Kind: "routine"}}},
-	{Use: "delete FOLDER", Short: "Delete a folder; its contents stay", Method: "DELETE", Path: "/api/companies/{company}/folders/{1}", Says: "deleted"},
+	{Use: "rename FOLDER NAME", Short: "Rename a folder", Method: "PATCH", Path: "/api/companies/{company}/folders/{folder:1}", Says: "{name} {id}", Fields: []cli.Field{{Place: 2, Member: "name"}}},
+	{Use: "move FOLDER PARENT", Short: "Move a folder into another", Method: "POST", Path: "/api/companies/{company}/folders/{folder:1}/move", Says: "moved", Fixed: map[string]any{"position": 0}, Fields: []cli.Field{{Place: 2, Member: "parentId", Kind: "folder"}}},
+	{Use: "put FOLDER ROUTINE", Short: "Move a routine into a folder", Method: "POST", Path: "/api/companies/{company}/folders/items/move", Says: "put", Fixed: map[string]any{"kind": "routine"}, Fields: []cli.Field{{Place: 1, Member: "folderId", Kind: "folder"}, {Place: 2, Member: "itemId", Kind: "routine"}}},
+	{Use: "delete FOLDER", Short: "Delete a folder; its contents stay", Method: "DELETE", Path: "/api/companies/{company}/folders/{folder:1}", Says: "deleted"},
 }
 
 var teamVerbs = []cli.Verb{
@@ -362,7 +366,7 @@ var settingsVerbs = []cli.Verb{
 }
 
 var topVerbs = []cli.Verb{
-	{Use: "search TEXT", Short: "Look for a text in issues, comments, documents, agents and projects", Path: "/api/companies/{company}/search", Rows: "results", Columns: "KIND=type TITLE=title WHERE=href TEXT=snippet", Fields: []cli.Field{{Place: 1, Member: "q"}, withLimit}},
+	{Use: "search TEXT", Short: "Look for a text in issues, comments, documents, agents and projects", Path: "/api/companies/{company}/search", Rows: "results", Columns: "KIND=type OPEN=issue.identifier|id TITLE=title TEXT=snippet", Fields: []cli.Field{{Place: 1, Member: "q"}, withLimit}},
 	{Use: "extract TEXT", Short: "List the places where a text or URL occurs", Path: "/api/companies/{company}/search/extract", Rows: "results", Columns: "ID=identifier STATUS=status MATCHES=matches TITLE=title",
 		Fields: []cli.Field{{Place: 1, Member: "contains"}, {Name: "kind", Member: "kind", About: "literal or url"}, {Name: "scope", Member: "scope", About: "all, issues, comments or documents"}, {Name: "within", Member: "updatedWithin", About: "such as 24h, 7d, 4w or 3m"}, withLimit}},
 }

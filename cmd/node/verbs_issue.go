@@ -3,8 +3,8 @@ package main
 import "github.com/selvage-mesh/selvage/cmd/node/cli"
 
 var issueVerbs = []cli.Verb{
-	{Use: "attachments ISSUE", Short: "List the attachments of an issue", Path: "/api/issues/{1}/attachments", Columns: "ATTACHMENT=id NAME=originalFilename BYTES=byteSize TYPE=contentType CREATED=ago:createdAt"},
-	{Use: "interactions ISSUE", Short: "List the questions and requests on an issue", Path: "/api/issues/{1}/interactions", Columns: "ID=id KIND=kind STATUS=status ASKED=ago:createdAt ABOUT=title|payload.prompt|payload.questions.0.prompt|payload.tasks.0.title"},
+	{Use: "attachments ISSUE", Short: "List the attachments of an issue", Path: "/api/issues/{1}/attachments", Columns: "ATTACHMENT=id NAME=originalFilename BYTES=byteSize TYPE=contentType CREATED=createdAt"},
+	{Use: "interactions ISSUE", Short: "List the questions and requests on an issue", Path: "/api/issues/{1}/interactions", Columns: "ID=id KIND=kind STATUS=status ASKED=createdAt ABOUT=title|payload.prompt|payload.questions.0.prompt|payload.tasks.0.title"},
 	{Use: "accept ISSUE INTERACTION", Short: "Accept suggested tasks or a confirmation", Method: "POST", Path: "/api/issues/{1}/interactions/{2}/accept", Says: "{kind} {status}",
 		Fields: []cli.Field{{Name: "tasks", Member: "selectedClientKeys", Kind: "list", About: "only these of the suggested tasks, by their keys"}, {Name: "options", Member: "selectedOptionIds", Kind: "list", About: "the options that are chosen, by their IDs"}}},
 	{Use: "reject ISSUE INTERACTION", Short: "Reject what was suggested", Method: "POST", Path: "/api/issues/{1}/interactions/{2}/reject", Says: "{kind} {status}", Fields: []cli.Field{{Name: "reason", Member: "reason", About: "why"}}},
@@ -67,7 +67,7 @@ var issueVerbs = []cli.Verb{
 
 // documentVerbs go with those that read and write files.
 var documentVerbs = []cli.Verb{
-	{Use: "list ISSUE", Short: "List the documents of an issue", Path: "/api/issues/{1}/documents", Columns: "KEY=key REVISION=latestRevisionNumber UPDATED=ago:updatedAt TITLE=title"},
+	{Use: "list ISSUE", Short: "List the documents of an issue", Path: "/api/issues/{1}/documents", Columns: "KEY=key REVISION=latestRevisionNumber UPDATED=updatedAt TITLE=title"},
 	{Use: "get ISSUE KEY", Short: "Print a document", Path: "/api/issues/{1}/documents/{2}", Text: "body"},
 	{Use: "revisions ISSUE KEY", Short: "List the revisions of a document, newest first", Path: "/api/issues/{1}/documents/{2}/revisions", Columns: "ID=id NUMBER=revisionNumber AGENT=agent:createdByAgentId USER=createdByUserId AT=createdAt SUMMARY=changeSummary"},
 	{Use: "restore ISSUE KEY REVISION", Short: "Restore a revision of a document", Method: "POST", Path: "/api/issues/{1}/documents/{2}/revisions/{3}/restore", Says: "restored"},

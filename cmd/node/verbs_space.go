@@ -11,9 +11,10 @@ const spacePath = "/api/execution-workspaces/{workspace:1}"
 
 var spaceVerbs = []cli.Verb{
 	{Use: "list", Short: "List where runs work: folders, and Git worktrees of issues", Example: "  selvage workspace list --status active", Path: "/api/companies/{company}/execution-workspaces", Fields: []cli.Field{{Name: "status", Member: "status", About: "only these statuses, comma separated"}},
-		Columns: "WORKSPACE=id ISSUE=name MODE=mode STATUS=status BRANCH=branchName NODE=id:nodeId USED=ago:lastUsedAt FOLDER=cwd"},
+		Columns: "WORKSPACE=id ISSUE=name MODE=mode STATUS=status BRANCH=branchName NODE=id:nodeId USED=lastUsedAt FOLDER=cwd"},
 	{Use: "close WORKSPACE", Short: "Close a workspace; its node removes the worktree, the branch stays", Method: "PATCH", Path: "/api/execution-workspaces/{workspace:1}", Says: "{name} {status}", Fixed: map[string]any{"status": "archived"}},
-	{Use: "show WORKSPACE", Short: "Show where an issue's runs work", Path: spacePath},
+	{Use: "show WORKSPACE", Short: "Show where an issue's runs work", Path: spacePath,
+		Lines: "issue=name mode=mode status=status branch=branchName base=baseRef repository=repoUrl folder=cwd node=nodeId used=lastUsedAt created=createdAt id=id"},
 	{Use: "ready WORKSPACE", Short: "Check whether a workspace can be closed", Path: spacePath + "/close-readiness"},
 	{Use: "operations WORKSPACE", Short: "List the commands that ran in a workspace, newest first", Path: spacePath + "/workspace-operations", Columns: operationTable},
 	serviceVerb("start", "Start the services of a workspace", "WORKSPACE", spacePath), serviceVerb("stop", "Stop the services of a workspace", "WORKSPACE", spacePath), serviceVerb("restart", "Start the services of a workspace again", "WORKSPACE", spacePath),

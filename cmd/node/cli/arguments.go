@@ -18,6 +18,8 @@ const (
 // A misuse is an error of the command line itself.
 type misuse struct{ error }
 
+func (m misuse) Unwrap() error { return m.error }
+
 // Misuse makes an error one of the command line itself.
 func Misuse(err error) error { return misuse{err} }
 

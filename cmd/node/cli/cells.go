@@ -61,6 +61,16 @@ func member(row any, path string) string {
 	return "…"
 }
 
+// read is the text of a member as people read it: an instant is told as When does.
+func read(path, text string, wide bool) string {
+	if strings.HasSuffix(path, "At") || strings.HasSuffix(path, "Until") {
+		if told := when(text, wide); told != "-" {
+			return told
+		}
+	}
+	return text
+}
+
 // maxCell bounds what a column of a table shows, in characters.
 const maxCell = 60
 
@@ -80,11 +90,11 @@ var InWords = regexp.MustCompile(`\{([A-Za-z0-9.:|+']+)\}`)
 
 // cellOf is what a cell of a table, or of a sentence, says of a row. A cell is the
 // path of a member, with dots for members of members; before it may stand how it is
-// shown: ago:, a time as its distance from now; id:, the beginning of an ID; n:, how
-// many there are; cents:, an amount of money; short:, what details tell. Of several
-// with | between them it is the first that there is, a word in quotes there always
-// is, and with + between them it is all of them.
-func cellOf(row any, cell string) string {
+// shown: id:, the beginning of an ID; n:, how many there are; cents:, an amount of
+// money; short:, what details tell. Instants are told as When does. Of several with |
+// between them it is the first that there is, a word in quotes there always is, and
+// with + between them it is all of them.
+func cellOf(row any, cell string, wide bool) string {
 	for one := range strings.SplitSeq(cell, "|") {
 		if word, ok := strings.CutPrefix(one, "'"); ok {
 			return strings.TrimSuffix(word, "'")
@@ -95,7 +105,7 @@ func cellOf(row any, cell string) string {
 			if !ok {
 				how, path = "", how
 			}
-			if word := shown(row, how, path); word != "-" {
+			if word := shown(row, how, path, wide); word != "-" {
 				words = append(words, word)
 			}
 		}
@@ -107,11 +117,11 @@ func cellOf(row any, cell string) string {
 }
 
 // shown is a member of a row in one of the ways of cellOf.
-func shown(row any, how, path string) string {
+func shown(row any, how, path string, wide bool) string {
 	text := member(row, path)
 	switch how {
-	case "ago":
-		return Ago(text)
+	case "":
+		return read(path, text, wide)
 	case "id":
 		return Short(text)
 	case "n":
@@ -128,12 +138,12 @@ func shown(row any, how, path string) string {
 }
 
 // membersOf are what is short of an object and of the objects in it, each with its name.
-func membersOf(before string, o map[string]any) (lines [][2]string) {
+func membersOf(before string, o map[string]any, wide bool) (lines [][2]string) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if inner, ok := o[name].(map[string]any); ok {
-			lines = append(lines, membersOf(before+name+".", inner)...)
+			lines = append(lines, membersOf(before+name+".", inner, wide)...)
 		} else if text := member(o, name); text != "-" {
-			lines = append(lines, [2]string{before + name, text})
+			lines = append(lines, [2]string{before + name, read(name, text, wide)})
 		}
 	}
 	return lines

@@ -40,6 +40,7 @@ type CLI struct {
 	ca           string   // file of certificates that vouch for nodes
 	fingerprints []string // of nodes' certificates
 	kept         *Credential
+	named        string // what an argument named: the names of its row
 	carrier      *http.Transport
 
 	read   string    // how fresh answers must be; "": as the command needs it
@@ -57,9 +58,9 @@ func (c *CLI) Flags(f *pflag.FlagSet) {
 	f.StringVar(&c.ca, "ca", "", "PEM file of certificates that vouch for the node's (default $SELVAGE_CA, else the machine's)")
 	f.StringArrayVar(&c.fingerprints, "fingerprint", nil, "SHA-256 of the node's certificate, which is trusted then (repeat for more; default $SELVAGE_FINGERPRINT)")
 	c.Output = format(formats[0])
-	f.VarP(&c.Output, "output", "o", strings.Join(formats, " or "))
+	f.VarP(&c.Output, "output", "o", oneOf(formats))
 	f.StringVar(&c.read, "read", "", "how fresh answers must be: default (what this node has, its own writes among it), strong (all that the mesh has acknowledged) or stale")
-	f.StringVarP(&c.Company, "company", "c", "", "company ID, prefix or name (default: the only one)")
+	f.StringVarP(&c.Company, "company", "c", "", "company ID, prefix or name (default: $SELVAGE_COMPANY, that of company use, else the only one)")
 }
 
 // Prepare looks at the flags that all commands share, before one runs.
@@ -176,9 +177,17 @@ func (c *CLI) Send(cmd *cobra.Command, method, path string, in, row any, human f
 	return c.Print(cmd, json.RawMessage(raw), human)
 }
 
-// CompanyID resolves --company; without it the only company is meant.
+// CompanyID resolves --company, else $SELVAGE_COMPANY, else what company use has kept;
+// without any of them the only company is meant.
 func (c *CLI) CompanyID(cmd *cobra.Command) (string, error) {
-	want := cmp.Or(c.Company, os.Getenv("PAPERCLIP_COMPANY_ID"))
+	want, from := cmp.Or(c.Company, os.Getenv("SELVAGE_COMPANY"), os.Getenv("PAPERCLIP_COMPANY_ID")), ""
+	if want == "" {
+		mine, err := c.Mine()
+		if err != nil {
+			return "", err
+		}
+		want, from = mine.Company, " (chosen with selvage company use)"
+	}
 	var rows []struct{ ID, Name, IssuePrefix string }
 	if err := c.Call(cmd.Context(), "GET", "/api/companies", nil, &rows); err != nil {
 		return "", err
@@ -193,21 +202,33 @@ func (c *CLI) CompanyID(cmd *cobra.Command) (string, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case want != "" && len(found) == 0:
-		return "", fmt.Errorf("no company %q: see selvage company list", want)
+		return "", fmt.Errorf("no company %q%s: see selvage company list", want, from)
 	case len(found) == 0:
 		return "", errors.New("there is no company yet: selvage company create NAME")
 	default:
-		return "", Misuse(errors.New("more than one company matches: name one with --company (selvage company list shows them)"))
+		return "", Misuse(ErrWhichCompany)
 	}
 }
 
-// AgentNames maps agent IDs to names.
+// ErrWhichCompany: there are several companies, and none was named.
+var ErrWhichCompany = errors.New("more than one company matches: name one with --company, or for good with selvage company use (selvage company list shows them)")
+
+// AgentNames maps agent IDs to names, also of agents that were deleted.
 func (c *CLI) AgentNames(cmd *cobra.Command, company string) (map[string]string, error) {
 	var rows []struct{ ID, Name string }
 	err := c.Call(cmd.Context(), "GET", "/api/companies/"+company+"/agents", nil, &rows)
 	names := make(map[string]string, len(rows))
 	for _, r := range rows {
 		names[r.ID] = r.Name
+	}
+	var gone []struct {
+		EntityID string
+		Details  struct{ Name string }
+	}
+	if err == nil && c.Call(cmd.Context(), "GET", "/api/companies/"+company+"/activity?action=agent.deleted&limit=500", nil, &gone) == nil {
+		for _, r := range gone {
+			names[r.EntityID] = r.Details.Name + " (deleted)"
+		}
 	}
 	return names, err
 }

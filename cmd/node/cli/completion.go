@@ -27,11 +27,10 @@ var listed = map[string]nounRows{
 	"blocker":           {Path: "/api/companies/{company}/issues?sortField=updated&limit=200", id: "identifier", about: "title"},
 	"code":              {Path: "/api/v1/mesh/requests", id: "code", about: "name"},
 	"comment":           {Path: "/api/issues/{1}/comments", about: "body"},
-	"company":           {Path: "/api/companies", id: "issuePrefix", about: "name"},
-	"company id":        {Path: "/api/companies", id: "id", about: "name"}, // deleted by the whole of it
 	"doc key":           {Path: "/api/issues/{1}/documents", id: "key", about: "title"},
 	"doc revision":      {Path: "/api/issues/{1}/documents/{2}/revisions", about: "createdAt"},
 	"document":          {Path: "/api/issues/{1}/documents", id: "key", about: "title"},
+	"folder parent":     nouns["folder"],
 	"held id":           {Path: "/api/companies/{company}/budgets/reservations", about: "status"},
 	"hold":              {Path: "/api/issues/{1}/tree-holds", about: "mode"},
 	"inbox key":         {Path: "/api/companies/{company}/attention?includeDismissed=true", rows: "items", id: "dismissalKey", about: "subject.title"},
@@ -59,6 +58,7 @@ var listed = map[string]nounRows{
 	"test":              {Path: "/api/companies/{company}/skills/{1}/test-runs", about: "status"},
 	"token-id":          {Path: "/api/v1/mesh/tokens"},
 	"tool name":         {Path: "/api/companies/{company}/tools", id: "name", about: "description"},
+	"what":              {Path: "/api/companies/{company}/agents", names: []string{"name"}, about: "role"},
 	"trace":             {Path: "/api/companies/{company}/feedback-traces", id: "traceId", about: "vote"},
 }
 
@@ -135,7 +135,7 @@ func Completes(c *CLI, cmd *cobra.Command) {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(few, cobra.ShellCompDirectiveNoFileComp))
 		} else if noun, ok := flagNouns[f.Name]; ok && f.Value.Type() != "bool" {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-				return c.named(cmd, RowsFor(cmd, noun), nil, typed), cobra.ShellCompDirectiveNoFileComp
+				return c.offered(cmd, RowsFor(cmd, noun), nil, typed), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
 	}
@@ -160,7 +160,7 @@ func Completes(c *CLI, cmd *cobra.Command) {
 			return strings.Split(word, "|"), cobra.ShellCompDirectiveNoFileComp
 		}
 		if rows := RowsFor(cmd, word); rows.Path != "" {
-			return c.named(cmd, rows, args, typed), cobra.ShellCompDirectiveNoFileComp
+			return c.offered(cmd, rows, args, typed), cobra.ShellCompDirectiveNoFileComp
 		}
 		if IsFile(word) {
 			return nil, cobra.ShellCompDirectiveDefault
@@ -182,17 +182,13 @@ func RowsFor(cmd *cobra.Command, word string) nounRows {
 	return nouns[word]
 }
 
-// named are the names of rows that begin as typed, with what tells them apart. A
+// offered are the names of rows that begin as typed, with what tells them apart. A
 // node that does not answer has none: a shell is no place for errors.
-func (c *CLI) named(cmd *cobra.Command, n nounRows, args []string, typed string) (names []string) {
+func (c *CLI) offered(cmd *cobra.Command, n nounRows, args []string, typed string) (names []string) {
 	ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), completeTimeout)
 	defer cancel()
 	cmd.SetContext(ctx)
-	path, err := c.Filled(cmd, n.Path, args)
-	if err != nil {
-		return nil
-	}
-	rows, err := c.rowsOf(cmd, path, n.rows)
+	rows, err := c.allRows(cmd, n, args)
 	if err != nil {
 		return nil
 	}

@@ -28,13 +28,14 @@ const (
 	maxAuthorities = 1 << 20
 )
 
-// A Credential is what the command line shows to the nodes at one URL, and which
-// certificates it takes for theirs.
+// A Credential is what the command line shows to the nodes at one URL, which
+// certificates it takes for theirs, and which company it means.
 type Credential struct {
 	Key          string   `json:"key,omitempty"`  // of the board, a secret
 	User         string   `json:"user,omitempty"` // whose it is, for people
 	Fingerprints []string `json:"fingerprints,omitempty"`
-	CA           string   `json:"ca,omitempty"` // PEM
+	CA           string   `json:"ca,omitempty"`      // PEM
+	Company      string   `json:"company,omitempty"` // ID of the one that is meant without --company
 }
 
 // credentials are kept by the URL of the API.
@@ -117,7 +118,7 @@ func (c *CLI) Change(f func(*Credential)) error {
 	one := all[c.URL()]
 	f(&one)
 	all[c.URL()] = one
-	if one.Key == "" && len(one.Fingerprints) == 0 && one.CA == "" {
+	if one.Key == "" && len(one.Fingerprints) == 0 && one.CA == "" && one.Company == "" {
 		delete(all, c.URL())
 	}
 	c.kept = nil

@@ -67,3 +67,27 @@ func ReadSecret(cmd *cobra.Command) (string, error) {
 
 // maxSecret bounds the value of a secret that is read, in bytes, as the API does.
 const maxSecret = 64 << 10
+
+// maxReply bounds a line that is typed, in bytes.
+const maxReply = 1 << 10
+
+// Confirm asks at the terminal whether to do what cannot be undone. --yes answers it;
+// where nobody can be asked, that is needed.
+func Confirm(cmd *cobra.Command, what string) error {
+	if yes, err := cmd.Flags().GetBool("yes"); err != nil || yes {
+		return err
+	}
+	in, ok := cmd.InOrStdin().(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return Misuse(fmt.Errorf("%s? Nobody can be asked, standard input is not a terminal: pass --yes to do it", what))
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s? [y/N] ", what)
+	line, err := bufio.NewReader(io.LimitReader(in, maxReply)).ReadString('\n')
+	switch reply := strings.ToLower(strings.TrimSpace(line)); {
+	case reply == "y" || reply == "yes":
+		return nil
+	case err != nil && !errors.Is(err, io.EOF):
+		return err
+	}
+	return errors.New("nothing was deleted")
+}

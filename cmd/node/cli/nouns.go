@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,7 @@ import (
 // A noun is something that an argument may name: what stands for AGENT in
 // "agent show AGENT". Where its rows are, and how people call them.
 type nounRows struct {
-	Path  string   // that lists them; placeholders as in a verb, with the arguments before this one
+	Path  string   // that lists them, or several; placeholders as in a verb, with the arguments before this one
 	rows  string   // member of the answer that holds the list, "": the answer is one
 	id    string   // member that the API wants to see, "": id
 	names []string // members by which a person names a row besides its ID
@@ -28,8 +29,10 @@ type nounRows struct {
 var nouns = map[string]nounRows{
 	"agent":       {Path: "/api/companies/{company}/agents", names: []string{"name"}, about: "role"},
 	"approval":    {Path: "/api/companies/{company}/approvals?limit=1000", about: "type"},
+	"company":     {Path: "/api/companies", names: []string{"issuePrefix", "name"}, about: "name"},
 	"definition":  {Path: "/api/companies/{company}/user-secret-definitions", names: []string{"key"}, about: "name", list: "secret wanted list"},
 	"environment": {Path: "/api/companies/{company}/environments", names: []string{"name"}, about: "driver"},
+	"folder":      {Path: "/api/companies/{company}/folders?kind=skill /api/companies/{company}/folders?kind=routine", rows: "folders", names: []string{"name", "slug"}, about: "kind", list: "folder list KIND"},
 	"goal":        {Path: "/api/companies/{company}/goals", names: []string{"title"}, about: "level"},
 	"label":       {Path: "/api/companies/{company}/labels", names: []string{"name"}, about: "color"},
 	"member":      {Path: "/api/companies/{company}/members", rows: "members", names: []string{"user.email", "user.name", "principalId"}, about: "membershipRole"},
@@ -49,14 +52,14 @@ func (c *CLI) Filled(cmd *cobra.Command, path string, args []string) (string, er
 	var failed error
 	out := placeholder.ReplaceAllStringFunc(path, func(m string) string {
 		parts := placeholder.FindStringSubmatch(m)
-		if parts[1] == "company" {
+		n, _ := strconv.Atoi(parts[2] + parts[3])
+		if parts[1] == "company" && (n == 0 || n > len(args)) {
 			id, err := c.CompanyID(cmd)
 			if err != nil {
 				failed = err
 			}
 			return id
 		}
-		n, _ := strconv.Atoi(parts[2] + parts[3])
 		if n > len(args) {
 			return ""
 		}
@@ -85,15 +88,12 @@ func (c *CLI) Resolve(cmd *cobra.Command, noun, ref string) (string, error) {
 	if !ok || len(ref) == UUIDLen { // issues: the API takes identifiers in paths
 		return ref, nil
 	}
-	path, err := c.Filled(cmd, n.Path, nil)
-	if err != nil {
-		return "", err
-	}
-	rows, err := c.rowsOf(cmd, path, n.rows)
+	rows, err := c.allRows(cmd, n, nil)
 	if err != nil {
 		return "", err
 	}
 	found, err := n.find(noun, ref, rows)
+	c.named = n.called(found, rows)
 	if found == "" && err == nil {
 		err = fmt.Errorf("no %s %q: see selvage %s", noun, ref, n.shown(noun))
 	}
@@ -116,11 +116,7 @@ func (c *CLI) resolveListed(cmd *cobra.Command, args []string, n int) (string, e
 			return ref, nil // it lies below something that is not named here
 		}
 	}
-	path, err := c.Filled(cmd, rows.Path, args[:n-1])
-	if err != nil {
-		return "", err
-	}
-	list, err := c.rowsOf(cmd, path, rows.rows)
+	list, err := c.allRows(cmd, rows, args[:n-1])
 	if err != nil {
 		return ref, nil
 	}
@@ -153,6 +149,37 @@ func (n nounRows) find(noun, ref string, rows []any) (string, error) {
 		return named[0], nil
 	}
 	return "", Misuse(fmt.Errorf("more than one %s matches %q: give more of the ID, which is one of %s", noun, ref, strings.Join(named[:min(len(named), maxNamed)], ", ")))
+}
+
+// called is how people name the row with an ID, "" where there is none.
+func (n nounRows) called(id string, rows []any) string {
+	var names []string
+	for _, r := range rows {
+		if id != "" && member(r, cmp.Or(n.id, "id")) == id {
+			for _, name := range n.names {
+				if text := member(r, name); text != "-" && !slices.Contains(names, text) {
+					names = append(names, text)
+				}
+			}
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// allRows are the rows of a noun below the arguments before it.
+func (c *CLI) allRows(cmd *cobra.Command, n nounRows, args []string) (all []any, err error) {
+	for at := range strings.FieldsSeq(n.Path) {
+		path, err := c.Filled(cmd, at, args)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := c.rowsOf(cmd, path, n.rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+	}
+	return all, nil
 }
 
 // rowsOf are the rows of a list, which is a member of the answer unless rows is "".

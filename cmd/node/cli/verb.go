@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -28,6 +30,7 @@ type Verb struct {
 	Rows                      string         // member of the answer that holds the list, "": the answer is one
 	Columns                   string         // of a list: "HEADER=cell HEADER=cell", see cellOf
 	Says                      string         // of one row: what is printed, with {cell} and, for arguments, {1}; "": all of it that is short
+	Lines                     string         // of one row: "name=cell name=cell", one below the other; _ in a name is a blank
 	Text                      string         // member of the answer that is a text, and printed as it is
 	Raw                       bool           // the answer is no JSON, and printed byte by byte
 }
@@ -39,6 +42,9 @@ func (v Verb) command(c *CLI) *cobra.Command {
 	least, most := Wanted(v.Use)
 	cmd := &cobra.Command{Use: v.Use, Short: v.Short, Long: v.Long, Example: v.Example, Args: cobra.RangeArgs(len(least), most)}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return v.run(c, cmd, args) }
+	if v.asks() {
+		cmd.Flags().Bool("yes", false, "do it, and do not ask")
+	}
 	if v.Method == "" {
 		cmd.Annotations = map[string]string{changesNothing: "true"}
 	}
@@ -61,10 +67,18 @@ func (v Verb) command(c *CLI) *cobra.Command {
 	return cmd
 }
 
+// asks reports whether the verb asks before it does what cannot be undone.
+func (v Verb) asks() bool { return v.Method == "DELETE" && strings.HasPrefix(v.Use, "delete ") }
+
 func (v Verb) run(c *CLI, cmd *cobra.Command, args []string) error {
 	path, err := c.Filled(cmd, v.Path, args)
 	if err != nil {
 		return err
+	}
+	if v.asks() {
+		if err := Confirm(cmd, v.Short+": "+cmp.Or(c.named, strings.Join(args, " "))); err != nil {
+			return err
+		}
 	}
 	in := maps.Clone(v.Fixed)
 	if in == nil {
@@ -131,8 +145,12 @@ func (v Verb) print(c *CLI, cmd *cobra.Command, args []string, w io.Writer, answ
 			if n, err := strconv.Atoi(m[1 : len(m)-1]); err == nil && n <= len(args) {
 				return args[n-1]
 			}
-			return cellOf(answer, m[1:len(m)-1])
+			return cellOf(answer, m[1:len(m)-1], isWide(w))
 		}))
+		return
+	}
+	if v.Lines != "" && !isWide(w) {
+		v.printLines(c, cmd, w, answer)
 		return
 	}
 	o, ok := answer.(map[string]any)
@@ -140,19 +158,58 @@ func (v Verb) print(c *CLI, cmd *cobra.Command, args []string, w io.Writer, answ
 		fmt.Fprintln(w, member(map[string]any{"": answer}, ""))
 		return
 	}
-	lines := membersOf("", o)
+	lines := membersOf("", o, isWide(w))
 	if len(lines) == 0 {
 		fmt.Fprintln(w, "none")
 		return
 	}
 	c.nameAgents(cmd, o, lines)
+	writeLines(w, lines)
+}
+
+// writeLines writes names and what they are, one below the other.
+func writeLines(w io.Writer, lines [][2]string) {
 	width := 0
 	for _, l := range lines {
-		width = max(width, len(l[0]))
+		width = max(width, utf8.RuneCountInString(l[0]))
 	}
 	for _, l := range lines {
 		fmt.Fprintf(w, "%-*s  %s\n", width, l[0], l[1])
 	}
+}
+
+// printLines writes what people want to know of one row; -o wide writes all of it.
+func (v Verb) printLines(c *CLI, cmd *cobra.Command, w io.Writer, answer any) {
+	var names map[string]string
+	var lines [][2]string
+	for line := range strings.FieldsSeq(v.Lines) {
+		name, path, _ := strings.Cut(line, "=")
+		path, agent := strings.CutPrefix(path, "agent:")
+		text := cellOf(answer, path, false)
+		if agent && text != "-" {
+			if names == nil {
+				names, _ = c.AgentNames(cmd, member(answer, "companyId")) // without them IDs are shown
+			}
+			text = cmp.Or(names[text], text)
+		}
+		if text != "-" {
+			lines = append(lines, [2]string{strings.ReplaceAll(name, "_", " "), text})
+		}
+	}
+	writeLines(w, lines)
+}
+
+// begun reports whether the beginning of an ID is enough to name what a command lists.
+func begun(cmd *cobra.Command) bool {
+	word := cmd.Parent().Name()
+	if cmd.Name() != "list" {
+		word = strings.TrimSuffix(cmd.Name(), "s")
+	}
+	if _, ok := nouns[word]; ok || word == "attachment" { // which one command names without its issue
+		return ok
+	}
+	rows, ok := Of(listed, cmd, word)
+	return ok && rows.id == ""
 }
 
 // nameAgents puts names before the IDs of agents in what is short of an object,
@@ -185,9 +242,11 @@ func (v Verb) printList(c *CLI, cmd *cobra.Command, w io.Writer, answer any) {
 	names := map[string]string{} // of agents, when a column asks for them
 	var header []string
 	var from []string
+	var whole []bool
 	for column := range strings.FieldsSeq(v.Columns) {
 		name, path, _ := strings.Cut(column, "=")
 		header, from = append(header, name), append(from, path)
+		whole = append(whole, path == "id" && !begun(cmd))
 		if strings.HasPrefix(path, "agent:") && len(names) == 0 && len(rows) > 0 {
 			if of, err := c.CompanyID(cmd); err == nil {
 				names, _ = c.AgentNames(cmd, of) // without them IDs are shown
@@ -199,8 +258,8 @@ func (v Verb) printList(c *CLI, cmd *cobra.Command, w io.Writer, answer any) {
 		line := make([]string, len(from))
 		for n, path := range from {
 			path, agent := strings.CutPrefix(path, "agent:")
-			line[n] = cellOf(r, path)
-			if !strings.HasPrefix(path, "short:") {
+			line[n] = cellOf(r, path, isWide(w))
+			if !isWide(w) && !strings.HasPrefix(path, "short:") {
 				line[n] = Cell(line[n])
 			}
 			if agent && names[line[n]] != "" {
@@ -209,7 +268,7 @@ func (v Verb) printList(c *CLI, cmd *cobra.Command, w io.Writer, answer any) {
 		}
 		t = append(t, line)
 	}
-	Table(w, strings.Join(header, " "), t)
+	table(w, header, t, whole)
 }
 
 // With adds verbs to a command that has subcommands.
