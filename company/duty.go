@@ -156,6 +156,7 @@ func unplaced(c *ledger.Context, p Unplaced) (any, error) {
 	if r.Session != 0 || r.Status != entity.RunQueued && r.Status != entity.RunScheduledRetry {
 		return nil, ledger.Refuse(ledger.Conflict, r.Standing(), "run %s does not wait for a node", r.ID)
 	}
+	_, told := PlacementOf(c.Tx, r.Company, r.ID)
 	keepPlacement(c, r, &p.Why)
 	if p.GiveUp {
 		why := "No node can take this run"
@@ -168,6 +169,9 @@ func unplaced(c *ledger.Context, p Unplaced) (any, error) {
 			}
 		}
 		return EndRun(c, r, Outcome{Status: entity.RunFailed, ErrorCode: ErrNoNode, Error: why}), nil
+	}
+	if !told {
+		sayWhatIsMissing(c, r)
 	}
 	c.Record(ledger.Change{Action: "heartbeat.run.waiting", EntityType: "heartbeat_run", EntityID: r.ID,
 		Details: core.Object{}.Str("agentId", r.Agent).Int("candidates", int64(len(p.Why.Candidates))).Close()})

@@ -145,6 +145,26 @@ func remedy(why, agent string) string {
 	return "bring a node that fits, or change runtimeConfig.placement: selvage agent update " + name + " --runtime JSON"
 }
 
+// sayWhatIsMissing comments on the issue of a run for which no node has the program
+// or the adapter: what is missing and what to do. It is said once for an issue, when
+// the run begins to wait, as nobody reads the run's own page before they miss it.
+func sayWhatIsMissing(c *ledger.Context, r entity.Run) {
+	w, waits := WaitOf(c.Tx, r, core.TimeOf(c.Now))
+	if !waits || !w.Lasting || !strings.HasPrefix(w.Text, "no node has program ") && !strings.HasPrefix(w.Text, "no node has adapter ") {
+		return
+	}
+	i, ok := entity.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID)
+	if !ok || i.Status.Terminal() {
+		return
+	}
+	body := "The run of this issue can not begin: " + w.Text + ". To go on: " + string(w.Do) + ". Without that the run is given up and the issue is blocked."
+	// The command is a node's, so the comment is the system's. It is refused where it was made before.
+	next, _, err := AddComment(c, i, entity.CreateComment{ID: core.DerivedID("what-is-missing", i.ID, w.Text), Issue: i.ID, Body: body})
+	if err == nil {
+		StoreIssue(c.Tx, i, next)
+	}
+}
+
 // LongWaits returns, of each agent of a company, the run that has waited longest for a
 // reason that does not pass by itself, when that is bound or more; up to n.
 func LongWaits(tx *ledger.Tx, company string, now, bound core.Time, n int) (out []entity.Run, why []Wait) {

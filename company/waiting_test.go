@@ -2,6 +2,7 @@ package company_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/selvage-mesh/selvage/company"
@@ -81,6 +82,41 @@ func TestARunSaysWhyItWaits(t *testing.T) {
 	d := companytest.NewDesk(t)
 	if _, ok := company.WaitOf(d.Tx, entity.Run{Status: entity.RunRunning}, core.TimeOf(d.Now)); ok {
 		t.Error("a run at work waits")
+	}
+}
+
+// The issue of a run for which no node has the program says so, once, and what to do.
+func TestAnIssueSaysWhichProgramIsMissing(t *testing.T) {
+	t.Parallel()
+	d := companytest.NewDesk(t)
+	ada := d.Hired("Ada")
+	i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
+	r := entity.LiveRunsOnIssue(d.Tx, i)[0]
+	for _, c := range []struct {
+		refusal  core.NullText
+		comments uint64
+	}{{"is being drained", 0}, {"has no program claude", 0}} { // the second changes what was told of the run already
+		if err := d.ByNode("n1", "run.unplaced", company.Unplaced{Run: r.ID, Why: company.Placement{Candidates: []company.Candidate{{Node: "n", Refusal: c.refusal}}}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Load(i.ID).Comments; got != c.comments {
+			t.Errorf("after %q the issue has %d comments, want %d", c.refusal, got, c.comments)
+		}
+	}
+	other := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
+	for range 2 {
+		r = entity.LiveRunsOnIssue(d.Tx, other)[0]
+		if err := d.ByNode("n1", "run.unplaced", company.Unplaced{Run: r.ID, Why: company.Placement{Candidates: []company.Candidate{{Node: "n", Refusal: "has no program claude"}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said, err := entity.CommentsOf(d.Tx, d.Load(other.ID), entity.CommentQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(said) != 1 || said[0].AuthorType != "system" ||
+		!strings.Contains(said[0].Body, "no node has program claude. To go on: install claude on a node, or change the adapter: selvage agent update \"Ada\"") {
+		t.Errorf("the comments are %+v", said)
 	}
 }
 
