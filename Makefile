@@ -30,7 +30,7 @@ agent: ## build the default agent of the wasm adapter into adapter/wasm
 
 up: examples ## start a local mesh of three nodes with a demo company at work
 	bin/selvage testnet up -n $(NODES) --dir $(RUN) --http-port $(HTTP) --mesh-port $(MESH)
-	bin/example-demo --api http://127.0.0.1:$(HTTP) --nodes $(NODES) --bin $(CURDIR)/bin --repo $(CURDIR)
+	bin/example-demo --api http://127.0.0.1:$(HTTP) --nodes $(NODES) --bin $(CURDIR)/bin --repo $(CURDIR) --dir $(RUN)
 
 down: ## stop the local mesh (its data stays in .run)
 	bin/selvage testnet down --dir $(RUN)

@@ -14,19 +14,27 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 )
 
 const companyName = "Acme Survey"
 
+// What the command line assumes where nothing is given.
+const (
+	usualAPI = "http://127.0.0.1:3100"
+	usualDir = ".run/mesh"
+)
+
 func main() {
-	api := flag.String("api", "http://127.0.0.1:3100", "URL of the first node")
+	api := flag.String("api", usualAPI, "URL of the first node")
 	nodes := flag.Int("nodes", 3, "number of nodes, on consecutive ports")
 	bin := flag.String("bin", "bin", "folder of the example agents")
 	repo := flag.String("repo", ".", "Git checkout that the company surveys")
+	dir := flag.String("dir", usualDir, "where the local mesh lives, for the commands that are printed")
 	wait := flag.Duration("wait", 4*time.Minute, "how long to watch the company work")
 	flag.Parse()
-	if err := run(*api, *nodes, *bin, *repo, *wait); err != nil {
+	if err := run(*api, *nodes, *bin, *repo, *dir, *wait); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
@@ -82,7 +90,7 @@ type named struct {
 	Title       string `json:"title"`
 }
 
-func run(api string, nodes int, bin, repo string, wait time.Duration) error {
+func run(api string, nodes int, bin, repo, dir string, wait time.Duration) error {
 	urls, err := nodeURLs(api, nodes)
 	if err != nil {
 		return err
@@ -99,10 +107,11 @@ func run(api string, nodes int, bin, repo string, wait time.Duration) error {
 		return err
 	}
 	fmt.Printf("\nCompany %q (%s) is at work on %s.\n\n", company.Name, company.IssuePrefix, issue.Identifier)
-	if err := watch(b, company, issue, wait); err != nil {
+	t := newTour(urls[0], dir)
+	if err := t.watch(b, company, issue, wait); err != nil {
 		return err
 	}
-	tour(urls, company, issue)
+	t.print(urls, company, issue)
 	return nil
 }
 
@@ -203,7 +212,7 @@ func decide(b *board, company named) error {
 
 // watch prints the issues as they change, and decides what waits for the board,
 // until the first one is done.
-func watch(b *board, company, issue named, wait time.Duration) error {
+func (t tour) watch(b *board, company, issue named, wait time.Duration) error {
 	seen := map[string]string{}
 	for deadline := time.Now().Add(wait); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
 		var issues []named
@@ -225,20 +234,48 @@ func watch(b *board, company, issue named, wait time.Duration) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is still %s after %s: look at `bin/selvage run list`", issue.Identifier, seen[issue.ID], wait)
+	return fmt.Errorf("%s is still %s after %s: look at `%s run list`", issue.Identifier, seen[issue.ID], wait, t.selvage)
 }
 
-func tour(urls []string, company, issue named) {
+// A tour prints commands as they have to be typed for this mesh.
+type tour struct{ selvage, testnet string }
+
+// newTour gives the commands the address and the directory where those are not the usual ones.
+func newTour(api, dir string) tour {
+	t := tour{"bin/selvage", "bin/selvage testnet"}
+	if api != usualAPI {
+		t.selvage += " --api " + api
+	}
+	if dir != usualDir {
+		t.testnet += " --dir " + dir
+	}
+	return t
+}
+
+func (t tour) print(urls []string, company, issue named) {
 	fmt.Printf("\nThe company did its first piece of work. Where to look:\n\n")
-	fmt.Printf("  nodes             %v\n", urls)
-	fmt.Printf("  issues            bin/selvage issue list\n")
-	fmt.Printf("  the result        bin/selvage issue show %s\n", issue.Identifier)
-	fmt.Printf("  runs and logs     bin/selvage run list; bin/selvage run log RUN\n")
-	fmt.Printf("  the board's say   bin/selvage approval list\n")
-	fmt.Printf("  money             bin/selvage cost summary\n")
-	fmt.Printf("  members and raft  bin/selvage members; bin/selvage raft\n")
-	fmt.Printf("  the chain         bin/selvage ledger tail; bin/selvage ledger verify\n")
-	fmt.Printf("  over HTTP         curl %s/api/companies/%s/dashboard\n", urls[0], company.ID)
-	fmt.Printf("  kill any node     bin/selvage testnet kill n2 (and: testnet start n2)\n")
-	fmt.Printf("  stop              make down\n\n")
+	for _, line := range [][2]string{
+		{"nodes", fmt.Sprint(urls)},
+		{"issues", t.selvage + " issue list"},
+		{"the result", t.selvage + " issue show " + issue.Identifier},
+		{"runs and logs", t.selvage + " run list; " + t.selvage + " run log RUN"},
+		{"the board's say", t.selvage + " approval list"},
+		{"money", t.selvage + " cost summary"},
+		{"members and raft", t.selvage + " members; " + t.selvage + " raft"},
+		{"the chain", t.selvage + " ledger tail; " + t.selvage + " ledger verify"},
+		{"over HTTP", fmt.Sprintf("curl %s/api/companies/%s/dashboard", urls[0], company.ID)},
+		{"kill any node", t.testnet + " kill n2 (and: " + t.testnet + " start n2)"},
+		{"a company of yours", t.selvage + " onboard"},
+		{"stop", t.stop()},
+	} {
+		fmt.Printf("  %-18s%s\n", line[0], line[1])
+	}
+	fmt.Println()
+}
+
+func (t tour) stop() string {
+	if dir, other := strings.CutPrefix(t.testnet, "bin/selvage testnet --dir "); other {
+		return "make down RUN=" + dir
+	}
+	return "make down"
 }

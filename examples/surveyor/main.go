@@ -3,7 +3,9 @@
 // reports its cost and closes the issue.
 //
 // The issue's description names the survey in its first line: "survey: gofmt",
-// "survey: comments" or "survey: todo". The repository is given by SURVEY_REPO.
+// "survey: comments" or "survey: todo". For an issue that names none it gives an
+// overview of the repository, and says what else it can do. The repository is given by
+// SURVEY_REPO.
 package main
 
 import (
@@ -66,9 +68,6 @@ func run() error {
 
 func work(agent *agentkit.Agent, repo string, issue agentkit.Issue) error {
 	kind := surveyOf(issue.Description)
-	if kind == "" {
-		return nil // not a survey: leave it to whoever assigned it
-	}
 	var refused *agentkit.Refused
 	if err := agent.CheckOut(issue.ID); errors.As(err, &refused) && refused.Status == 409 {
 		fmt.Printf("%s is held by another run\n", issue.Identifier)
@@ -83,7 +82,7 @@ func work(agent *agentkit.Agent, repo string, issue agentkit.Issue) error {
 	if err != nil {
 		return fmt.Errorf("survey %s: %w", kind, err)
 	}
-	fmt.Printf("%s: %s survey took %s\n", issue.Identifier, kind, time.Since(start).Round(time.Millisecond))
+	fmt.Printf("%s: %s took %s\n", issue.Identifier, cmp.Or(kind, "overview"), time.Since(start).Round(time.Millisecond))
 	if err := agent.Comment(issue.ID, clip(report)); err != nil {
 		return err
 	}
@@ -94,11 +93,13 @@ func work(agent *agentkit.Agent, repo string, issue agentkit.Issue) error {
 }
 
 var surveys = map[string]func(context.Context, string) (string, error){
+	"":         overview,
 	"gofmt":    gofmtSurvey,
 	"comments": commentSurvey,
 	"todo":     todoSurvey,
 }
 
+// surveyOf is the survey that a description names, "" for none.
 func surveyOf(description string) string {
 	first, _, _ := strings.Cut(description, "\n")
 	kind := strings.TrimSpace(strings.TrimPrefix(first, "survey:"))
@@ -106,6 +107,30 @@ func surveyOf(description string) string {
 		return ""
 	}
 	return kind
+}
+
+// overview says what the repository is and who looked at it from where: an answer to
+// every issue that asks for no survey.
+func overview(ctx context.Context, repo string) (string, error) {
+	lines := 0
+	_, files, err := eachFile(ctx, repo, func(_ string, text []byte) ([]string, error) {
+		lines += bytes.Count(text, []byte("\n"))
+		return nil, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	last, err := command(ctx, repo, "git", "log", "-1", "--format=%h %s")
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, last)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Still here, on %s. %s has %d Go files with %d lines; its last commit is %s.\n\n"+
+		"I am an example that needs no model, and I do surveys: put `survey: gofmt`, `survey: comments` or `survey: todo` into the first line of the description.",
+		host, filepath.Base(repo), files, lines, strings.TrimSpace(last)), nil
 }
 
 func gofmtSurvey(ctx context.Context, repo string) (string, error) {
