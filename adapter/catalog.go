@@ -174,10 +174,10 @@ var kinds = []Kind{
 		Fields: []ConfigField{{Key: "command", Label: "Program", Type: "text", Required: true}, {Key: "args", Label: "Arguments", Type: "list"}, cwd, env, timeout, grace},
 		Note:   "Any program that talks to the API by itself; it may use the model gateway, and tells its other costs itself."},
 	{Type: "wasm", takes: []any{wasm.Settings()}, Name: "WebAssembly", Level: Full,
-		Fields: []ConfigField{{Key: "module", Label: "Module", Type: "text", Required: true, Hint: "an absolute path on the node, attachment:ID or asset:ID"},
+		Fields: []ConfigField{{Key: "module", Label: "Module", Type: "text", Hint: "an absolute path on the node, attachment:ID or asset:ID; the default agent unless given"},
 			{Key: "args", Label: "Arguments", Type: "list"}, {Key: "grants", Label: "Grants", Type: "list"}, {Key: "memoryMb", Label: "Memory", Type: "number", Default: 16},
 			{Key: "fuel", Label: "Fuel", Type: "number"}, env, timeout},
-		Note: "A program in the sandbox of one node."},
+		Note: "A program in the sandbox of one node. Without a module it is the default agent that comes with Selvage: it works on issues with a model of the gateway (env.AGENT_MODEL), and with env.AGENT_DEMO=1 it needs no model. See docs/adapters.md."},
 }
 
 func models(ids ...string) (out []OfferedModel) {

@@ -103,7 +103,7 @@ func (p Prober) Probe(ctx context.Context, kind string, config json.RawMessage) 
 		if _, err := os.Stat(c.Module); filepath.IsAbs(c.Module) && err != nil {
 			add("error", "module_missing", "copy it there, or attach it to an issue", "The module %s is not on this node", c.Module)
 		} else if c.Module == "" {
-			add("error", "module_unnamed", "", "No module is configured")
+			add("info", "default_agent", "", "No module is configured: the default agent runs, which is part of Selvage")
 		} else {
 			add("info", "module_named", "", "The module is named")
 		}

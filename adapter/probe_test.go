@@ -43,6 +43,7 @@ func TestAProbeTellsWhatIsMissing(t *testing.T) {
 		{"openclaw_gateway", `{"url":"http://example.com"}`, "fail", "url_invalid"},
 		{"wasm", `{"module":"/nowhere.wasm"}`, "fail", "module_missing"},
 		{"wasm", `{"module":"asset:1"}`, "pass", "module_named"},
+		{"wasm", ``, "pass", "default_agent"},
 		{"container", ``, "fail", "adapter_missing"},
 		{"abacus", ``, "fail", "adapter_missing"},
 	} {

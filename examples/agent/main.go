@@ -15,6 +15,12 @@
 //	                                name has "embed" in it; else it looks for words alone
 //	AGENT_PROMPT                    added to its instructions
 //	AGENT_MAX_TOKENS                of one answer; 1024
+//	AGENT_TOOLS                     the tools that the model is offered, comma separated, or none;
+//	                                else all. A small model does better with none
+//	AGENT_ANSWER_STATUS             where an issue goes when the model ends in words and not by
+//	                                the tool finish: in_review (default) or done
+//	AGENT_DEMO                      1: no model is asked; the agent reports what it sees in
+//	                                its company and closes the issue
 package main
 
 import (

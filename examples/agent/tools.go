@@ -68,6 +68,20 @@ func offered(skills []Skill, p Profile) []toolSpec {
 	return out
 }
 
+// named are those of may that a list has: all where it is empty, none of "none".
+func named(may []toolSpec, list string) (out []toolSpec) {
+	if list == "" {
+		return may
+	}
+	names := strings.Split(strings.ReplaceAll(list, " ", ""), ",")
+	for _, t := range may {
+		if slices.Contains(names, t.Function.Name) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
 // tool carries out what a model asked for.
 func (a *agent) tool(i Issue, c ToolCall, may []toolSpec, out *Outcome) (answer string, finished bool, err error) {
 	if !slices.ContainsFunc(may, func(t toolSpec) bool { return t.Function.Name == c.Function.Name }) {

@@ -94,7 +94,11 @@ func work(ask call, env func(string) string, say func(...any) (int, error)) erro
 		if err != nil {
 			return fmt.Errorf("check out %s: %w", i.Identifier, err)
 		}
-		out, err := a.on(i)
+		on := a.on
+		if env("AGENT_DEMO") == "1" {
+			on = a.demo
+		}
+		out, err := on(i)
 		if err != nil {
 			last = fmt.Errorf("%s: %w", i.Identifier, err)
 			continue
@@ -230,9 +234,9 @@ func (a *agent) on(i Issue) (Outcome, error) {
 		return out, err
 	}
 	skills := a.skills()
-	may := offered(skills, p)
+	may := named(offered(skills, p), a.env("AGENT_TOOLS"))
 	lessons = append(append(lessons, a.recall(i.Title+" "+i.Description)...), a.inbox()...)
-	talk := assemble(a.me.AgentName, a.env("AGENT_PROMPT"), skills, lessons, i, comments, p, r.context)
+	talk := assemble(instructions(a.me.AgentName, may), a.env("AGENT_PROMPT"), skills, lessons, i, comments, p, r.context)
 	for out.Rounds < maxRounds && out.Tokens < maxConversation {
 		out.Rounds++
 		said, used, err := a.model(&r, talk, may)
@@ -243,8 +247,11 @@ func (a *agent) on(i Issue) (Outcome, error) {
 		out.Tokens += used
 		talk = append(talk, said)
 		if len(said.ToolCalls) == 0 {
-			// Words alone are the result; a person looks whether that was all.
+			// Words alone are the result; a person looks whether that was all, unless told otherwise.
 			out.Result, out.Status = strings.TrimSpace(said.Content), "in_review"
+			if a.env("AGENT_ANSWER_STATUS") == "done" {
+				out.Status = "done"
+			}
 			break
 		}
 		for _, c := range said.ToolCalls {
@@ -304,7 +311,11 @@ func (a *agent) model(r *Route, talk []Message, may []toolSpec) (m Message, used
 					Total int `json:"total_tokens"`
 				}
 			}
-			err = a.ask("model.chat", map[string]any{"model": name, "messages": talk, "tools": may, "max_tokens": limit}, &out)
+			body := map[string]any{"model": name, "messages": talk, "max_tokens": limit}
+			if len(may) > 0 {
+				body["tools"] = may
+			}
+			err = a.ask("model.chat", body, &out)
 			if err == nil && len(out.Choices) > 0 {
 				if r.Models[0] != name { // it is the one that answers
 					r.Models = append([]string{name}, without(r.Models, name)...)
