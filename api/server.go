@@ -147,6 +147,11 @@ type Config struct {
 	// NodeLog reads a piece of a log that lies on a node, such as that of a
 	// workspace operation; the error is as for RunLog.
 	NodeLog func(ctx context.Context, on identity.NodeID, ref string, offset, limit int64) (runlog.Chunk, error)
+	// Offers looks on a node what it offers to agents.
+	Offers func(ctx context.Context, on identity.NodeID, look adapter.Look) ([]adapter.Offer, error)
+	// Variable reads a variable of this node's environment: a vendor's key that an
+	// administrator wants to be kept. nil: none has a value.
+	Variable func(name string) string
 	// ProbeAdapter looks on a node whether it has what an adapter needs.
 	ProbeAdapter func(ctx context.Context, on identity.NodeID, kind string, config json.RawMessage) ([]adapter.Finding, error)
 	// Models makes the model calls of runs.

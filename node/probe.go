@@ -37,19 +37,7 @@ func (n *Node) probeAdapter(ctx context.Context, on identity.NodeID, kind string
 	if err != nil {
 		return nil, err
 	}
-	c, err := n.transport.Dial(ctx, on, transport.KindIPC)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	deadline, _ := ctx.Deadline()
-	if err := c.SetDeadline(deadline); err != nil {
-		return nil, err
-	}
-	if err := transport.WriteFrame(c, ipcProbe, ask); err != nil {
-		return nil, err
-	}
-	typ, payload, err := transport.ReadFrameMax(c, maxFrame)
+	typ, payload, err := n.askOnce(ctx, on, ipcProbe, ask)
 	if err != nil {
 		return nil, err
 	}

@@ -230,6 +230,8 @@ const (
 	ipcOver     = 4 // ← nothing: the session is over
 	ipcProbe    = 5 // → probeAsk as JSON
 	ipcProbed   = 6 // ← []adapter.Finding as JSON
+	ipcOffers   = 7 // → adapter.Look as JSON
+	ipcOffered  = 8 // ← []adapter.Offer as JSON
 )
 
 // keepAlive brings a beat to whoever leads, which may be this node.
@@ -307,6 +309,10 @@ func (n *Node) serveIPC(from identity.NodeID, c net.Conn) {
 		typ, payload, err := transport.ReadFrameMax(c, maxFrame)
 		if err == nil && typ == ipcProbe {
 			_ = n.answerProbe(c, payload) // whoever asked sees that it broke off
+			return
+		}
+		if err == nil && typ == ipcOffers {
+			_ = n.answerOffers(c, payload)
 			return
 		}
 		if err != nil || typ != ipcBeat || len(payload) < 8 {

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
@@ -95,7 +97,39 @@ func ModelRoutes() (out []api.Route) {
 				Query: []api.Param{{Name: "model", Doc: "the price's model, as it was set"}}},
 		)
 	}
-	return out
+	return append(out, api.Route{Method: "POST", Path: "/api/instance/model-providers/from-environment", Once: true, Tag: tag,
+		Summary: "Add an upstream of the mesh whose key is in the environment of this node", Who: api.Admin, In: adoptKey{}, Out: modelProviderRow{}, Status: 201, Handle: adoptModelKey})
+}
+
+// adoptKey is the body that adds an upstream with a key of this node's environment.
+type adoptKey struct {
+	Variable string `json:"variable" enum:"ANTHROPIC_API_KEY,OPENAI_API_KEY,GEMINI_API_KEY,GOOGLE_API_KEY,OPENROUTER_API_KEY"`
+	Name     string `json:"name,omitempty" maxLength:"64"`
+}
+
+// adoptModelKey keeps a key that is in the environment of this node: sealed, for the
+// vendor whose variable it is, at that vendor's own address and nowhere else. No node
+// tells another the values of its environment.
+func adoptModelKey(rc *api.Request) (api.Response, error) {
+	in, err := api.Body[adoptKey](rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	known := adapter.KeyVariables()
+	n := slices.IndexFunc(known, func(k adapter.KeyVariable) bool { return k.Name == in.Variable })
+	if n < 0 {
+		return api.Response{}, api.Invalid("variable: unknown")
+	}
+	key := ""
+	if rc.Server.Cfg.Variable != nil {
+		key = rc.Server.Cfg.Variable(in.Variable)
+	}
+	if key == "" {
+		return api.Response{}, api.NotFound("This node has no variable " + in.Variable + ": ask the node that has it")
+	}
+	kind := known[n].Provider
+	name := cmp.Or(in.Name, kind)
+	return saveModelProvider(rc, money.SaveModelProvider{ID: api.NewID(), Create: true, Name: &name, Kind: new(money.ModelKind(kind)), BaseURL: new(""), Key: &key})
 }
 
 // viewOf runs f for the company of the path, which must be there, or with "" for

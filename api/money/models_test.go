@@ -46,6 +46,24 @@ func TestUpstreamsAndTheirKeys(t *testing.T) {
 	}
 }
 
+// A key of the node's own environment is kept sealed, for its vendor's address alone.
+func TestAKeyOfTheEnvironmentIsKept(t *testing.T) {
+	h := apitest.NewHarness(t, func(c *api.Config) {
+		c.Variable = func(name string) string { return map[string]string{"OPENAI_API_KEY": canaryKey, "PATH": "/bin"}[name] }
+	})
+	const all, from = "/api/instance/model-providers", "/api/instance/model-providers/from-environment"
+	h.Call("POST", from, `{"variable":"ANTHROPIC_API_KEY"}`).Want(t, 404, "ANTHROPIC_API_KEY")
+	h.Call("POST", from, `{"variable":"PATH"}`).Want(t, 400, "variable")
+	h.Call("POST", from, `{"variable":"OPENAI_API_KEY","baseUrl":"https://evil.example"}`)
+	if b := h.Call("GET", all, "").Body; strings.Contains(string(b), "evil") {
+		t.Errorf("the key goes where its vendor is not: %s", b)
+	}
+	h.Call("POST", from, `{"variable":"OPENAI_API_KEY","name":"mine"}`).Want(t, 201, `"baseUrl":"https://api.openai.com/v1"`).Want(t, 201, `"hasKey":true`)
+	if b := string(h.Call("GET", all, "").Body); strings.Contains(b, canaryKey) || strings.Contains(h.Log.String(), canaryKey) {
+		t.Error("the key is shown")
+	}
+}
+
 func TestPricesAreSetPerCompanyAndForTheMesh(t *testing.T) {
 	h := apitest.NewHarness(t)
 	all := "/api/companies/" + h.Company("Acme") + "/model-prices"

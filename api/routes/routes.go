@@ -71,7 +71,7 @@ func Serves() api.Table {
 		agents.SkillSourceRoutes(), agents.SkillReviewRoutes(),
 		secret.SecretRoutes(),
 		secret.UserSecretRoutes(),
-		mesh.SettingsRoutes(),
+		mesh.SettingsRoutes(), mesh.OfferRoutes(),
 		agents.InstructionRoutes(),
 		people.BoardKeyRoutes(),
 		people.UserRoutes(),
