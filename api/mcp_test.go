@@ -1,9 +1,9 @@
 package api_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -219,12 +219,16 @@ func TestEachToolOfTheContractIsCalled(t *testing.T) {
 				h := apitest.NewTeam(t)
 				run := h.Running(h.Company, h.Worker)
 				var s *sdk.ClientSession
+				listed := 0
 				if way == "http" {
-					s = h.OverHTTP(t, protocol, apitest.WithHeaders{"Authorization": "Bearer " + h.Token, api.HeaderRun: run})
+					s = h.OverHTTP(t, protocol, "all", apitest.WithHeaders{"Authorization": "Bearer " + h.Token, api.HeaderRun: run})
 				} else {
-					s = h.OverStdio(t, protocol, mcp.Caller{Key: h.Token, Company: h.Company, Agent: h.Worker, Run: run})
+					s = h.OverStdio(t, protocol, "", mcp.Caller{Key: h.Token, Company: h.Company, Agent: h.Worker, Run: run})
 				}
-				callThemAll(t, h, s)
+				if callThemAll(t, h, s); way == "stdio" {
+					listed = 41 + 3
+				}
+				wantListed(t, s, listed)
 			})
 		}
 	}
@@ -314,7 +318,12 @@ func callThemAll(t *testing.T, h *apitest.Team, s *sdk.ClientSession) {
 			t.Errorf("%s was not called", tl.Name)
 		}
 	}
-	listed := 0
+}
+
+// listed are the tools that a client is told of, by name, and how many bytes it reads.
+func listed(t testing.TB, s *sdk.ClientSession) (names map[string]bool, size int) {
+	t.Helper()
+	names = map[string]bool{}
 	for tl, err := range s.Tools(t.Context(), nil) {
 		if err != nil {
 			t.Fatal(err)
@@ -322,10 +331,24 @@ func callThemAll(t *testing.T, h *apitest.Team, s *sdk.ClientSession) {
 		if tl.Description == "" {
 			t.Errorf("%s has no description", tl.Name)
 		}
-		listed++
+		b, err := json.Marshal(tl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[tl.Name], size = true, size+len(b)
 	}
-	if listed != len(tools) {
-		t.Errorf("%d tools are listed, there are %d", listed, len(tools))
+	return names, size
+}
+
+// wantListed wants a client to be told of n tools, of all that there are for 0.
+func wantListed(t testing.TB, s *sdk.ClientSession, n int) {
+	t.Helper()
+	tools, err := routes.Tools("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names, _ := listed(t, s); len(names) != cmp.Or(n, len(tools)) {
+		t.Errorf("%d tools are listed, want %d of %d", len(names), cmp.Or(n, len(tools)), len(tools))
 	}
 }
 
@@ -338,7 +361,7 @@ func orNobody(id string) string {
 
 func TestToolsRefuseAsTheAPIDoes(t *testing.T) {
 	h := apitest.NewTeam(t)
-	s := h.OverHTTP(t, protocols[1], apitest.WithHeaders{"Authorization": "Bearer " + h.Token})
+	s := h.OverHTTP(t, protocols[1], "", apitest.WithHeaders{"Authorization": "Bearer " + h.Token})
 	var no struct {
 		Error, Method, Path string
 		Status              int
@@ -369,7 +392,7 @@ func TestToolsRefuseAsTheAPIDoes(t *testing.T) {
 	if strings.Contains(h.Log.String(), h.Token) {
 		t.Error("the log shows the bearer")
 	}
-	bad := h.OverHTTP(t, protocols[0], apitest.WithHeaders{"Authorization": "Bearer pcp_nobody"})
+	bad := h.OverHTTP(t, protocols[0], "", apitest.WithHeaders{"Authorization": "Bearer pcp_nobody"})
 	wantTool(t, bad, "paperclipMe", `{}`, `"status": 401`)
 }
 
@@ -397,20 +420,98 @@ func TestMCPDoorIsClosedToOtherSites(t *testing.T) {
 	}
 }
 
-func TestTheFewToolsOfTheContractCanBeHadAlone(t *testing.T) {
+// A model reads what is listed before it begins, so little is, and how much is said here.
+func TestClientsPickTheToolsThatTheyAreToldOf(t *testing.T) {
 	h := apitest.NewHarness(t)
-	s := httptest.NewServer(h)
-	defer s.Close()
-	c := apitest.Connect(t, &sdk.StreamableClientTransport{Endpoint: s.URL + "/mcp?tools=contract", MaxRetries: -1}, protocols[1])
-	n := 0
-	for tl, err := range c.Tools(t.Context(), nil) {
-		if err != nil || !strings.HasPrefix(tl.Name, "paperclip") {
-			t.Fatal(tl, err)
+	contract := []string{"paperclipMe", "paperclipUpdateIssue", "paperclipApiRequest"}
+	finders := []string{"selvageFindTools", "selvageCallTool"}
+	most := map[string]int{"": 30 << 10, "contract": 26 << 10, "issues,runs": 100 << 10, "all": 300 << 10}
+	for pick, c := range map[string]struct{ has, lacks []string }{
+		"":                    {slices.Concat(contract, finders, []string{"selvageGetCompanies"}), []string{"selvageGetCompaniesLabels"}},
+		"contract":            {contract, slices.Concat(finders, []string{"selvageGetCompanies"})},
+		"issues,runs":         {slices.Concat(finders, []string{"paperclipGetIssue", "selvagePostHeartbeatRunsCancel"}), []string{"paperclipMe", "selvageGetCompanies"}},
+		" contract , secrets": {slices.Concat(contract, finders, []string{"selvagePostSecretsRotate"}), []string{"selvageGetCompanies"}},
+		"all":                 {slices.Concat(contract, finders, []string{"selvageGetCompanies", "selvageGetCompaniesLabels"}), nil},
+	} {
+		s := h.OverHTTP(t, protocols[1], pick, nil)
+		names, size := listed(t, s)
+		for _, name := range c.has {
+			if !names[name] {
+				t.Errorf("%q: %s is not listed", pick, name)
+			}
 		}
-		n++
+		for _, name := range c.lacks {
+			if names[name] {
+				t.Errorf("%q: %s is listed", pick, name)
+			}
+		}
+		said := s.InitializeResult().Instructions
+		if strings.Contains(said, "selvageFindTools") != names["selvageFindTools"] || strings.Contains(said, "paperclipInboxLite") != names["paperclipInboxLite"] {
+			t.Errorf("%q: it is told %q", pick, said)
+		}
+		if size > most[pick] && most[pick] > 0 {
+			t.Errorf("%q: a model reads %d bytes, want at most %d", pick, size, most[pick])
+		}
+		t.Logf("%q: %d tools, %d bytes", pick, len(names), size)
 	}
-	if n != 41 {
-		t.Errorf("%d tools", n)
+	a := h.Call("POST", "/mcp?tools=issue", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, "Accept: application/json, text/event-stream")
+	if a.Status != 400 || !strings.Contains(string(a.Body), `there is no group \"issue\"; give all, contract, or some of activity,`) {
+		t.Errorf("an unknown group: %d %s", a.Status, a.Body)
+	}
+}
+
+// What is not listed is found by words, and called.
+func TestToolsThatAreNotListedAreFoundAndCalled(t *testing.T) {
+	h := apitest.NewTeam(t)
+	s := h.OverHTTP(t, protocols[1], "", apitest.WithHeaders{"Authorization": "Bearer " + h.Token})
+	for query, want := range map[string]string{
+		"pause an agent": "selvagePostAgentsPause", "read the log of a run": "selvageGetHeartbeatRunsLog", "rotate secrets": "selvagePostSecretsRotate",
+		"cancel run": "selvagePostHeartbeatRunsCancel", "searching issues": "selvageGetCompaniesSearch", "make a routine": "selvagePostCompaniesRoutines",
+		"delete a company": "selvageDeleteCompaniesByCompanyId", "add a label": "selvagePostCompaniesLabels", "hire": "selvagePostCompaniesAgentHires",
+		"approve join request": "selvagePostV1MeshRequestsApprove", "budget of an agent": "selvagePatchAgentsBudgets",
+	} {
+		text := wantTool(t, s, "selvageFindTools", `{"query":"`+query+`","limit":2}`, `"name": "`+want+`"`)
+		if len(text) > 8<<10 {
+			t.Errorf("%q: the answer has %d bytes", query, len(text))
+		}
+	}
+	wantTool(t, s, "selvageFindTools", `{"group":"secrets","limit":20}`, "selvagePostSecretsRotate")
+	wantTool(t, s, "selvageFindTools", `{"query":"xyzzy"}`, "Try others, or a group: activity")
+	wantTool(t, s, "selvageCallTool", `{"name":"selvageGetCompaniesLabels","arguments":{"companyId":"`+h.Company+`"}}`, "[]")
+	wantTool(t, s, "selvageCallTool", `{"name":"selvageGetCompaniesLabels"}`, "[]") // of the agent's own company
+	wantTool(t, s, "selvageCallTool", `{"name":"paperclipGetIssue","arguments":{"issueId":"ACM-99"}}`, `"status": 404`)
+	for name, args := range map[string][]string{
+		"selvageFindTools": {`{}`, `{"group":"secret"}`, `{"query":"run","limit":21}`, `{"query":"run","limit":0}`, `{"query":"` + strings.Repeat("x", 501) + `"}`},
+		"selvageCallTool":  {`{}`, `{"name":"selvageNothing"}`, `{"name":"selvageGetCompaniesLabels","arguments":"x"}`, `{"name":"selvageCallTool","arguments":{"name":"selvageCallTool"}}`},
+	} {
+		for _, args := range args {
+			if text, isError := tool(t, s, name, args); !isError {
+				t.Errorf("%s(%s) = %s, want an error", name, args, text)
+			}
+		}
+	}
+}
+
+// The contract's server tells a refusal as a plain answer; other tools say that it is an
+// error, also when they are called through the one that calls others.
+func TestRefusalsAreErrorsExceptOfTheContractsTools(t *testing.T) {
+	h := apitest.NewTeam(t)
+	s := h.OverHTTP(t, protocols[1], "", apitest.WithHeaders{"Authorization": "Bearer " + h.Token})
+	const nobody = "00000000-0000-4000-8000-000000000000"
+	for _, c := range []struct {
+		name, args string
+		isError    bool
+	}{
+		{"paperclipGetGoal", `{"goalId":"` + nobody + `"}`, false},
+		{"selvageGetRoutinesById", `{"id":"` + nobody + `"}`, true},
+		{"selvageCallTool", `{"name":"paperclipGetGoal","arguments":{"goalId":"` + nobody + `"}}`, false},
+		{"selvageCallTool", `{"name":"selvageGetRoutinesById","arguments":{"id":"` + nobody + `"}}`, true},
+	} {
+		text, isError := tool(t, s, c.name, c.args)
+		var no struct{ Status int }
+		if err := json.Unmarshal([]byte(text), &no); err != nil || no.Status != 404 || isError != c.isError {
+			t.Errorf("%s(%s) = %s, isError %v", c.name, c.args, text, isError)
+		}
 	}
 }
 
@@ -422,7 +523,7 @@ func BenchmarkTool(b *testing.B) {
 			h.Call("GET", "/api/companies/"+id+"/goals", "").Want(b, 200, "")
 		}
 	})
-	s := h.OverHTTP(b, protocols[1], nil)
+	s := h.OverHTTP(b, protocols[1], "", nil)
 	args := fmt.Sprintf(`{"companyId":%q}`, id)
 	b.Run("tool", func(b *testing.B) {
 		for b.Loop() {
@@ -436,12 +537,12 @@ func BenchmarkTool(b *testing.B) {
 func TestToolCallsLeaveATrace(t *testing.T) {
 	h := apitest.NewTeam(t)
 	run := h.Running(h.Company, h.Worker)
-	s := h.OverHTTP(t, protocols[1], apitest.WithHeaders{"Authorization": "Bearer " + h.Token, api.HeaderRun: run})
+	s := h.OverHTTP(t, protocols[1], "", apitest.WithHeaders{"Authorization": "Bearer " + h.Token, api.HeaderRun: run})
 	from := time.Now().UTC()
 	wantTool(t, s, "paperclipListGoals", `{}`, h.Goal)
 	wantTool(t, s, "paperclipGetIssue", `{"issueId":"ACM-77"}`, "404")
 	wantTool(t, s, "paperclipCreateIssue", `{"title":"Weld"}`, "ACM")
-	spoof := h.OverHTTP(t, protocols[1], apitest.WithHeaders{"Authorization": "Bearer " + h.Token, api.HeaderRun: api.NewID()})
+	spoof := h.OverHTTP(t, protocols[1], "", apitest.WithHeaders{"Authorization": "Bearer " + h.Token, api.HeaderRun: api.NewID()})
 	wantTool(t, spoof, "paperclipListAgents", `{}`, h.Boss)
 	h.Call("GET", "/api/companies/"+h.Company+"/goals", "", h.As()).Want(t, 200, "") // not through a tool
 	query := fmt.Sprintf("/api/companies/%s/activity?agentId=%s&from=%s", h.Company, h.Worker, from.Format(time.RFC3339Nano))

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -46,20 +47,28 @@ func Connect(t testing.TB, transport sdk.Transport, protocol string) *sdk.Client
 	return session
 }
 
-// OverHTTP connects to /mcp of a node.
-func (h *Harness) OverHTTP(t testing.TB, protocol string, headers WithHeaders) *sdk.ClientSession {
+// OverHTTP connects to /mcp of a node; pick is the query's "tools", of which "" is none.
+func (h *Harness) OverHTTP(t testing.TB, protocol, pick string, headers WithHeaders) *sdk.ClientSession {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	return Connect(t, &sdk.StreamableClientTransport{Endpoint: s.URL + "/mcp", HTTPClient: &http.Client{Transport: headers}, MaxRetries: -1}, protocol)
+	at := s.URL + "/mcp"
+	if pick != "" {
+		at += "?tools=" + url.QueryEscape(pick)
+	}
+	return Connect(t, &sdk.StreamableClientTransport{Endpoint: at, HTTPClient: &http.Client{Transport: headers}, MaxRetries: -1}, protocol)
 }
 
 // OverStdio connects to what `selvage mcp` runs, which calls a node over HTTP.
-func (h *Harness) OverStdio(t testing.TB, protocol string, c mcp.Caller) *sdk.ClientSession {
+func (h *Harness) OverStdio(t testing.TB, protocol, pick string, c mcp.Caller) *sdk.ClientSession {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	tools, err := routes.Tools("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, err := mcp.NewPick(tools, pick)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +77,9 @@ func (h *Harness) OverStdio(t testing.TB, protocol string, c mcp.Caller) *sdk.Cl
 	ourIn, theirOut := io.Pipe()
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { done <- mcp.Stdio(ctx, tools, "test", c, theirIn, theirOut, slog.New(slog.DiscardHandler)) }()
+	go func() {
+		done <- mcp.Stdio(ctx, tools, listed, "test", c, theirIn, theirOut, slog.New(slog.DiscardHandler))
+	}()
 	t.Cleanup(func() {
 		cancel()
 		ourOut.Close()

@@ -44,6 +44,7 @@ type refused struct {
 	Method string          `json:"method"`
 	Path   string          `json:"path"`
 	Body   json.RawMessage `json:"body"`
+	plain  bool            // it is told as a plain answer, not as an error
 }
 
 func (e *refused) Error() string { return e.Text }
@@ -103,7 +104,7 @@ func (c *Caller) call(ctx context.Context, tool, method, path string, body []byt
 	}
 	if res.StatusCode/100 != 2 {
 		return nil, &refused{fmt.Sprintf("%s %s failed with %d: %s", method, shown, res.StatusCode, messageOf(value, res.StatusCode)),
-			res.StatusCode, method, shown, value}
+			res.StatusCode, method, shown, value, strings.HasPrefix(tool, ofContract)}
 	}
 	return value, nil
 }

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -16,6 +17,7 @@ type spec struct {
 	about              string
 	fixed              map[string]any
 	run                runner
+	group              string // where its arguments say which route
 }
 
 // kinds of arguments; o takes any object, with what the route's body says of it.
@@ -107,7 +109,7 @@ var contract = []spec{
 		about: "Make an old revision of a document the newest."},
 	{name: "LinkIssueApproval", method: "POST", path: ofIssue + "/approvals", args: "issueId:text! approvalId:uuid!", about: "Say that an approval belongs to an issue."},
 	{name: "UnlinkIssueApproval", method: "DELETE", path: ofIssue + "/approvals/{approvalId}", args: "issueId:text! approvalId:uuid!", about: "Say that an approval does not belong to an issue any more."},
-	{name: "ApprovalDecision", method: "POST", path: ofOne + "/{action}", args: "approvalId:uuid! action:approve|reject|requestRevision|resubmit! decisionNote:text payloadJson:text", run: decide,
+	{name: "ApprovalDecision", method: "POST", path: ofOne + "/{action}", args: "approvalId:uuid! action:approve|reject|requestRevision|resubmit! decisionNote:text payloadJson:text", run: decide, group: "approvals",
 		about: "Approve, reject or send back an approval (the board), or hand it in again with a changed payload, as JSON text (who asked)."},
 	{name: "AddApprovalComment", method: "POST", path: ofOne + "/comments", args: "approvalId:uuid! body:text!", about: "Add a comment to an approval."},
 	{name: "ApiRequest", args: "method:GET|POST|PUT|PATCH|DELETE! path:text! jsonBody:text", run: apiRequest,
@@ -115,8 +117,9 @@ var contract = []spec{
 }
 
 func (s spec) tool(d *Description) (*Tool, error) {
-	t := &Tool{Name: "paperclip" + s.name, Description: s.about, Method: s.method, Path: s.path, ReadOnly: s.method == "GET", run: s.run, fixed: s.fixed}
+	t := &Tool{Name: ofContract + s.name, Description: s.about, Method: s.method, Path: s.path, ReadOnly: s.method == "GET", run: s.run, fixed: s.fixed}
 	o, known := d.Find(s.method, s.path)
+	t.Group = cmp.Or(o.Group, s.group)
 	properties := map[string]json.RawMessage{}
 	for word := range strings.FieldsSeq(s.args) {
 		name, kind, ok := strings.Cut(word, ":")

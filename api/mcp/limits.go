@@ -22,4 +22,10 @@ const (
 	maxWait     = 300 * time.Second
 	// maxToolName is what clients of the protocol take for a name.
 	maxToolName = 64
+	// maxQuery is for some words. Of the tools that are found, defaultFound and at most
+	// maxFound are told with their arguments, some 500 bytes each, and maxNames by name.
+	maxQuery     = 500
+	defaultFound = 5
+	maxFound     = 20
+	maxNames     = 30
 )

@@ -14,6 +14,7 @@ type Operation struct {
 	Method, Path string
 	ID           string // operationId
 	Summary      string
+	Group        string  // the first of its tags
 	Params       []Param // of the path and the query, in their order
 	Body         *Schema // of the JSON body; nil when it takes none, or any
 	NoTool       bool    // the description says that it is no tool: a stream, a file
@@ -49,10 +50,11 @@ const schemaRef = "#/components/schemas/"
 func Describe(openapi []byte) (*Description, error) {
 	var doc struct {
 		Paths map[string]map[string]struct {
-			ID      string  `json:"operationId"`
-			Summary string  `json:"summary"`
-			Params  []Param `json:"parameters"`
-			NoTool  bool    `json:"x-selvage-no-tool"`
+			ID      string   `json:"operationId"`
+			Summary string   `json:"summary"`
+			Tags    []string `json:"tags"`
+			Params  []Param  `json:"parameters"`
+			NoTool  bool     `json:"x-selvage-no-tool"`
 			Body    struct {
 				Content map[string]struct {
 					Schema json.RawMessage `json:"schema"`
@@ -71,6 +73,9 @@ func Describe(openapi []byte) (*Description, error) {
 		for _, method := range slices.Sorted(maps.Keys(doc.Paths[path])) {
 			o := doc.Paths[path][method]
 			op := Operation{Method: strings.ToUpper(method), Path: path, ID: o.ID, Summary: o.Summary, NoTool: o.NoTool}
+			if len(o.Tags) > 0 {
+				op.Group = o.Tags[0]
+			}
 			for _, p := range o.Params {
 				if p.In == "path" || p.In == "query" {
 					op.Params = append(op.Params, p)

@@ -10,22 +10,25 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Instructions are what a model reads first about the tools.
-const Instructions = "Tools named paperclip… are the usual work of an agent; start with paperclipInboxLite. Tools named selvage… reach the rest of the API. " +
-	"An answer with the members error and status is a refusal: read it, it says what may be done instead."
-
 // callerOf finds out for whom a tool is called.
 type callerOf func(*mcp.CallToolRequest) *Caller
 
-// newServer offers tools; each call is made by the caller that of returns.
-func newServer(tools []*Tool, version string, log *slog.Logger, of callerOf) *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "selvage", Version: version}, &mcp.ServerOptions{Instructions: Instructions, Logger: log, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}})
+// pickOf finds out which tools a client wants to have listed.
+type pickOf func(mcp.Request) (Pick, error)
+
+// newServer offers tools; each call is made by the caller that of returns. All of them can
+// be called by name; a client is told of those that its pick has.
+func newServer(tools []*Tool, version string, log *slog.Logger, of callerOf, picked pickOf) *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "selvage", Version: version},
+		&mcp.ServerOptions{Logger: log, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}})
+	s.AddReceivingMiddleware(listing(picked))
 	slots := make(chan struct{}, maxCalls)
 	for _, t := range tools {
 		s.AddTool(&mcp.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Schema,
@@ -52,15 +55,42 @@ func newServer(tools []*Tool, version string, log *slog.Logger, of callerOf) *mc
 	return s
 }
 
-// result is a tool's answer: JSON as indented text. What the API refuses is a
-// plain answer, {error, status, method, path, body}, as clients expect it;
-// arguments that do not fit and calls that got no answer are errors.
+// listing takes the tools out of a list that the client did not pick, and tells it how to
+// read what is left.
+func listing(picked pickOf) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			res, err := next(ctx, method, req)
+			if err != nil {
+				return res, err
+			}
+			pick, err := picked(req)
+			switch res := res.(type) {
+			case *mcp.ListToolsResult:
+				res.Tools = slices.DeleteFunc(res.Tools, func(t *mcp.Tool) bool { return !pick.has(t.Name) })
+			case *mcp.InitializeResult:
+				res.Instructions = pick.instructions()
+			case *mcp.DiscoverResult:
+				res.Instructions = pick.instructions()
+			}
+			return res, err
+		}
+	}
+}
+
+// result is a tool's answer: JSON as indented text. What the API refuses is
+// {error, status, method, path, body} and an error, except of the contract's tools, whose
+// clients expect a plain answer; arguments that do not fit and calls that got no answer
+// are errors of every tool.
 func result(value json.RawMessage, err error) *mcp.CallToolResult {
+	said := &mcp.CallToolResult{IsError: err != nil}
 	if no, ok := errors.AsType[*refused](err); ok {
+		said.IsError = !no.plain
 		value, err = encode(no), nil
 	}
 	if err != nil {
-		return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: string(encode(map[string]string{"error": err.Error()}))}}}
+		said.Content = []mcp.Content{&mcp.TextContent{Text: string(encode(map[string]string{"error": err.Error()}))}}
+		return said
 	}
 	var text bytes.Buffer
 	var plain string
@@ -70,55 +100,67 @@ func result(value json.RawMessage, err error) *mcp.CallToolResult {
 	case json.Indent(&text, value, "", "  ") != nil:
 		text.Write(value)
 	}
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text.String()}}}
+	said.Content = []mcp.Content{&mcp.TextContent{Text: text.String()}}
+	return said
 }
 
 // Names of request headers that a client of /mcp may send besides its bearer.
 const (
 	HeaderCompany = "X-Paperclip-Company-Id"
 	HeaderAgent   = "X-Paperclip-Agent-Id"
-	// headerRemote carries the client's address from the door to the tools; it is
-	// set here, whatever came in.
+	// headerRemote and headerPick carry the client's address and the query's "tools" from
+	// the door to the tools; they are set here, whatever came in.
 	headerRemote = "X-Selvage-Mcp-Remote"
+	headerPick   = "X-Selvage-Mcp-Tools"
 )
 
 // Handler serves the tools over streamable HTTP, without sessions, so that any
 // node can answer any request. Each call goes to api, a handler of this process,
 // with the bearer of the client. The caller has checked Host and Origin.
-// "?tools=contract" offers the contract's tools only.
+// The query's "tools" says which tools are listed, as [NewPick] reads it.
 func Handler(tools []*Tool, version string, log *slog.Logger, api http.Handler) http.Handler {
 	of := func(req *mcp.CallToolRequest) *Caller {
-		h := http.Header{}
-		if req.Extra != nil && req.Extra.Header != nil {
-			h = req.Extra.Header
-		}
+		h := headerOf(req)
 		key, _ := strings.CutPrefix(h.Get("Authorization"), "Bearer ")
 		return &Caller{Transport: within{api}, Base: "http://localhost", Key: strings.TrimSpace(key), Remote: h.Get(headerRemote),
 			Company: h.Get(HeaderCompany), Agent: h.Get(HeaderAgent), Run: h.Get(headerRun)}
 	}
-	all, few := newServer(tools, version, log, of), newServer(Contract(tools), version, log, of)
-	choose := func(r *http.Request) *mcp.Server {
-		if r.URL.Query().Get("tools") == "contract" {
-			return few
-		}
-		return all
-	}
-	h := mcp.NewStreamableHTTPHandler(choose, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: MaxMessage, Logger: log,
+	picked := func(req mcp.Request) (Pick, error) { return NewPick(tools, headerOf(req).Get(headerPick)) }
+	s := newServer(tools, version, log, of, picked)
+	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: MaxMessage, Logger: log,
 		DisableLocalhostProtection: true}) // the API's own door has looked at Host and Origin, and knows the node's names
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		words := strings.Join(r.URL.Query()["tools"], ",")
+		if _, err := NewPick(tools, words); err != nil {
+			w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			w.WriteHeader(http.StatusBadRequest)
+			w.Write(encode(map[string]string{"error": err.Error()}))
+			return
+		}
 		r = r.Clone(r.Context())
 		r.Header.Set(headerRemote, r.RemoteAddr)
+		r.Header.Set(headerPick, words)
 		h.ServeHTTP(w, r)
 	})
 }
 
-// Stdio serves the tools over a pair of streams until in ends or ctx does.
-func Stdio(ctx context.Context, tools []*Tool, version string, c Caller, in io.ReadCloser, out io.WriteCloser, log *slog.Logger) error {
+// headerOf is the header of the HTTP request that a request came in, empty over stdio.
+func headerOf(req mcp.Request) http.Header {
+	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
+		return extra.Header
+	}
+	return http.Header{}
+}
+
+// Stdio serves the tools over a pair of streams until in ends or ctx does, and lists those
+// of a pick.
+func Stdio(ctx context.Context, tools []*Tool, pick Pick, version string, c Caller, in io.ReadCloser, out io.WriteCloser, log *slog.Logger) error {
 	if c.Transport == nil {
 		c.Transport = http.DefaultTransport
 	}
 	c.Base = strings.TrimSuffix(strings.TrimSuffix(c.Base, "/"), "/api")
-	s := newServer(tools, version, log, func(*mcp.CallToolRequest) *Caller { one := c; return &one })
+	s := newServer(tools, version, log, func(*mcp.CallToolRequest) *Caller { one := c; return &one },
+		func(mcp.Request) (Pick, error) { return pick, nil })
 	err := s.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: MaxMessage})
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil

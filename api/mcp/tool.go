@@ -16,6 +16,7 @@ import (
 type Tool struct {
 	Name        string
 	Description string
+	Group       string // noun of the route, by which tools are picked; "" when it has none
 	Method      string // of the call; "" where the tool's arguments say it
 	Path        string // of the route, {name} standing for an argument; "" likewise
 	Args        []Arg
@@ -26,6 +27,8 @@ type Tool struct {
 	run runner
 	// fixed are members that the body has besides the arguments.
 	fixed map[string]any
+	// finds: it is one of those that find and call the others.
+	finds bool
 }
 
 // A runner makes the calls of a tool that is more than one, or whose arguments
@@ -70,8 +73,11 @@ func (t *Tool) check(args Arguments) error {
 	return nil
 }
 
-// Tools returns all tools that a description gives, by name: the contract's,
-// and one for each route that none of them calls.
+// ofContract begins the names of the contract's tools, and of no others.
+const ofContract = "paperclip"
+
+// Tools returns all tools that a description gives, by name: the contract's, one for each
+// route that none of them calls, and two that find and call the others.
 func Tools(d *Description) ([]*Tool, error) {
 	byName, called := map[string]*Tool{}, map[string]bool{}
 	for _, s := range contract {
@@ -95,21 +101,29 @@ func Tools(d *Description) ([]*Tool, error) {
 		}
 		byName[t.Name] = t
 	}
+	found := sorted(byName)
+	for _, t := range finders(found) {
+		byName[t.Name] = t
+	}
+	return sorted(byName), nil
+}
+
+func sorted(byName map[string]*Tool) []*Tool {
 	tools := make([]*Tool, 0, len(byName))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		tools = append(tools, byName[name])
 	}
-	return tools, nil
+	return tools
 }
 
 // Contract returns those of tools that the contract names.
 func Contract(tools []*Tool) []*Tool {
-	return slices.DeleteFunc(slices.Clone(tools), func(t *Tool) bool { return !strings.HasPrefix(t.Name, "paperclip") })
+	return slices.DeleteFunc(slices.Clone(tools), func(t *Tool) bool { return !strings.HasPrefix(t.Name, ofContract) })
 }
 
 // toolOf makes the tool of a route that the contract has none for.
 func (d *Description) toolOf(o Operation) (*Tool, error) {
-	t := &Tool{Name: shorten(nameOf(o)), Method: o.Method, Path: o.Path, ReadOnly: o.Method == "GET",
+	t := &Tool{Name: shorten(nameOf(o)), Group: o.Group, Method: o.Method, Path: o.Path, ReadOnly: o.Method == "GET",
 		Description: fmt.Sprintf("%s (%s %s)", o.Summary, o.Method, o.Path)}
 	properties := map[string]json.RawMessage{}
 	for _, p := range o.Params {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -26,7 +27,7 @@ func TestMCPOverStdio(t *testing.T) {
 	}))
 	defer node.Close()
 	for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
-		for _, args := range [][]string{{"mcp"}, {"mcp", "--contract"}, {"mcp", "--company", "acm"}} {
+		for _, args := range [][]string{{"mcp"}, {"mcp", "--contract"}, {"mcp", "--all"}, {"mcp", "--tools", "issues,runs", "--tools=contract", "--company", "acm"}} {
 			cmd := exec.CommandContext(t.Context(), "selvage", args...)
 			company := "c-1"
 			if slices.Contains(args, "--company") { // goes before the variable, and may be a name
@@ -45,7 +46,9 @@ func TestMCPOverStdio(t *testing.T) {
 				}
 				names[tool.Name] = true
 			}
-			if !names["paperclipCheckoutIssue"] || names["selvageGetCompaniesDashboard"] == slices.Contains(args, "--contract") {
+			few, all := slices.Contains(args, "--contract"), slices.Contains(args, "--all")
+			if !names["paperclipCheckoutIssue"] || names["selvageGetCompaniesDashboard"] != all || names["selvageFindTools"] == few ||
+				names["selvagePostHeartbeatRunsCancel"] != (all || slices.Contains(args, "--tools")) {
 				t.Errorf("%v lists %d tools", args, len(names))
 			}
 			seen = nil
@@ -60,5 +63,12 @@ func TestMCPOverStdio(t *testing.T) {
 				t.Errorf("%v: %v", args, err)
 			}
 		}
+	}
+}
+
+func TestMCPNamesTheGroupsThatThereAre(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "selvage", "mcp", "--tools", "issue").CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 2 || !strings.Contains(string(out), `there is no group "issue"; give all, contract, or some of`) {
+		t.Errorf("%v: %s", err, out)
 	}
 }

