@@ -18,11 +18,11 @@ const wrong = watch(page, (text) => text.startsWith('Failed to load resource'))
 const steps = {
   async 'an empty mesh leads to the first company'() {
     await page.goto(url)
-    await page.getByText('No company yet').waitFor(wait)
+    await page.getByText('No company yet').first().waitFor(wait)
     await page.getByRole('button', { name: 'New company' }).click()
     await page.getByLabel('Name').fill('Acme Survey')
     await page.getByRole('button', { name: 'Create' }).click()
-    await page.getByText('Needs you').waitFor(wait)
+    await page.getByText('Needs you').first().waitFor(wait)
     must(new URL(page.url()).pathname === '/ACM', `the company is at ${page.url()}`)
   },
   async 'a key opens the dialog, and the issue that it makes has its page'() {
@@ -52,7 +52,7 @@ const steps = {
   async 'a change that is refused is put back, and says why'() {
     await page.locator('[data-property=status]').click()
     await page.getByRole('option', { name: 'blocked' }).click()
-    await page.getByText(/Entering blocked requires/).waitFor(wait)
+    await page.getByText(/Entering blocked requires/).first().waitFor(wait)
     await page.locator('[data-property=status]', { hasText: 'backlog' }).waitFor(wait)
   },
   async 'a list shows a new issue live, is moved in by keys, and keeps its filter in the address'() {
@@ -66,7 +66,7 @@ const steps = {
     await page.waitForURL(/show=ACM-\d/, wait)
     await page.getByLabel('Find in titles').fill('another')
     await page.waitForURL(/q=another/, wait)
-    await page.getByText('1 issues').waitFor(wait)
+    await page.getByText('1 issues').first().waitFor(wait)
     await page.keyboard.press('Escape')
     await page.keyboard.press('Escape')
     await page.waitForURL((u) => !u.search.includes('show='), wait)
@@ -94,7 +94,7 @@ const steps = {
     process.kill(Number(pid), 'SIGKILL')
     const before = new URL(url).port
     await page.waitForURL((u) => u.port !== before && u.pathname === '/ACM/issues/ACM-1', { timeout: 120_000 })
-    await page.getByText(/was lost\. n\d serves this page now\./).waitFor(wait)
+    await page.getByText(/was lost\. n\d serves this page now\./).first().waitFor(wait)
     await page.getByRole('heading', { name: 'Survey comments' }).waitFor(wait)
     await page.getByLabel('Write a comment…').fill('We went on')
     await page.keyboard.press('Control+Enter')
