@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/api/live"
@@ -78,20 +79,20 @@ func TestDoorsAndBounds(t *testing.T) {
 		{name: "unknown path", method: "GET", path: "/api/nope", status: 404, text: `{"error":"API route not found"}`},
 		{name: "unknown method", method: "PUT", path: "/api/health", status: 404, text: `{"error":"API route not found"}`},
 		{name: "unknown bearer", method: "GET", path: labels, headers: []string{"Authorization: Bearer pcp_bogus"}, status: 401, text: `{"error":"Agent token did not verify; obtain fresh credentials and retry"}`},
-		{name: "basic authentication", method: "GET", path: labels, headers: []string{"Authorization: Basic YTpi"}, status: 401},
-		{name: "another site's name", method: "GET", path: "/api/health", headers: []string{"Host: evil.example"}, status: 403},
+		{name: "basic authentication", method: "GET", path: labels, headers: []string{"Authorization: Basic YTpi"}, status: 401, text: "Agent token did not verify"},
+		{name: "another site's name", method: "GET", path: "/api/health", headers: []string{"Host: evil.example"}, status: 403, text: "Host header is not a name of this node"},
 		{name: "another site's page", method: "POST", path: labels, body: label, headers: []string{"Sec-Fetch-Site: cross-site", "Origin: https://evil.example"}, status: 403, text: `{"error":"Board mutation requires trusted browser origin"}`},
 		{name: "half a body", method: "POST", path: labels, body: `{"name": `, status: 400, text: `"error":"Malformed JSON"`},
 		{name: "two of a key", method: "POST", path: labels, body: `{"name":"a","color":"#ff0000","name":"b"}`, status: 400, text: "duplicate key"},
 		{name: "too large", method: "POST", path: labels, body: `{"name":"` + strings.Repeat("x", api.MaxBody) + `"}`, status: 413, text: `"error"`},
 		{name: "too deep", method: "POST", path: labels, body: `{"name":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, status: 400, text: "nested"},
-		{name: "no JSON", method: "POST", path: labels, body: "name=bug", headers: []string{"Content-Type: application/x-www-form-urlencoded"}, status: 400},
-		{name: "unknown read mode", method: "GET", path: labels, headers: []string{"X-Selvage-Read: fresh"}, status: 400},
-		{name: "bad height", method: "GET", path: labels, headers: []string{"X-Selvage-Height: -1"}, status: 400},
-		{name: "key too long", method: "POST", path: labels, body: label, headers: []string{"Idempotency-Key: " + strings.Repeat("k", 300)}, status: 400},
+		{name: "no JSON", method: "POST", path: labels, body: "name=bug", headers: []string{"Content-Type: application/x-www-form-urlencoded"}, status: 400, text: "Expected a JSON body with Content-Type: application/json"},
+		{name: "unknown read mode", method: "GET", path: labels, headers: []string{"X-Selvage-Read: fresh"}, status: 400, text: "Unknown read mode: expected default, strong or stale"},
+		{name: "bad height", method: "GET", path: labels, headers: []string{"X-Selvage-Height: -1"}, status: 400, text: "Invalid X-Selvage-Height"},
+		{name: "key too long", method: "POST", path: labels, body: label, headers: []string{"Idempotency-Key: " + strings.Repeat("k", 300)}, status: 400, text: "Idempotency-Key is longer than 255 bytes"},
 		{name: "unknown members are ignored", method: "POST", path: labels, body: `{"name":"bug","color":"#ff0000","shape":"round"}`, status: 201},
-		{name: "agents only", method: "GET", path: "/api/v1/mesh", headers: []string{"Authorization: Bearer pcp_x"}, status: 401},
-		{name: "entry that is not there", method: "GET", path: "/api/v1/mesh/ledger/entries/9999", status: 404},
+		{name: "agents only", method: "GET", path: "/api/v1/mesh", headers: []string{"Authorization: Bearer pcp_x"}, status: 401, text: "Agent token did not verify"},
+		{name: "entry that is not there", method: "GET", path: "/api/v1/mesh/ledger/entries/9999", status: 404, text: "Entry not found"},
 		{name: "chain holds", method: "POST", path: "/api/v1/mesh/ledger/verify", status: 200, text: `"ok":true`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -148,7 +149,7 @@ func TestWithoutQuorumReadsGoOnAndWritesSayWhenToTryAgain(t *testing.T) {
 	if a.Header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	h.Call("GET", labels, "", "X-Selvage-Read: strong").Want(t, 503, "")
+	h.Call("GET", labels, "", "X-Selvage-Read: strong").Want(t, 503, `"code":"no_leader"`)
 	a = h.Call("GET", labels, "", "X-Selvage-Read: stale").Want(t, 200, "[]")
 	if got := a.Header.Get("X-Selvage-Quorum") + " " + a.Header.Get("X-Selvage-Age"); got != "lost 3000" {
 		t.Errorf("standing %q, want lost 3000", got)
@@ -181,12 +182,12 @@ func TestAWriteIsNotRefusedForWhatIsYetToArrive(t *testing.T) {
 			t.Error(err, r.Err())
 		}
 	}
-	h.Call("GET", "/api/goals/"+goal, "").Want(t, 404, "")
+	h.Call("GET", "/api/goals/"+goal, "").Want(t, 404, "Goal not found")
 	h.Call("PATCH", "/api/goals/"+goal, change).Want(t, 200, "changed")
-	h.Call("PATCH", "/api/goals/"+api.NewID(), change).Want(t, 404, "")
+	h.Call("PATCH", "/api/goals/"+api.NewID(), change).Want(t, 404, "Goal not found")
 
 	h.Node.SetFail(errors.New("no quorum"))
-	h.Call("PATCH", "/api/goals/"+api.NewID(), change).Want(t, 404, "")
+	h.Call("PATCH", "/api/goals/"+api.NewID(), change).Want(t, 404, "Goal not found")
 }
 
 func TestIdempotencyKeyGivesTheFirstOutcomeAgain(t *testing.T) {
@@ -356,7 +357,7 @@ func TestEventsResumeByHeightAndLeaveNothingOut(t *testing.T) {
 		t.Errorf("from the beginning: %s", data)
 	}
 	h.Call("GET", "/api/companies/"+api.NewID()+"/events", "").Want(t, 404, "Company not found")
-	h.Call("GET", "/api/companies/"+id+"/events?after=x", "").Want(t, 400, "")
+	h.Call("GET", "/api/companies/"+id+"/events?after=x", "").Want(t, 400, "Invalid event ID to resume after: expected a height")
 }
 
 func TestSocketSendsTheFramesThatClientsKnow(t *testing.T) {
@@ -444,7 +445,7 @@ func TestAnAgentSpeaksForItselfUntilItsKeyIsRevoked(t *testing.T) {
 	h.Call("POST", "/api/companies", `{"name":"nope"}`, bearer).Want(t, 403, "Board access required")
 	h.Call("GET", "/api/v1/mesh", "", bearer).Want(t, 403, "Board access required")
 	h.Call("GET", "/api/agents/me", "").Want(t, 401, "Agent authentication required")
-	h.Call("GET", "/api/agents/me", "", bearer, "X-Paperclip-Run-Id: ../x").Want(t, 400, "")
+	h.Call("GET", "/api/agents/me", "", bearer, "X-Paperclip-Run-Id: ../x").Want(t, 400, "Invalid X-Paperclip-Run-Id: expected a run's UUID")
 	h.Call("DELETE", "/api/agents/"+agent+"/keys/"+made.Field(t, "id"), "").Want(t, 200, "")
 	h.Call("GET", "/api/agents/me", "", bearer).Want(t, 401, "did not verify")
 	if strings.Contains(h.Log.String(), made.Field(t, "token")) {

@@ -244,14 +244,14 @@ func TestTokensAreShownOnceAndKeptNowhere(t *testing.T) {
 	ch := keep(h.Call("POST", "/api/cli-auth/challenges", `{"command":"test"}`).Want(t, 201, ""), "token", "boardApiToken")
 	poll, secret := "/api"+ch.Field(t, "pollPath")+"?token="+ch.Field(t, "token"), `{"token":"`+ch.Field(t, "token")+`"}`
 	bearer := "Authorization: Bearer " + ch.Field(t, "boardApiToken")
-	h.Call("GET", "/api/cli-auth/me", "", bearer).Want(t, 401, "")
+	h.Call("GET", "/api/cli-auth/me", "", bearer).Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
 	h.Call("GET", poll, "").Want(t, 200, `"pending"`)
 	h.Call("POST", "/api/cli-auth/challenges/"+ch.Field(t, "id")+"/approve", secret).Want(t, 200, `"approved":true`)
 	h.Call("GET", poll, "").Want(t, 200, `"approved"`)
 	h.Call("GET", "/api/cli-auth/me", "", bearer).Want(t, 200, `"source":"board_key"`)
 	h.Call("POST", in+"/issues", `{"title":"by key"}`, bearer).Want(t, 201, "")
 	h.Call("POST", "/api/cli-auth/revoke-current", "", bearer).Want(t, 200, `"revoked":true`)
-	h.Call("GET", "/api/cli-auth/me", "", bearer).Want(t, 401, "")
+	h.Call("GET", "/api/cli-auth/me", "", bearer).Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
 
 	log, rows := h.Log.String(), ""
 	err := h.Node.Ledger.View(func(tx *ledger.Tx) error {

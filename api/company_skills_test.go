@@ -16,7 +16,7 @@ func TestSkillsOfACompany(t *testing.T) {
 	h.Call("POST", in, `{"name":"Greeting"}`).Want(t, 409, "Skill already exists: greeting")
 	h.Call("POST", in, `{"name":"paperclip"}`).Want(t, 409, "Skill already exists: paperclip")
 	h.Call("POST", in, `{"name":"Bad","slug":"Not A Slug"}`).Want(t, 400, "slug")
-	h.Call("POST", in, `{"name":"  "}`).Want(t, 400, "")
+	h.Call("POST", in, `{"name":"  "}`).Want(t, 400, `"path":["name"]`)
 	h.Call("POST", in, `{"name":"Plain"}`, h.As()).Want(t, 201, `"slug":"plain"`) // agents may, unless the board says otherwise
 	h.Call("PATCH", "/api/agents/"+h.Worker+"/permissions", `{"canCreateAgents":false,"canAssignTasks":true,"canCreateSkills":false}`).Want(t, 200, "")
 	h.Call("POST", in, `{"name":"Plainer"}`, h.As()).Want(t, 403, "canCreateSkills")
@@ -34,12 +34,12 @@ func TestSkillsOfACompany(t *testing.T) {
 		h.Call("PATCH", in+"/"+id+"/files", `{"path":"`+path+`","content":"x"}`).Want(t, 400, "path")
 	}
 	h.Call("GET", in+"/"+id+"/files?path=../../x", "").Want(t, 400, "path")
-	h.Call("GET", in+"/"+id+"/files?path=nothing", "").Want(t, 404, "")
+	h.Call("GET", in+"/"+id+"/files?path=nothing", "").Want(t, 404, "Skill file not found")
 	h.Call("PATCH", in+"/"+id+"/files", `{"path":"SKILL.md","content":"---\nname: Salute\ndescription: Say more\n---\n"}`).Want(t, 200, "")
 	h.Call("GET", in+"/"+id, "").Want(t, 200, `"name":"Salute"`).Want(t, 200, `"description":"Say more"`)
-	h.Call("DELETE", in+"/"+id+"/files", `{"path":"SKILL.md","target":"file"}`).Want(t, 422, "")
+	h.Call("DELETE", in+"/"+id+"/files", `{"path":"SKILL.md","target":"file"}`).Want(t, 422, "SKILL.md can not be deleted")
 	h.Call("DELETE", in+"/"+id+"/files", `{"path":"references","target":"folder"}`).Want(t, 200, "")
-	h.Call("GET", in+"/"+id+"/files?path=references/words.md", "").Want(t, 404, "")
+	h.Call("GET", in+"/"+id+"/files?path=references/words.md", "").Want(t, 404, "Skill file not found")
 	h.Call("PATCH", in+"/"+id, `{"tagline":"for every day","markdown":"---\nname: hi\n---\nx"}`).Want(t, 200, `"tagline":"for every day"`).Want(t, 200, `"name":"hi"`)
 
 	h.Call("PATCH", in+"/paperclip", `{"tagline":"x"}`).Want(t, 422, "read-only")
@@ -50,7 +50,7 @@ func TestSkillsOfACompany(t *testing.T) {
 	h.Call("GET", agent, "").Want(t, 200, `"desiredSkills":[]`)
 	h.Call("POST", agent+"/sync", `{"mode":"add","desiredSkills":["greeting",{"key":"paperclip","versionId":null}]}`, h.As()).Want(t, 200, `"company/`+h.Company+`/greeting","paperclipai/paperclip/paperclip"`)
 	h.Call("POST", agent+"/sync", `{"mode":"add","desiredSkills":["nothing"]}`).Want(t, 422, "Unknown skill: nothing")
-	h.Call("POST", "/api/agents/"+h.Boss+"/skills/sync", `{"mode":"add","desiredSkills":["greeting"]}`, h.As()).Want(t, 403, "")
+	h.Call("POST", "/api/agents/"+h.Boss+"/skills/sync", `{"mode":"add","desiredSkills":["greeting"]}`, h.As()).Want(t, 403, "Only the board or the agent itself can change its skills")
 	h.Call("GET", in+"/greeting", "").Want(t, 200, `"usedByAgents":[{"id":"`+h.Worker+`"`)
 	h.Call("DELETE", in+"/"+id, "").Want(t, 200, "")
 	h.Call("GET", agent, "").Want(t, 200, `"desiredSkills":["paperclipai/paperclip/paperclip"]`)
@@ -63,7 +63,7 @@ func TestSkillsOfACompany(t *testing.T) {
 	h.Call("GET", "/api/skills/catalog", "").Want(t, 200, `"id":"selvage:bundled:core:agentmail"`)
 	h.Call("GET", "/api/skills/catalog/selvage:bundled:core:agentmail", "").Want(t, 200, `"contentHash":"sha256:`)
 	h.Call("GET", "/api/skills/catalog/selvage:bundled:core:agentmail/files", "").Want(t, 200, "# Mail")
-	h.Call("GET", "/api/skills/catalog/nothing", "").Want(t, 404, "")
+	h.Call("GET", "/api/skills/catalog/nothing", "").Want(t, 404, "Catalog skill not found")
 	if a := h.Call("GET", "/api/companies/"+h.Company+"/activity?entityType=company_skill", ""); strings.Count(string(a.Body), `"action":`) != 7 {
 		t.Errorf("seven changes left %s", a.Body)
 	}

@@ -27,7 +27,7 @@ func TestWhoReadsTheFigures(t *testing.T) {
 	admin := h.Admin()
 	of := h.Call("POST", "/api/companies", `{"name":"Acme"}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id")
 	operator, _ := h.Join(of, admin, "Olga", people.RoleOperator)
-	h.Call("GET", "/metrics", "").Want(t, 401, "")
+	h.Call("GET", "/metrics", "").Want(t, 401, "Board authentication required")
 	h.Call("GET", "/metrics", "", admin).Want(t, 200, "selvage_http_requests_total")
 	h.Call("GET", "/metrics", "", operator).Want(t, 403, "Instance admin required")
 

@@ -188,12 +188,14 @@ func TestNothingOfASecretIsForgotten(t *testing.T) {
 	w := newTown(h, "Acme")
 	in := "/api/companies/" + w.of
 	mine := in + "/me/user-secrets/" + w.values["companies/me/user-secrets"]
-	for _, c := range [][3]string{
-		{"POST", in + "/secrets", `{"name":"y","value":"v","providerVersionRef":"3"}`}, {"POST", "/api/secrets/" + w.values["secrets"] + "/rotate", `{"value":"v","providerVersionRef":"3"}`},
-		{"PATCH", mine, `{"value":"v","providerVersionRef":"3"}`}, {"POST", mine + "/rotate", `{"value":"v","providerVersionRef":"3"}`},
-		{"PATCH", in + "/user-secret-definitions/" + w.values["companies/user-secret-definitions"], `{"providerMetadata":{"a":1}}`},
+	const reference, metadata = "Provider local_encrypted does not support external references", "providerMetadata: provider local_encrypted keeps none"
+	for _, c := range [][4]string{
+		{"POST", in + "/secrets", `{"name":"y","value":"v","providerVersionRef":"3"}`, reference},
+		{"POST", "/api/secrets/" + w.values["secrets"] + "/rotate", `{"value":"v","providerVersionRef":"3"}`, reference},
+		{"PATCH", mine, `{"value":"v","providerVersionRef":"3"}`, reference}, {"POST", mine + "/rotate", `{"value":"v","providerVersionRef":"3"}`, reference},
+		{"PATCH", in + "/user-secret-definitions/" + w.values["companies/user-secret-definitions"], `{"providerMetadata":{"a":1}}`, metadata},
 	} {
-		h.Call(c[0], c[1], c[2]).Want(t, 422, "")
+		h.Call(c[0], c[1], c[2]).Want(t, 422, c[3])
 	}
 	h.Call("PATCH", mine, `{"value":null}`).Want(t, 400, "value")
 }

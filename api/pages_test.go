@@ -63,8 +63,8 @@ func TestEveryCallOfThePagesAnswers(t *testing.T) {
 	h.Call("POST", "/api/issues/"+issue+"/tree-holds", `{"mode":"pause"}`).Want(t, 200, "")
 	h.Call("PUT", "/api/companies/"+of+"/resource-memberships/me/agents/"+agent, `{"starred":true}`).Want(t, 200, `"starredIds":["`+agent+`"]`)
 	h.Call("PUT", "/api/companies/"+of+"/resource-memberships/me/projects/"+project, `{"state":"left"}`).Want(t, 200, `"projectMemberships":{"`+project+`":"left"}`)
-	h.Call("PUT", "/api/companies/"+of+"/resource-memberships/me/projects/"+api.NewID(), `{"state":"left"}`).Want(t, 404, "")
-	h.Call("PUT", "/api/companies/"+of+"/resource-memberships/me/projects/"+project, `{}`).Want(t, 400, "")
+	h.Call("PUT", "/api/companies/"+of+"/resource-memberships/me/projects/"+api.NewID(), `{"state":"left"}`).Want(t, 404, "Resource not found")
+	h.Call("PUT", "/api/companies/"+of+"/resource-memberships/me/projects/"+project, `{}`).Want(t, 400, "state or starred is needed")
 	fill := strings.NewReplacer("{c}", "/api/companies/"+of, "{i}", "/api/issues/"+issue, "{a}", agent, "{g}", goal, "{p}", project, "{r}", run)
 	for page, calls := range pageCalls {
 		for _, call := range strings.Fields(calls) {

@@ -399,8 +399,13 @@ func TestAPackageFromGitHubIsRead(t *testing.T) {
 		t.Errorf("%s", a.Body)
 	}
 	ask("https://github.com/acme/gone").Want(t, 422, "no such repository")
-	for _, bad := range []string{"http://github.com/a/b", "https://evil.example/a/b", "https://github.com/a", "https://github.com/a/b/blob/x", "https://github.com/a/b/tree/..", "https://u:p@github.com/a/b"} {
-		ask(bad).Want(t, 422, "")
+	const form, none = "source.url must be https://github.com/OWNER/REPO", "source.url names no repository, or no ref after /tree"
+	for bad, says := range map[string]string{
+		"http://github.com/a/b": form, "https://evil.example/a/b": form, "https://u:p@github.com/a/b": form,
+		"https://github.com/a": none, "https://github.com/a/b/blob/x": none,
+		"https://github.com/a/b/tree/..": "GitHub has no such repository or ref",
+	} {
+		ask(bad).Want(t, 422, says)
 	}
 }
 
@@ -495,8 +500,12 @@ func TestAnImportFillsInWhatThePackageDeclares(t *testing.T) {
 			})
 		}
 	}
-	for _, bad := range []string{`,"adapterOverrides":{"bob":{"adapterConfig":{}}}`, `,"secretValues":{"A":1}`, `,"adapterOverrides":{"bob":{"adapterType":"http","adapterConfig":[1]}}`} {
-		to.Call("POST", "/api/companies/import/preview", apitest.ImportOf(t, e, `{"mode":"new_company"}`, bad)).Want(t, 400, "")
+	for bad, path := range map[string]string{
+		`,"adapterOverrides":{"bob":{"adapterConfig":{}}}`:                       `"path":["adapterOverrides","bob","adapterType"]`,
+		`,"adapterOverrides":{"bob":{"adapterType":"http","adapterConfig":[1]}}`: `"path":["adapterOverrides","bob","adapterConfig"]`,
+		`,"secretValues":{"A":1}`:                                                `"path":["secretValues","A"]`,
+	} {
+		to.Call("POST", "/api/companies/import/preview", apitest.ImportOf(t, e, `{"mode":"new_company"}`, bad)).Want(t, 400, path)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestCookiesOfSessions(t *testing.T) {
 	for _, bad := range []string{"", "x", token + "x", strings.Repeat("a", 9000), token[1:]} {
 		h.Call("GET", "/api/auth/get-session", "", "Cookie: "+api.SessionCookie+"="+bad).Want(t, 401, "Board authentication required")
 	}
-	h.Call("GET", "/api/auth/get-session", "", cookie+"; "+api.SessionCookie+"="+token).Want(t, 401, "")
+	h.Call("GET", "/api/auth/get-session", "", cookie+"; "+api.SessionCookie+"="+token).Want(t, 401, "Board authentication required")
 	// A bearer goes before the cookie; a wrong one is not made good by it.
 	h.Call("GET", "/api/auth/get-session", "", cookie, "Authorization: Bearer "+token).Want(t, 401, "did not verify")
 
@@ -47,7 +47,7 @@ func TestCookiesOfSessions(t *testing.T) {
 	if _, v, c := out.CookieOf(t); v != "" || c.MaxAge >= 0 {
 		t.Errorf("sign-out leaves the cookie %+v", c)
 	}
-	h.Call("GET", "/api/auth/get-session", "", cookie).Want(t, 401, "")
+	h.Call("GET", "/api/auth/get-session", "", cookie).Want(t, 401, "Board authentication required")
 	h.Call("POST", "/api/auth/sign-out", `{}`, cookie, apitest.OwnOrigin).Want(t, 200, "") // again
 
 	// Over TLS, and behind a proxy that encrypts, browsers keep it for TLS alone.
@@ -155,7 +155,7 @@ func TestSignUpAndSignInRefuse(t *testing.T) {
 	local := apitest.NewHarness(t)
 	local.Call("POST", "/api/auth/sign-up/email", `{"name":"B","email":"b@example.com","password":"long enough"}`).Want(t, 409, "local_trusted")
 	local.Call("POST", "/api/auth/sign-in/email", `{"email":"b@example.com","password":"long enough"}`).Want(t, 409, "local_trusted")
-	local.Call("POST", "/api/bootstrap/claim", `{}`).Want(t, 409, "")
+	local.Call("POST", "/api/bootstrap/claim", `{}`).Want(t, 409, "Only a user who signed up can do this")
 }
 
 func TestTooManySignIns(t *testing.T) {
@@ -165,13 +165,13 @@ func TestTooManySignIns(t *testing.T) {
 		return h.Call("POST", "/api/auth/sign-in/email", `{"email":"`+email+`","password":"wrong password"}`)
 	}
 	for range api.SignInRate.Burst {
-		in("ann@example.com").Want(t, 401, "")
+		in("ann@example.com").Want(t, 401, `"code":"INVALID_EMAIL_OR_PASSWORD"`)
 	}
 	a := in("ann@example.com").Want(t, 429, "Too many requests")
 	if after := a.Header.Get("Retry-After"); after == "" || after == "0" {
 		t.Errorf("Retry-After %q", after)
 	}
-	in("other@example.com").Want(t, 429, "") // the source counts, whomever it tries
+	in("other@example.com").Want(t, 429, "Too many requests. Please try again later.") // the source counts, whomever it tries
 	for i := 0; ; i++ {
 		a := h.Call("POST", "/api/cli-auth/challenges", `{"command":"flood"}`)
 		if a.Status == 429 {
@@ -417,8 +417,8 @@ func TestTheModeChanges(t *testing.T) {
 	h.Call("PUT", "/api/v1/mesh/auth", `{"mode":"authenticated"}`).Want(t, 200, "authenticated")
 	h.Call("GET", "/api/companies", "").Want(t, 403, "Board access required")
 	h.Call("GET", "/api/issues/ACM-1", "").Want(t, 401, "Board authentication required")
-	h.Call("PUT", "/api/v1/mesh/auth", `{"mode":"local_trusted"}`).Want(t, 401, "")
-	h.Call("GET", "/api/companies", "", key).Want(t, 401, "")
+	h.Call("PUT", "/api/v1/mesh/auth", `{"mode":"local_trusted"}`).Want(t, 401, "Board authentication required")
+	h.Call("GET", "/api/companies", "", key).Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
 	ann := h.Admin()
 	h.Call("GET", "/api/companies/"+of, "", ann).Want(t, 200, "Acme") // what was there is the administrator's
 	h.Call("PUT", "/api/v1/mesh/auth", `{"mode":"local_trusted"}`, ann, apitest.OwnOrigin).Want(t, 200, "")
@@ -580,21 +580,21 @@ func TestPasswordsAndSessionsAreKeptNowhere(t *testing.T) {
 	secrets["session"] = token
 	in := say("POST", "/api/auth/sign-in/email", `{"email":"ann@example.com","password":"canary-password-1"}`, "Idempotency-Key: k").Want(t, 200, "")
 	_, secrets["second session"], _ = in.CookieOf(t)
-	say("POST", "/api/auth/sign-in/email", `{"email":"ann@example.com","password":"canary-password-3"}`).Want(t, 401, "")
-	say("POST", "/api/auth/sign-in/email", `{"email":"ann@example.com","password":"canary-password-1","surplus":{"a":`).Want(t, 400, "")
-	say("POST", "/api/auth/sign-in/email", `{"email":1,"password":["canary-password-1"]}`).Want(t, 400, "")
-	say("POST", "/api/auth/sign-up/email", `{"name":"Ann","email":"ann@example.com","password":"canary-password-2"}`).Want(t, 422, "")
+	say("POST", "/api/auth/sign-in/email", `{"email":"ann@example.com","password":"canary-password-3"}`).Want(t, 401, `"code":"INVALID_EMAIL_OR_PASSWORD"`)
+	say("POST", "/api/auth/sign-in/email", `{"email":"ann@example.com","password":"canary-password-1","surplus":{"a":`).Want(t, 400, "Malformed JSON")
+	say("POST", "/api/auth/sign-in/email", `{"email":1,"password":["canary-password-1"]}`).Want(t, 400, `"path":["email"]`)
+	say("POST", "/api/auth/sign-up/email", `{"name":"Ann","email":"ann@example.com","password":"canary-password-2"}`).Want(t, 422, `"code":"USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL"`)
 	say("POST", "/api/bootstrap/claim", `{"code":"CANARYCODE"}`, first, apitest.OwnOrigin).Want(t, 200, "")
-	say("POST", "/api/auth/change-password", `{"currentPassword":"canary-password-3","newPassword":"canary-password-2"}`, first, apitest.OwnOrigin).Want(t, 400, "")
+	say("POST", "/api/auth/change-password", `{"currentPassword":"canary-password-3","newPassword":"canary-password-2"}`, first, apitest.OwnOrigin).Want(t, 400, `"code":"INVALID_PASSWORD"`)
 	h.Node.SetFail(errors.New("canary-free failure"))
-	say("POST", "/api/auth/change-password", `{"currentPassword":"canary-password-1","newPassword":"canary-password-2"}`, first, apitest.OwnOrigin).Want(t, 500, "")
+	say("POST", "/api/auth/change-password", `{"currentPassword":"canary-password-1","newPassword":"canary-password-2"}`, first, apitest.OwnOrigin).Want(t, 500, "Internal server error")
 	h.Node.SetFail(nil)
 	say("POST", "/api/auth/change-password", `{"currentPassword":"canary-password-1","newPassword":"canary-password-2"}`, first, apitest.OwnOrigin).Want(t, 200, "")
 	for _, path := range []string{"/api/auth/get-session", "/api/cli-auth/me", "/api/auth/profile", "/api/admin/users", "/api/v1/mesh/ledger/entries", "/api/v1/mesh/members", "/metrics"} {
 		say("GET", path, "", first)
 	}
-	say("GET", "/api/auth/get-session", "", "Cookie: "+api.SessionCookie+"="+secrets["second session"]).Want(t, 401, "") // the password changed
-	say("GET", "/api/auth/get-session?token="+secrets["second session"], "").Want(t, 401, "")
+	say("GET", "/api/auth/get-session", "", "Cookie: "+api.SessionCookie+"="+secrets["second session"]).Want(t, 401, "Board authentication required") // the password changed
+	say("GET", "/api/auth/get-session?token="+secrets["second session"], "").Want(t, 401, "Board authentication required")
 	delete(secrets, "query")
 	var rows strings.Builder
 	if err := h.Node.Ledger.View(func(tx *ledger.Tx) error {

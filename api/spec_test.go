@@ -168,7 +168,7 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 		}
 		if x.again != nil {
 			before := len(h.Family(of, x.family))
-			x.again().Want(t, 409, "")
+			x.again().Want(t, 409, "Secret already exists: Two")
 			if n := len(h.Family(of, x.family)); n != before {
 				t.Errorf("%s: a refused row left keys: %d, then %d", x.index, before, n)
 			}
@@ -236,7 +236,7 @@ func TestSpec_7_13_UniqueKeysRefuseTheSecond(t *testing.T) {
 	// Documents of an issue have one row a key: the second writer must say which revision it saw.
 	doc := "/api/issues/" + issue + "/documents/plan"
 	h.Call("PUT", doc, `{"title":"Plan","format":"markdown","body":"one"}`).Want(t, 201, "")
-	h.Call("PUT", doc, `{"title":"Plan","format":"markdown","body":"two"}`).Want(t, 409, "")
+	h.Call("PUT", doc, `{"title":"Plan","format":"markdown","body":"two"}`).Want(t, 409, "Document update requires baseRevisionId")
 	// Companies whose names begin alike have prefixes of their own.
 	seen := map[string]bool{}
 	for range 4 {

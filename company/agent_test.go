@@ -106,7 +106,7 @@ func TestTheChainOfManagersIsBounded(t *testing.T) {
 		boss = d.Hire(t, "Link", boss)
 	}
 	name := "One more"
-	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: d.ID(), Name: &name, ReportsTo: &boss}, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: d.ID(), Name: &name, ReportsTo: &boss}, nil), ledger.Unprocessable, "Reporting chains are at most 64 long")
 }
 
 func TestAgentsAreFoundByIDAndByName(t *testing.T) {
@@ -144,12 +144,12 @@ func TestMalformedAgentsAreRefused(t *testing.T) {
 		code ledger.Code
 		text string
 	}{
-		{entity.SaveAgent{Name: &none}, ledger.Invalid, ""},
-		{entity.SaveAgent{Name: &ok, Role: &wizard}, ledger.Invalid, ""},
+		{entity.SaveAgent{Name: &none}, ledger.Invalid, "An agent needs a name"},
+		{entity.SaveAgent{Name: &ok, Role: &wizard}, ledger.Invalid, "Unknown role: wizard"},
 		{entity.SaveAgent{Name: &ok, ContextMode: &odd}, ledger.Invalid, "contextMode is thin or fat"},
 		{entity.SaveAgent{Name: &ok, AdapterType: &odd}, ledger.Unprocessable, "Unknown adapter type: does_not_exist"},
-		{entity.SaveAgent{Name: &ok, AdapterConfig: []byte(`[1]`)}, ledger.Invalid, ""},
-		{entity.SaveAgent{Name: &ok, AdapterConfig: []byte(`{"a":"` + strings.Repeat("x", entity.MaxConfig) + `"}`)}, ledger.TooLarge, ""},
+		{entity.SaveAgent{Name: &ok, AdapterConfig: []byte(`[1]`)}, ledger.Invalid, "adapterConfig is not a JSON object"},
+		{entity.SaveAgent{Name: &ok, AdapterConfig: []byte(`{"a":"` + strings.Repeat("x", entity.MaxConfig) + `"}`)}, ledger.TooLarge, "adapterConfig is longer than 65536 bytes"},
 		{entity.SaveAgent{Name: &ok, RuntimeConfig: []byte(`{"heartbeat":{"enabled":true,"intervalSec":29}}`)}, ledger.Invalid, "heartbeat.intervalSec must be at least 30"},
 		{entity.SaveAgent{Name: &ok, AdapterConfig: []byte(`{"enabled":true,"intervalSec":29}`)}, ledger.Invalid, "heartbeat.intervalSec must be at least 30"},
 	} {
@@ -160,7 +160,7 @@ func TestMalformedAgentsAreRefused(t *testing.T) {
 		d.Must(t, companytest.Board, "agent.create", entity.SaveAgent{ID: d.ID(), Name: &ok, AdapterType: &kind}, nil)
 	}
 	id := d.Hire(t, "twice", "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: id, Name: &ok}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: id, Name: &ok}, nil), ledger.Conflict, "ID 00000000-0000-4000-8000-0000000003fe is in use")
 	strict := true
 	d.Found(t, "Strict")
 	d.Must(t, companytest.Board, "company.update", entity.SaveCompany{RequireHireApproval: &strict}, nil)

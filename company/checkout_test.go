@@ -244,7 +244,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("force-released: %+v", forced)
 	}
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueDone}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.release", company.ReleaseIssue{Issue: i.ID}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.release", company.ReleaseIssue{Issue: i.ID}, nil), ledger.Conflict, "Issue checkout conflict")
 }
 
 func TestStoppedAgentsGetNothing(t *testing.T) {
@@ -284,7 +284,7 @@ func TestAgentStartsItsIssueByUpdate(t *testing.T) {
 	}
 	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: ""}, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueDone}, nil), ledger.Unauthorized, "Agent run id required")
 	d.Must(t, who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueDone}, nil)
-	companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueTodo}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueTodo}, nil), ledger.Conflict, "Issue cannot move from done to todo")
 }
 
 func BenchmarkCheckOut(b *testing.B) {

@@ -53,7 +53,7 @@ func TestComments(t *testing.T) {
 	if _, ok := entity.CommentOf(d.Tx, d.Company, other.ID, ids[0]); ok {
 		t.Error("found a comment on another issue")
 	}
-	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: ""}, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "x"}, nil), ledger.Forbidden, "")
+	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: ""}, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "x"}, nil), ledger.Forbidden, "An agent writes on issues under a run of its own that is still going on; this request named none.")
 }
 
 func TestClientRequestIDMakesOneComment(t *testing.T) {
@@ -75,7 +75,7 @@ func TestDeletedCommentKeepsItsPlace(t *testing.T) {
 	i := d.Issue(t, company.CreateIssue{})
 	id := d.ID()
 	d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: id, Issue: i.ID, Body: "secret"}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: d.Run(ada)}, "comment.delete", company.DeleteComment{Issue: i.ID, ID: id}, nil), ledger.Forbidden, "")
+	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: d.Run(ada)}, "comment.delete", company.DeleteComment{Issue: i.ID, ID: id}, nil), ledger.Forbidden, "Only the author or the board can delete a comment")
 	var cm entity.Comment
 	d.Must(t, companytest.Board, "comment.delete", company.DeleteComment{Issue: i.ID, ID: id}, &cm)
 	if cm.Body != "" || cm.DeletedAt == 0 || cm.DeletedByUser != "local-board" {

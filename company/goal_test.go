@@ -29,8 +29,8 @@ func TestGoalsAreATree(t *testing.T) {
 	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.create", entity.SaveGoal{ID: d.ID(), Title: &title, Owner: &nobody}, nil), ledger.NotFound, "Agent not found")
 	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: nobody, Title: &title}, nil), ledger.NotFound, "Goal not found")
 	galaxy, lost := entity.GoalLevel("galaxy"), entity.GoalStatus("lost")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: leaf.ID, Level: &galaxy}, nil), ledger.Invalid, "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: leaf.ID, Status: &lost}, nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: leaf.ID, Level: &galaxy}, nil), ledger.Invalid, "Unknown goal level: galaxy")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: leaf.ID, Status: &lost}, nil), ledger.Invalid, "Unknown goal status: lost")
 
 	project := d.ID()
 	d.Must(t, companytest.Board, "project.create", entity.SaveProject{ID: project, Name: &title, Goals: &[]string{mid.ID, leaf.ID, mid.ID}}, nil)
@@ -74,7 +74,7 @@ func TestProjectsAndTheirWorkspaces(t *testing.T) {
 	if primary() != first.ID || !place.WorkspacesOf(d.Tx, d.Company, id)[0].Primary {
 		t.Errorf("after the primary one went, it is %s", primary())
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "workspace.create", entity.SaveWorkspace{ID: d.ID(), Project: id}, nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "workspace.create", entity.SaveWorkspace{ID: d.ID(), Project: id}, nil), ledger.Invalid, "A workspace needs cwd, repoUrl or remoteWorkspaceRef")
 	companytest.WantRefusal(t, d.Do(companytest.Board, "workspace.delete", place.DeleteWorkspace{ID: second.ID, Project: id}, nil), ledger.NotFound, "Project workspace not found")
 
 	// The value that was shown hidden stays, a new one is taken.
@@ -84,7 +84,7 @@ func TestProjectsAndTheirWorkspaces(t *testing.T) {
 	}
 	when, date := core.Time(77), "soon"
 	d.Must(t, companytest.Board, "project.update", entity.SaveProject{ID: id, ArchivedAt: &when}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "project.update", entity.SaveProject{ID: id, TargetDate: &date}, nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "project.update", entity.SaveProject{ID: id, TargetDate: &date}, nil), ledger.Invalid, "targetDate is not a date such as 2026-12-31")
 	nobody := d.ID()
 	companytest.WantRefusal(t, d.Do(companytest.Board, "project.update", entity.SaveProject{ID: id, Goals: &[]string{nobody}}, nil), ledger.NotFound, "Goal not found")
 	companytest.WantRefusal(t, d.Do(companytest.Board, "project.update", entity.SaveProject{ID: id, Lead: &nobody}, nil), ledger.NotFound, "Agent not found")
@@ -137,7 +137,7 @@ func TestKeysOpenUntilTheyAreRevoked(t *testing.T) {
 	if _, ok := people.KeyByID(d.Tx, first.ID); ok {
 		t.Error("the revoked key did not make room")
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "agent_key.create", people.CreateKey{ID: d.ID(), Agent: ada, Name: "too many", Hash: hash(999)}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "agent_key.create", people.CreateKey{ID: d.ID(), Agent: ada, Name: "too many", Hash: hash(999)}, nil), ledger.Conflict, "The agent has 50 keys already; revoke one")
 	d.Must(t, companytest.Board, "agent.terminate", company.ChangeAgent{Agent: ada}, nil)
 	if _, ok := people.KeyByHash(d.Tx, hash(100)); ok {
 		t.Error("the key of an agent that is gone opens")
@@ -202,7 +202,7 @@ func TestNotesHoldNoSecrets(t *testing.T) {
 		t.Errorf("details %s", got)
 	}
 	n.Action = ""
-	companytest.WantRefusal(t, d.Do(companytest.Board, "activity.note", n, nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "activity.note", n, nil), ledger.Invalid, "action, entityType and entityId are needed, at most 500 bytes each")
 	n.Action, n.Details = "x", []byte(`{"x":"`+strings.Repeat("y", company.MaxNote)+`"}`)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "activity.note", n, nil), ledger.TooLarge, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "activity.note", n, nil), ledger.TooLarge, "details is longer than 4096 bytes")
 }

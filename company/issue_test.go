@@ -52,7 +52,7 @@ func TestMove(t *testing.T) {
 					continue
 				}
 				if err != nil {
-					m := companytest.Detail(t, companytest.WantRefusal(t, err, ledger.Conflict, ""))
+					m := companytest.Detail(t, companytest.WantRefusal(t, err, ledger.Conflict, fmt.Sprintf("Issue cannot move from %s to %s", from, to)))
 					if m["status"] != string(from) || len(m["allowedStatuses"].([]any)) != len(splitWords(table[from])) {
 						t.Errorf("%s to %s: details %v", from, to, m)
 					}
@@ -175,7 +175,7 @@ func TestCreateIssue(t *testing.T) {
 		companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", p, nil), ledger.NotFound, name)
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "ip", Status: entity.IssueInProgress}, nil), ledger.Unprocessable, "in_progress issues require an assignee")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "b", Status: entity.IssueBlocked}, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "b", Status: entity.IssueBlocked}, nil), ledger.Unprocessable, "Entering blocked requires unresolved blockers, a pending interaction/approval, or unblockDescriptor")
 	if next := d.Issue(t, company.CreateIssue{}); next.Identifier != "ACM-6" {
 		t.Errorf("refused creations took numbers: next is %s", next.Identifier)
 	}
@@ -234,13 +234,13 @@ func TestBlockers(t *testing.T) {
 	if m := companytest.Detail(t, r); len(m["unresolvedBlockers"].([]any)) != 2 || len(m["unresolvedBlockerIssueIds"].([]any)) != 2 {
 		t.Errorf("details %v", m)
 	}
-	for _, set := range [][]string{{a.ID}, {waiting.ID}} {
-		err := d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: a.ID, BlockedBy: &set}, nil)
-		companytest.WantRefusal(t, err, ledger.Unprocessable, "")
+	for by, says := range map[string]string{a.ID: "Issue cannot be blocked by itself", waiting.ID: "Blocking relations cannot contain cycles"} {
+		err := d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: a.ID, BlockedBy: &[]string{by}}, nil)
+		companytest.WantRefusal(t, err, ledger.Unprocessable, says)
 	}
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: a.ID, Status: entity.IssueDone}, nil)
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: b.ID, Status: entity.IssueCancelled}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.checkout", claim, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.checkout", claim, nil), ledger.Unprocessable, "Issue is blocked by unresolved blockers")
 	none := []string{}
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: waiting.ID, BlockedBy: &none}, nil)
 	d.Must(t, companytest.Board, "issue.checkout", claim, nil)
@@ -295,10 +295,14 @@ func TestAnAgentOnlyRaisesTheDepthOfItsTask(t *testing.T) {
 		who  companytest.As
 		want uint64
 		no   ledger.Code
-	}{{asAda, 4, ledger.Forbidden}, {asAda, 7, ""}, {companytest.Board, 2, ""}, {companytest.Board, company.MaxRequestDepth + 1, ledger.Unprocessable}} {
+		says string
+	}{
+		{asAda, 4, ledger.Forbidden, "Board access required"}, {asAda, 7, "", ""}, {companytest.Board, 2, "", ""},
+		{companytest.Board, company.MaxRequestDepth + 1, ledger.Unprocessable, "Work can be delegated at most 64 deep"},
+	} {
 		err := d.Do(c.who, "issue.update", company.UpdateIssue{Issue: i.ID, Depth: &c.want}, nil)
 		if c.no != "" {
-			companytest.WantRefusal(t, err, c.no, "")
+			companytest.WantRefusal(t, err, c.no, c.says)
 			continue
 		}
 		if got, below := d.Load(i.ID).Depth, d.Load(child.ID).Depth; err != nil || got != c.want || below != c.want+1 {
@@ -434,5 +438,5 @@ func TestAnIssueBeginsInAStatusThatThereIs(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	p := company.CreateIssue{ID: d.ID(), Title: "x", Status: "paused"}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", p, nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", p, nil), ledger.Invalid, "status is one of [backlog todo in_progress in_review done blocked cancelled]")
 }

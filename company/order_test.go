@@ -1,6 +1,7 @@
 package company_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -106,7 +107,11 @@ func TestACommentResumesTheWork(t *testing.T) {
 				err := say(d, who, entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "Go on", Resume: true})
 				got := d.Load(i.ID)
 				if byAgent && !tc.agent || refused != "" {
-					companytest.WantCode(t, err, ledger.Conflict, refused)
+					if refused != "" {
+						companytest.WantCode(t, err, ledger.Conflict, refused)
+					} else {
+						companytest.WantRefusal(t, err, ledger.Conflict, fmt.Sprintf("Issue cannot move from %s to todo", tc.status))
+					}
 					if got.Comments != 0 || got.Status != tc.status {
 						t.Errorf("%s, %s: refused, and the issue is %s with %d comments", name, tc.status, got.Status, got.Comments)
 					}
@@ -201,14 +206,15 @@ func TestAnIssueInheritsAnExecutionWorkspace(t *testing.T) {
 	}
 	over(second.ID)
 	archive := place.UpdateExecutionWorkspace{ID: first.ExecutionWorkspace, Status: new(place.WorkspaceArchived)}
-	companytest.WantCode(t, d.Do(companytest.Board, "exec_workspace.update", archive, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "exec_workspace.update", archive, nil), ledger.Conflict, "A run works in the execution workspace")
 	d.EndRun(first.ID)
 	over(first.ID)
 	d.Must(t, companytest.Board, "exec_workspace.update", archive, nil)
 	if again := d.Start(d.Run(ada), "n1", made.ID); again.ExecutionWorkspace == first.ExecutionWorkspace || again.ExecutionWorkspace == "" {
 		t.Errorf("a run works in a closed workspace, or in none: %q", again.ExecutionWorkspace)
 	}
-	companytest.WantCode(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "x", InheritFrom: companytest.UID(77)}, nil), ledger.NotFound, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "x", InheritFrom: companytest.UID(77)}, nil),
+		ledger.NotFound, "Issue to inherit the execution workspace from not found")
 	companytest.WantCode(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "y", Project: elsewhere, InheritFrom: source.ID}, nil), ledger.Unprocessable, "other_project")
 	bare := d.Issue(t, company.CreateIssue{Title: "Bare"})
 	if i := d.Issue(t, company.CreateIssue{Title: "Of bare", InheritFrom: bare.ID}); i.ExecutionWorkspace != "" {

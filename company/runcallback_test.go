@@ -28,11 +28,11 @@ func TestAnAgentTellsTheEndOfItsRun(t *testing.T) {
 		return d.Do(who, "run.callback", p, nil)
 	}
 	companytest.WantRefusal(t, try(asBob, nil), ledger.Forbidden, "Agent can only tell of its own runs")
-	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Run = d.ID() }), ledger.NotFound, "")
-	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Status = entity.RunCancelled }), ledger.Invalid, "")
-	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Usage.OutputTokens = -1 }), ledger.Invalid, "")
-	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Summary = strings.Repeat("x", company.MaxCallbackText+1) }), ledger.Unprocessable, "")
-	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Result = json.RawMessage(`{`) }), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Run = d.ID() }), ledger.NotFound, "Heartbeat run not found")
+	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Status = entity.RunCancelled }), ledger.Invalid, "A run has succeeded or failed")
+	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Usage.OutputTokens = -1 }), ledger.Invalid, "Usage can not be negative")
+	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Summary = strings.Repeat("x", company.MaxCallbackText+1) }), ledger.Unprocessable, "A summary and an error have at most 8192 bytes, a result is JSON of at most 16384")
+	companytest.WantRefusal(t, try(asAda, func(p *company.Callback) { p.Result = json.RawMessage(`{`) }), ledger.Unprocessable, "A summary and an error have at most 8192 bytes, a result is JSON of at most 16384")
 	if err := try(asAda, nil); err != nil {
 		t.Fatal(err)
 	}

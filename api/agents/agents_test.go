@@ -116,7 +116,7 @@ func TestADeletedCompanyIsGone(t *testing.T) {
 	}
 	h.Call("DELETE", one, "").Want(t, 404, "Company not found")
 	h.Call("DELETE", "/api/companies/nobody", "").Want(t, 404, "Company not found")
-	h.Call("GET", "/api/agents/me", "", h.As()).Want(t, 401, "")
+	h.Call("GET", "/api/agents/me", "", h.As()).Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
 	h.Call("POST", "/api/v1/mesh/ledger/verify", "").Want(t, 200, `"ok":true`)
 }
 

@@ -36,19 +36,23 @@ func TestMemoryAndMessagesThroughTheAPI(t *testing.T) {
 	if list := h.Call("GET", at+"?limit=2", "", asAda).Decode(t).([]any); len(list) != 2 {
 		t.Errorf("%d memories, want 2", len(list))
 	}
-	for _, call := range [][2]string{{"GET", at}, {"GET", at + "/lunch"}, {"DELETE", at + "/lunch"}, {"GET", "/api/agents/" + ada + "/messages"}} {
-		h.Call(call[0], call[1], "", asBob).Want(t, 403, "")
+	const readsOwn, changesOwn = "An agent reads its own memory and messages only", "Only the board or the agent itself can do that"
+	for _, call := range [][3]string{
+		{"GET", at, readsOwn}, {"GET", at + "/lunch", readsOwn}, {"GET", "/api/agents/" + ada + "/messages", readsOwn},
+		{"DELETE", at + "/lunch", changesOwn},
+	} {
+		h.Call(call[0], call[1], "", asBob).Want(t, 403, call[2])
 	}
-	h.Call("PUT", at+"/lunch", `{"value":"Never."}`, asBob).Want(t, 403, "")
+	h.Call("PUT", at+"/lunch", `{"value":"Never."}`, asBob).Want(t, 403, "Only the board or the agent itself can do that")
 	h.Call("DELETE", at+"/lunch", "", asAda).Want(t, 200, "")
-	h.Call("GET", at+"/lunch", "", asAda).Want(t, 404, "")
+	h.Call("GET", at+"/lunch", "", asAda).Want(t, 404, "Memory not found")
 
 	inbox := "/api/agents/" + bob + "/messages"
 	first := h.Call("POST", inbox, `{"type":"question","correlationId":"q1","payload":{"text":"Which arm?"}}`, asAda).Want(t, 201, `"fromId":"`+ada).Field(t, "id")
 	h.Call("POST", inbox, `{}`).Want(t, 201, `"payload":{}`)
 	h.Call("POST", inbox, `{"payload":{"text":"`+strings.Repeat("x", 17_000)+`"}}`, asAda).Want(t, 400, `"path":["payload"]`)
 	h.Call("GET", inbox, "", asBob).Want(t, 200, `"correlationId":"q1"`)
-	h.Call("POST", inbox+"/take", `{"ids":["`+first+`"]}`, asAda).Want(t, 403, "")
+	h.Call("POST", inbox+"/take", `{"ids":["`+first+`"]}`, asAda).Want(t, 403, "Only the board or the agent itself can do that")
 	h.Call("POST", inbox+"/take", `{"ids":["`+first+`"]}`, asBob).Want(t, 200, `"taken":1`)
 	if list := h.Call("GET", inbox, "", asBob).Decode(t).([]any); len(list) != 1 {
 		t.Errorf("%d messages are left, want 1", len(list))
@@ -56,6 +60,6 @@ func TestMemoryAndMessagesThroughTheAPI(t *testing.T) {
 
 	other := h.Company("Globex")
 	eve := bear(h.NewAgent(other, "Eve", "true"))
-	h.Call("POST", inbox, `{"payload":{}}`, eve).Want(t, 404, "")
-	h.Call("GET", at, "", eve).Want(t, 404, "")
+	h.Call("POST", inbox, `{"payload":{}}`, eve).Want(t, 404, "Agent not found")
+	h.Call("GET", at, "", eve).Want(t, 404, "Agent not found")
 }

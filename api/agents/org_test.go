@@ -75,5 +75,5 @@ func TestTheOrgChartIsServedAsAnImageAndTravels(t *testing.T) {
 	if !strings.Contains(string(out.Body), `"contentType":"image/png"`) {
 		t.Error("the package has no chart")
 	}
-	h.Call("GET", "/api/companies/11111111-1111-4111-8111-111111111111/org.png", "").Want(t, 404, "")
+	h.Call("GET", "/api/companies/11111111-1111-4111-8111-111111111111/org.png", "").Want(t, 404, "Company not found")
 }

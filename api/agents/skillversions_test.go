@@ -61,7 +61,7 @@ func TestVersionsAndForksOfSkills(t *testing.T) {
 	h.Call("GET", in+"/"+own+"/update-status", "").Want(t, 200, `"hasUpdate":false,"locallyModified":true`)
 	h.Call("POST", in+"/"+own+"/reset", `{}`).Want(t, 200, "agentmail")
 	h.Call("POST", in+"/install-catalog", `{"catalogSkillId":"selvage:bundled:core:agentmail"}`).Want(t, 200, `"slug":"agentmail"`)
-	h.Call("POST", in+"/install-catalog", `{"catalogSkillId":"nothing"}`).Want(t, 404, "")
+	h.Call("POST", in+"/install-catalog", `{"catalogSkillId":"nothing"}`).Want(t, 404, "Catalog skill not found")
 	h.Call("POST", in+"/"+own+"/star", ``).Want(t, 200, `"starCount":1`)
 	h.Call("POST", in+"/"+own+"/star", ``).Want(t, 200, `"starCount":1`)
 	h.Call("DELETE", in+"/"+own+"/star", ``).Want(t, 200, `"starCount":0`)
@@ -108,7 +108,7 @@ func TestSkillsInTheFoldersOfProjects(t *testing.T) {
 	at := `{"projectId":"` + project + `","workspaceId":"` + space + `"`
 	h.Call("POST", in+"/skills/browse-project", at+`,"path":"skills"}`).Want(t, 200, `"name":"solder","path":"skills/solder","kind":"directory","isSkill":true`)
 	h.Call("POST", in+"/skills/browse-project", at+`,"path":"../.."}`).Want(t, 400, "path")
-	h.Call("POST", in+"/skills/browse-project", at+`,"path":"nothing"}`).Want(t, 404, "")
+	h.Call("POST", in+"/skills/browse-project", at+`,"path":"nothing"}`).Want(t, 404, "Folder not found")
 	h.Call("POST", in+"/skills/scan-projects", `{"mode":"preview"}`).Want(t, 200, `"discovered":2`).Want(t, 200, `"imported":[]`).Want(t, 200, `"status":"new"`)
 	done := h.Call("POST", in+"/skills/scan-projects", `{}`).Want(t, 200, `"reason":"Another skill has this slug"`).Want(t, 200, "is not on this node")
 	if strings.Contains(string(done.Body), "canary") {
@@ -149,7 +149,7 @@ func TestSkillsFromGitHub(t *testing.T) {
 	defer srv.Close()
 	h := apitest.NewHarness(t, func(c *api.Config) { c.GitHubArchives = srv.URL })
 	in := "/api/companies/" + h.Company("Acme") + "/skills"
-	h.Call("POST", in+"/import", `{"source":"https://evil.example/a/b"}`).Want(t, 422, "")
+	h.Call("POST", in+"/import", `{"source":"https://evil.example/a/b"}`).Want(t, 422, "source.url must be https://github.com/OWNER/REPO, with /tree/REF/FOLDER after it where needed")
 	h.Call("POST", in+"/import", `{"source":"acme/gone"}`).Want(t, 422, "no such repository")
 	h.Call("POST", in+"/import", `{"source":"https://github.com/acme/skills/tree/HEAD/docs"}`).Want(t, 422, "no SKILL.md")
 	h.Call("POST", in+"/import", `{"source":"acme/skills"}`).Want(t, 201, `"slug":"weld"`).Want(t, 201, "name a commit to pin").Want(t, 201, "skills/agentmail: a skill of the program").Want(t, 201, "SKILL.md is empty")

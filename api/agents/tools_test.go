@@ -95,7 +95,7 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	}
 	// Other bytes in the place of those that were signed are not run, by whatever way they came there.
 	files.by = bytes.Replace(answer42, []byte("42"), []byte("43"), 1)
-	h.Call("POST", in+"/answer/execute", `{}`).Want(t, 500, "")
+	h.Call("POST", in+"/answer/execute", `{}`).Want(t, 500, "Internal server error")
 	files.by = nil
 	h.DeployTool(t, of, forEver, map[string]string{"name": "answer"}).Want(t, 201, `"version":2`)
 	h.Call("POST", in+"/answer/execute", `{}`).Want(t, 200, `"code":"FuelExhausted"`).Want(t, 200, `"version":2`)
@@ -122,9 +122,9 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	h.DeployTool(t, of, answer42, map[string]string{"name": "mine"}, key).Want(t, 403, "Board access required")
 	h.Call("POST", in+"/answer/versions/1/revoke", `{}`, key).Want(t, 403, "Board access required")
 	other := h.Company("Other")
-	h.Call("POST", "/api/companies/"+other+"/tools/answer/execute", `{}`, key).Want(t, 403, "")
-	h.Call("POST", "/api/companies/"+other+"/tools/answer/execute", `{}`).Want(t, 404, "")
-	h.Call("POST", in+"/answer/execute", fmt.Sprintf(`{"input":%q}`, strings.Repeat("x", agents.MaxToolInput))).Want(t, 413, "")
+	h.Call("POST", "/api/companies/"+other+"/tools/answer/execute", `{}`, key).Want(t, 403, "Agent key cannot access another company")
+	h.Call("POST", "/api/companies/"+other+"/tools/answer/execute", `{}`).Want(t, 404, "Tool not found")
+	h.Call("POST", in+"/answer/execute", fmt.Sprintf(`{"input":%q}`, strings.Repeat("x", agents.MaxToolInput))).Want(t, 413, "Request entity too large")
 
 	// What it may run it may not while governance says no: it is paused, its company
 	// is, everything is stopped. The board stops at the last of these.

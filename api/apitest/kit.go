@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/selvage-mesh/selvage/company/entity"
@@ -315,9 +316,13 @@ func (h *Harness) Call(method, path, body string, headers ...string) Answer {
 	return Answer{w.Code, w.Header(), w.Body.Bytes()}
 }
 
-// Want fails unless the answer has a status and, unless it is "", holds a text.
+// Want fails unless the answer has a status and holds a text: of a refusal its code, the path
+// of the field, or its message; of others "" is enough.
 func (a Answer) Want(t testing.TB, status int, text string) Answer {
 	t.Helper()
+	if text == "" && status >= http.StatusBadRequest {
+		t.Fatalf("a refusal is checked by its status alone: name its code, field or message; it answered %s", a.Body)
+	}
 	if a.Status != status || !strings.Contains(string(a.Body), text) {
 		t.Fatalf("answered %d %s, want %d with %s", a.Status, a.Body, status, text)
 	}

@@ -64,7 +64,7 @@ func TestAdmissionRoutes(t *testing.T) {
 	if j.approved != "K7Q-3MX" || j.by.Type != "user" {
 		t.Errorf("approved %q by %+v", j.approved, j.by)
 	}
-	h.Call("POST", requests+"/AAA-AAA/reject", "{}").Want(t, 404, "")
+	h.Call("POST", requests+"/AAA-AAA/reject", "{}").Want(t, 404, "No node waits with the code AAA-AAA")
 	h.Call("POST", requests+"/K7Q-3MX/reject", "{}").Want(t, 204, "")
 	if k := h.Call("POST", "/api/v1/mesh/owner-keys", "{}").Want(t, 201, "selvage-owner-").Field(t, "ownerKey"); k != j.owner {
 		t.Error("the owner key is not the one that was drawn")

@@ -34,7 +34,7 @@ func TestBookingsAndTheirReports(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", c.body, a.Status, a.Body, c.status)
 		}
 	}
-	h.Call("POST", "/api/companies/"+other+"/finance-events", `{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","agentId":"`+agent+`"}`).Want(t, 404, "")
+	h.Call("POST", "/api/companies/"+other+"/finance-events", `{"eventKind":"platform_fee","biller":"b","amountCents":1,"occurredAt":"2026-11-20T12:00:00Z","agentId":"`+agent+`"}`).Want(t, 404, "Agent not found")
 	get := func(path, want string) string {
 		t.Helper()
 		a := h.Call("GET", in+path, "").Want(t, 200, want)
@@ -58,7 +58,7 @@ func TestBookingsAndTheirReports(t *testing.T) {
 	get("/costs/by-billing-code", `[{"billingCode":"R&D","costCents":100,`)
 	open := h.Call("GET", in+"/budget-incidents?status=open", "").Want(t, 200, `"thresholdType":"hard"`).Decode(t).([]any)
 	get("/budget-incidents?status=resolved", `[]`)
-	h.Call("GET", in+"/budget-incidents?status=maybe", "").Want(t, 400, "")
+	h.Call("GET", in+"/budget-incidents?status=maybe", "").Want(t, 400, "status is open, resolved or dismissed")
 	if a := h.Call("POST", in+"/budget-incidents/"+open[0].(map[string]any)["id"].(string)+"/resolve", `{"action":"raise_budget_and_resume","amount":500}`); a.Status != 200 {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}

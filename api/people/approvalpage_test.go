@@ -32,15 +32,15 @@ func TestTheApprovalPage(t *testing.T) {
 		t.Errorf("headers %v", page.Header)
 	}
 	h.Call("GET", path+"?token=pcp_cli_auth_wrong", "").Want(t, 404, "not found")
-	h.Call("GET", path, "").Want(t, 404, "")
-	h.Call("PUT", path, "{}", apitest.OwnOrigin).Want(t, 405, "")
+	h.Call("GET", path, "").Want(t, 404, "CLI auth challenge not found")
+	h.Call("PUT", path, "{}", apitest.OwnOrigin).Want(t, 405, "This page takes no such request.")
 
 	// Sign in on the page.
 	wrong := url.Values{"do": {"sign-in"}, "token": {token}, "email": {"ann@example.com"}, "password": {"not this one"}}
 	h.Form(path, wrong, apitest.OwnOrigin).Want(t, 401, "Invalid email or password")
 	wrong.Set("password", "password of Ann")
-	h.Form(path, wrong, "Origin: https://evil.example").Want(t, 403, "")
-	h.Form(path, wrong).Want(t, 403, "")
+	h.Form(path, wrong, "Origin: https://evil.example").Want(t, 403, "Board mutation requires trusted browser origin")
+	h.Form(path, wrong).Want(t, 403, "The form did not come from this page.")
 	in := h.Form(path, wrong, apitest.OwnOrigin).Want(t, 303, "")
 	mine, _, _ := in.CookieOf(t)
 	if to := in.Header.Get("Location"); to != path+"?token="+token {
@@ -55,10 +55,10 @@ func TestTheApprovalPage(t *testing.T) {
 	h.Form(path, approve, apitest.OwnOrigin, bob).Want(t, 403, "another sign-in")
 	h.Form(path, approve, apitest.OwnOrigin, cookie).Want(t, 403, "another sign-in")
 	h.Form(path, url.Values{"do": {"approve"}, "token": {token}}, apitest.OwnOrigin, mine).Want(t, 403, "another sign-in")
-	h.Form(path, approve, "Origin: https://evil.example", mine).Want(t, 403, "")
+	h.Form(path, approve, "Origin: https://evil.example", mine).Want(t, 403, "Board mutation requires trusted browser origin")
 	h.Form(path, approve, apitest.OwnOrigin).Want(t, 401, "Sign in first")
-	h.Form(path, url.Values{"do": {"dance"}, "token": {token}}, apitest.OwnOrigin, mine).Want(t, 400, "")
-	h.Call("GET", "/api/cli-auth/me", "", "Authorization: Bearer "+key).Want(t, 401, "")
+	h.Form(path, url.Values{"do": {"dance"}, "token": {token}}, apitest.OwnOrigin, mine).Want(t, 400, "The form asks for nothing that this page does.")
+	h.Call("GET", "/api/cli-auth/me", "", "Authorization: Bearer "+key).Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
 
 	h.Form(path, approve, apitest.OwnOrigin, mine).Want(t, 303, "")
 	h.Call("GET", path+"?token="+token, "", mine).Want(t, 200, "was let in")
@@ -69,7 +69,7 @@ func TestTheApprovalPage(t *testing.T) {
 	word = hiddenWord.FindStringSubmatch(string(h.Call("GET", path+"?token="+token, "", mine).Body))[1]
 	h.Form(path, url.Values{"do": {"cancel"}, "token": {token}, "word": {word}}, apitest.OwnOrigin, mine).Want(t, 303, "")
 	h.Call("GET", path+"?token="+token, "", mine).Want(t, 200, "cancelled")
-	h.Call("GET", "/api/cli-auth/me", "", "Authorization: Bearer "+key).Want(t, 401, "")
+	h.Call("GET", "/api/cli-auth/me", "", "Authorization: Bearer "+key).Want(t, 401, "Agent token did not verify; obtain fresh credentials and retry")
 	if strings.Contains(h.Log.String(), token) || strings.Contains(h.Log.String(), "password of Ann") {
 		t.Error("the log has a token or a password")
 	}

@@ -65,7 +65,7 @@ curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-
 	other := h.Company("Other")
 	theirs := h.NewAgent(other, "Theirs", "true")
 	h.Call("POST", "/api/v1/execute", `{"agent_id":"`+theirs+`","task":"Spy"}`, key, "X-Paperclip-Run-Id: "+live).Want(t, 404, `"code":"NOT_FOUND"`)
-	h.Call("GET", "/api/v1/executions/"+id, "", "Authorization: Bearer nobody").Want(t, 401, "")
+	h.Call("GET", "/api/v1/executions/"+id, "", "Authorization: Bearer nobody").Want(t, 401, `"code":"UNAUTHORIZED"`)
 	h.Call("GET", "/api/v1/health", "").Want(t, 200, `"status":"ok"`)
 	_ = good
 

@@ -73,7 +73,7 @@ func TestPackagesComeAsZipFiles(t *testing.T) {
 	state := h.Call("POST", "/api/companies/import/transfers", declare).Want(t, 200, `"missingPartIndexes":[0,1,2]`)
 	path := "/api/companies/import/transfers/" + state.Field(t, "transferId")
 	h.Send("PUT", path+"/parts/0", "application/octet-stream", pieces[1]).Want(t, 422, "not the one that was announced")
-	h.Send("PUT", path+"/parts/3", "application/octet-stream", pieces[1]).Want(t, 404, "")
+	h.Send("PUT", path+"/parts/3", "application/octet-stream", pieces[1]).Want(t, 404, "The transfer has no such part")
 	h.Send("PUT", path+"/parts/0", "application/octet-stream", pieces[0]).Want(t, 200, `"ok":true`)
 	h.Send("PUT", path+"/parts/0", "application/octet-stream", pieces[0]).Want(t, 200, `"ok":true`)
 	h.Call("POST", path+"/apply", meta("Early")).Want(t, 409, "missing")
@@ -130,11 +130,11 @@ func TestTeamsOfTheCatalog(t *testing.T) {
 			t.Errorf("%v has another hash", row["path"])
 		}
 	}
-	h.Call("GET", "/api/teams/catalog/"+id+"/files?path=nope", "").Want(t, 404, "")
-	h.Call("GET", "/api/teams/catalog/nope", "").Want(t, 404, "")
+	h.Call("GET", "/api/teams/catalog/"+id+"/files?path=nope", "").Want(t, 404, "Catalog team file not found")
+	h.Call("GET", "/api/teams/catalog/nope", "").Want(t, 404, "Catalog team not found")
 	in := "/api/companies/" + of + "/teams/catalog"
 	h.Call("GET", in+"/installed", "").Want(t, 200, "[]")
-	h.Call("POST", in+"/nope/install", `{}`).Want(t, 404, "")
+	h.Call("POST", in+"/nope/install", `{}`).Want(t, 404, "Catalog team not found")
 	h.Call("POST", in+"/"+id+"/install", `{"collisionStrategy":"hope"}`).Want(t, 400, "collisionStrategy")
 	h.Call("POST", in+"/"+id+"/preview", "").Want(t, 200, `"companyAction":"none"`)
 	h.Call("POST", in+"/"+id+"/install", "").Want(t, 200, `"action":"unchanged"`)

@@ -27,7 +27,7 @@ func TestAnnotationsThroughTheAPI(t *testing.T) {
 	h.Call("POST", path, body(api.NewID(), 1, "the arm")).Want(t, 409, "currentRevisionId")
 	id := h.Call("POST", path, body(first, 1, "the arm")).Want(t, 201, `"anchorState":"active"`).Want(t, 201, `"body":"Which arm?"`).Field(t, "id")
 	h.Call("POST", path+"/"+id+"/comments", `{"body":"The left one","issueCommentId":"`+api.NewID()+`"}`).Want(t, 404, "Comment not found")
-	h.Call("POST", path+"/"+id+"/comments", `{"body":" "}`).Want(t, 400, "")
+	h.Call("POST", path+"/"+id+"/comments", `{"body":" "}`).Want(t, 400, "A comment needs a text")
 	h.Call("POST", path+"/"+id+"/comments", `{"body":"The left one"}`).Want(t, 201, `"body":"The left one"`)
 	h.Call("PATCH", path+"/"+id, `{"status":"gone"}`).Want(t, 400, "status")
 	h.Call("PATCH", path+"/"+id, `{"status":"resolved"}`).Want(t, 200, `"resolvedByUserId":"`+api.LocalBoard)

@@ -187,7 +187,7 @@ func TestAgentsAndAttachments(t *testing.T) {
 	h.Call("GET", at.Field(t, "contentPath"), "", eve).Want(t, 404, "Attachment not found")
 	h.Call("GET", "/api/issues/"+issue+"/attachments", "", eve).Want(t, 404, "Issue not found")
 	h.Call("DELETE", "/api/attachments/"+at.Field(t, "id"), "", eve).Want(t, 404, "Attachment not found")
-	h.Call("POST", path, body, ct, eve).Want(t, 403, "")
+	h.Call("POST", path, body, ct, eve).Want(t, 403, "Agent key cannot access another company")
 	h.Call("POST", path, body, ct, ada).Want(t, 401, "Agent run id required")
 	h.Call("DELETE", "/api/attachments/"+at.Field(t, "id"), "", ada).Want(t, 403, "cross_issue_influence_run_context_required")
 	// The same key gives the same attachment, another file is another request.
@@ -197,7 +197,7 @@ func TestAgentsAndAttachments(t *testing.T) {
 	if id := h.Call("POST", path, again, againType, "Idempotency-Key: k1").Want(t, 201, "").Field(t, "id"); id != first {
 		t.Errorf("repeated as %s, want %s", id, first)
 	}
-	h.Call("POST", path, body, ct, "Idempotency-Key: k1").Want(t, 422, "")
+	h.Call("POST", path, body, ct, "Idempotency-Key: k1").Want(t, 422, `"code":"idempotency_key_reused"`)
 }
 
 func TestCompanyLogo(t *testing.T) {

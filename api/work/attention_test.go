@@ -33,11 +33,11 @@ func TestWhatWaitsForAPersonIsListedUntilPutAside(t *testing.T) {
 	fail()
 	h.Call("GET", in+"/attention", "").Want(t, 200, `"totalCount":1`)
 	later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-	h.Call("POST", in+"/inbox-dismissals", `{"itemKey":"`+key+`","kind":"snooze"}`).Want(t, 400, "")
+	h.Call("POST", in+"/inbox-dismissals", `{"itemKey":"`+key+`","kind":"snooze"}`).Want(t, 400, "snoozedUntil is needed to snooze")
 	h.Call("POST", in+"/inbox-dismissals", `{"itemKey":"`+key+`","kind":"snooze","snoozedUntil":"`+later+`"}`).Want(t, 200, `"kind":"snooze"`)
 	h.Call("GET", in+"/attention", "").Want(t, 200, `"totalCount":0`)
 	h.Call("DELETE", in+"/inbox-dismissals/"+url.PathEscape(key), "").Want(t, 200, "")
-	h.Call("DELETE", in+"/inbox-dismissals/"+url.PathEscape(key), "").Want(t, 404, "")
+	h.Call("DELETE", in+"/inbox-dismissals/"+url.PathEscape(key), "").Want(t, 404, "Inbox dismissal not found")
 	h.Call("GET", in+"/attention", "").Want(t, 200, `"totalCount":1`)
 	// A run that ends well clears the error.
 	h.Call("PATCH", "/api/agents/"+agent, `{"adapterConfig":{"command":"/bin/sh","args":["-c","exit 0"]}}`).Want(t, 200, "")

@@ -34,5 +34,5 @@ func TestDocumentsThroughTheAPI(t *testing.T) {
 	h.Call("GET", path+"/annotations", "").Want(t, 200, "[]")
 	h.Call("DELETE", path, "").Want(t, 200, `"ok":true`)
 	h.Call("GET", issue+"/documents", "").Want(t, 200, "[]")
-	h.Call("PUT", path, `{"format":"markdown","body":"`+strings.Repeat("x", 3<<20)+`"}`).Want(t, 413, "")
+	h.Call("PUT", path, `{"format":"markdown","body":"`+strings.Repeat("x", 3<<20)+`"}`).Want(t, 413, "A document has at most 2097152 bytes")
 }

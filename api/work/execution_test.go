@@ -11,9 +11,14 @@ func TestExecutionPoliciesThroughTheAPI(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
 	of := h.Company("Acme")
-	for _, policy := range []string{`7`, `{"stages":[{"type":"guess","participants":[{"type":"user","userId":"u"}]}]}`, `{"stages":[{"type":"review"}]}`,
-		`{"stages":[{"type":"review","participants":[{"type":"agent"}]}]}`, `{"stages":[],"maxReviewRounds":0}`} {
-		h.Call("POST", "/api/companies/"+of+"/issues", `{"title":"x","executionPolicy":`+policy+`}`).Want(t, 400, "")
+	for policy, at := range map[string]string{
+		`7`: `]`,
+		`{"stages":[{"type":"guess","participants":[{"type":"user","userId":"u"}]}]}`: `,"stages",0,"type"]`,
+		`{"stages":[{"type":"review"}]}`:                                              `,"stages",0,"participants"]`,
+		`{"stages":[{"type":"review","participants":[{"type":"agent"}]}]}`:            `,"stages",0,"participants",0]`,
+		`{"stages":[],"maxReviewRounds":0}`:                                           `,"maxReviewRounds"]`,
+	} {
+		h.Call("POST", "/api/companies/"+of+"/issues", `{"title":"x","executionPolicy":`+policy+`}`).Want(t, 400, `"path":["executionPolicy"`+at)
 	}
 	h.Call("POST", "/api/companies/"+of+"/issues", `{"title":"x","executionPolicy":{"stages":[{"type":"review","participants":[{"type":"user","userId":"somebody"}]}]}}`).Want(t, 404, "participants.0.userId")
 	eve := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Eve"}`).Want(t, 201, "").Field(t, "id")

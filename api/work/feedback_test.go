@@ -25,10 +25,10 @@ func TestFeedbackIsHandedOnOnlyWithConsent(t *testing.T) {
 	h.Call("GET", "/api/feedback-traces/"+trace+"/bundle", "").Want(t, 200, `"targetText":"What I found"`)
 	h.Call("GET", "/api/feedback-traces/"+api.NewID(), "").Want(t, 404, "Feedback trace not found")
 	h.Call("PATCH", in, `{"feedbackDataSharingEnabled":false}`).Want(t, 200, `"feedbackDataSharingConsentAt":null`)
-	h.Call("GET", "/api/feedback-traces/"+trace, "").Want(t, 404, "")
+	h.Call("GET", "/api/feedback-traces/"+trace, "").Want(t, 404, "Feedback trace not found")
 
 	h.Call("GET", "/api/instance/settings", "").Want(t, 200, `"defaultEnvironmentId":null`)
-	h.Call("PATCH", "/api/instance/settings", `{"defaultEnvironmentId":"`+api.NewID()+`"}`).Want(t, 422, "")
-	h.Call("PATCH", "/api/instance/settings", `{"general":{}}`).Want(t, 400, "")
+	h.Call("PATCH", "/api/instance/settings", `{"defaultEnvironmentId":"`+api.NewID()+`"}`).Want(t, 422, "No environment of the whole instance has this ID")
+	h.Call("PATCH", "/api/instance/settings", `{"general":{}}`).Want(t, 400, `"keys":["general"]`)
 	h.Call("PATCH", "/api/instance/settings", `{"defaultEnvironmentId":null}`).Want(t, 200, `"defaultEnvironmentId":null`)
 }

@@ -12,12 +12,16 @@ func TestInteractionsAndProductsThroughTheAPI(t *testing.T) {
 	h := apitest.NewHarness(t)
 	issue := "/api/issues/" + h.IssueOf(h.Company("Acme"), "Ask")
 	path := issue + "/interactions"
-	for _, body := range []string{
-		`{}`, `{"kind":"guess","payload":{}}`, `{"kind":"suggest_tasks","payload":{"version":1,"tasks":[]}}`, `{"kind":"suggest_tasks","payload":{"version":2,"tasks":[{"clientKey":"a","title":"x"}]}}`,
-		`{"kind":"request_confirmation","payload":{"version":1}}`, `{"kind":"request_confirmation","payload":7}`,
-		`{"kind":"ask_user_questions","payload":{"version":1,"questions":[{"id":"q","prompt":"?","selectionMode":"some","options":[]}]}}`,
+	for body, field := range map[string]string{
+		`{}`:                            `["kind"]`,
+		`{"kind":"guess","payload":{}}`: `["kind"]`,
+		`{"kind":"suggest_tasks","payload":{"version":1,"tasks":[]}}`:                                                                     `["payload","tasks"]`,
+		`{"kind":"suggest_tasks","payload":{"version":2,"tasks":[{"clientKey":"a","title":"x"}]}}`:                                        `["payload","version"]`,
+		`{"kind":"request_confirmation","payload":{"version":1}}`:                                                                         `["payload","prompt"]`,
+		`{"kind":"request_confirmation","payload":7}`:                                                                                     `["payload"]`,
+		`{"kind":"ask_user_questions","payload":{"version":1,"questions":[{"id":"q","prompt":"?","selectionMode":"some","options":[]}]}}`: `["payload","questions",0,"selectionMode"]`,
 	} {
-		h.Call("POST", path, body).Want(t, 400, "")
+		h.Call("POST", path, body).Want(t, 400, `"path":`+field)
 	}
 	id := h.Call("POST", path, `{"kind":"request_checkbox_confirmation","resolverPolicy":"board_only","payload":{"version":1,"prompt":"?","options":[{"id":"a","label":"A"}]}}`).
 		Want(t, 201, `"allowDeclineReason":true`).Want(t, 201, `"effectiveResolverPolicy":"human_only"`).Field(t, "id")

@@ -79,5 +79,5 @@ func TestListsOfIssuesAreNarrowed(t *testing.T) {
 	h.Call("GET", in+"/issues?touchedByUserId=me", "", key).Want(t, 403, "touchedByUserId=me requires board authentication")
 	h.Call("GET", in+"/issues?descendantOf=x", "").Want(t, 400, "descendantOf")
 	h.Call("GET", "/api/agents/me/inbox/mine", "", key).Want(t, 400, "userId")
-	h.Call("GET", "/api/agents/me/inbox/mine?userId=x", "").Want(t, 401, "")
+	h.Call("GET", "/api/agents/me/inbox/mine?userId=x", "").Want(t, 401, "Agent authentication required")
 }

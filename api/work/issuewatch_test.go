@@ -46,7 +46,7 @@ func TestCommentsWaitForTheNextRun(t *testing.T) {
 		t.Fatalf("%d comments wait", n)
 	}
 	h.Call("POST", path+"/queued-comments/"+second+"/steer", said(q, `,"targetRunId":"`+run.ID+`"`)).Want(t, 409, "interrupt it instead")
-	h.Call("POST", path+"/queued-comments/interrupt", said(q, `,"targetRunId":null`)).Want(t, 409, "")
+	h.Call("POST", path+"/queued-comments/interrupt", said(q, `,"targetRunId":null`)).Want(t, 409, `"code":"comment_queue_changed"`)
 	h.Call("POST", path+"/queued-comments/interrupt", said(q, `,"targetRunId":"`+run.ID+`"`)).Want(t, 200, "")
 	h.Until("the comment to be told", func(tx *ledger.Tx) bool {
 		for r := range entity.RunsOfIssue(tx, of, issue) {
@@ -182,7 +182,7 @@ func TestAWatchdogReportsAFault(t *testing.T) {
 	}
 	h.Call("POST", in+"/issues", report(""), as...).Want(t, 403, "watchdogDiscovery is for an agent")
 	h.Call("PUT", "/api/issues/"+top.Field(t, "id")+"/watchdog", `{"agentId":"`+wendy+`"}`).Want(t, 200, "")
-	h.Call("POST", in+"/issues", report("")).Want(t, 403, "")
+	h.Call("POST", in+"/issues", report("")).Want(t, 403, "watchdogDiscovery is for an agent in a run for an issue that it looks after; make the issue without it")
 	h.Call("POST", in+"/issues", `{"title":"x","watchdogDiscovery":{"kind":"bug"}}`, as...).Want(t, 400, at("watchdogDiscovery.kind"))
 	h.Call("POST", "/api/issues/"+leaf+"/children", report(""), as...).Want(t, 422, "no part of an issue")
 	made := h.Call("POST", in+"/issues", report(""), as...).Want(t, 201, `"parentId":null`).Want(t, 201, `"originKind":"task_watchdog_product_bug"`).
@@ -193,6 +193,6 @@ func TestAWatchdogReportsAFault(t *testing.T) {
 			t.Errorf("the text is %q, without %q", text, part)
 		}
 	}
-	h.Call("POST", in+"/issues", `{"title":"Long","description":"`+strings.Repeat("x", entity.MaxText-10)+`","watchdogDiscovery":{"kind":"product_bug"}}`, as...).Want(t, 413, "")
+	h.Call("POST", in+"/issues", `{"title":"Long","description":"`+strings.Repeat("x", entity.MaxText-10)+`","watchdogDiscovery":{"kind":"product_bug"}}`, as...).Want(t, 413, "description and evidenceMarkdown have more than 200000 bytes together")
 	h.Call("POST", in+"/issues", `{"title":"Own","watchdogDiscovery":null}`).Want(t, 201, `"originKind":"manual"`)
 }

@@ -48,7 +48,7 @@ func TestARunThatSaysNothingIsAskedAgainAndThenAPersonDecides(t *testing.T) {
 	h.Call("POST", resolve, `{"outcome":"restored","sourceIssueStatus":"done","actionId":"`+action+`","resolutionNote":"seen to"}`).Want(t, 200, `"status":"done"`)
 	h.Call("GET", "/api/issues/"+issue+"/recovery-actions", "").Want(t, 200, `"active":null`).Want(t, 200, `"resolutionNote":"seen to"`)
 	h.Call("GET", "/api/issues/"+issue, "").Want(t, 200, `"activeRecoveryAction":null`).Want(t, 200, `"successfulRunHandoff":null`)
-	h.Call("POST", resolve, `{"outcome":"restored","sourceIssueStatus":"todo"}`).Want(t, 404, "")
+	h.Call("POST", resolve, `{"outcome":"restored","sourceIssueStatus":"todo"}`).Want(t, 404, "Active recovery action not found")
 }
 
 func TestWhoMovesAnIssueOutOfBlockedResolvesItsRecovery(t *testing.T) {

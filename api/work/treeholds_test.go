@@ -15,8 +15,11 @@ func TestTreeHoldsThroughTheAPI(t *testing.T) {
 	child := h.Call("POST", "/api/issues/"+root+"/children", `{"title":"Child"}`).Want(t, 201, "").Field(t, "id")
 	path := "/api/issues/" + root
 	h.Call("GET", path+"/tree-control/state", "").Want(t, 200, `{"activePauseHold":null}`)
-	for _, body := range []string{`{}`, `{"mode":"stop"}`, `{"mode":"pause","x":1}`, `{"mode":"pause","metadata":[]}`, `{"mode":"pause","releasePolicy":{"strategy":"never"}}`} {
-		h.Call("POST", path+"/tree-holds", body).Want(t, 400, "")
+	for body, says := range map[string]string{
+		`{}`: `"path":["mode"]`, `{"mode":"stop"}`: `"path":["mode"]`, `{"mode":"pause","x":1}`: `Unrecognized key: \"x\"`,
+		`{"mode":"pause","metadata":[]}`: `"path":["metadata"]`, `{"mode":"pause","releasePolicy":{"strategy":"never"}}`: `"path":["releasePolicy","strategy"]`,
+	} {
+		h.Call("POST", path+"/tree-holds", body).Want(t, 400, says)
 	}
 	h.Call("POST", path+"/tree-control/preview", `{"mode":"cancel"}`).Want(t, 200, `"totals":{"totalIssues":2,"affectedIssues":2`).Want(t, 200, `"nextStatus":"cancelled"`)
 	held := h.Call("POST", path+"/tree-holds", `{"mode":"pause","reason":"wait","metadata":{"a":1}}`).Want(t, 200, `"status":"active"`)

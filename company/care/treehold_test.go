@@ -21,8 +21,8 @@ func TestAPausedTreeRests(t *testing.T) {
 	run := d.Working(t, ada, leaf)
 	d.Must(t, companytest.As{Agent: ada, Run: run}, "issue.checkout", company.CheckOutIssue{Issue: leaf.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
 
-	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "resume"}, nil), ledger.Conflict, "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "freeze"}, nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "resume"}, nil), ledger.Conflict, "No active hold of mode pause stands on this issue")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "freeze"}, nil), ledger.Invalid, "Unknown mode of a hold: freeze")
 	var h care.TreeHold
 	d.Must(t, companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "pause", Reason: "think again"}, &h)
 	if r, _ := entity.RunTable.Get(d.Tx, d.Company, run); r.Status != entity.RunCancelled {
@@ -67,8 +67,8 @@ func TestAPausedTreeRests(t *testing.T) {
 	if n, _ := care.TreeHoldCounts.Get(d.Tx, d.Company, d.Company); n.Pauses != 0 {
 		t.Errorf("%d pauses are counted", n.Pauses)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.release", care.ReleaseTree{Issue: root.ID, Hold: h.ID}, nil), ledger.Conflict, "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.release", care.ReleaseTree{Issue: mid.ID, Hold: h.ID}, nil), ledger.NotFound, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.release", care.ReleaseTree{Issue: root.ID, Hold: h.ID}, nil), ledger.Conflict, "Issue tree hold is already released")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.release", care.ReleaseTree{Issue: mid.ID, Hold: h.ID}, nil), ledger.NotFound, "Issue tree hold not found")
 }
 
 func TestAPauseCanWaitForTheRunsAtWork(t *testing.T) {
@@ -78,7 +78,7 @@ func TestAPauseCanWaitForTheRunsAtWork(t *testing.T) {
 	root := d.Issue(t, company.CreateIssue{})
 	leaf := d.Issue(t, company.CreateIssue{Parent: root.ID})
 	hold := care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "pause", Strategy: "after_active_runs_finish"}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", hold, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", hold, nil), ledger.Unprocessable, "No run is active in this tree; the hold would end at once")
 	run := d.Working(t, ada, leaf)
 	d.Must(t, companytest.Board, "tree.hold", hold, nil)
 	r, _ := entity.RunTable.Get(d.Tx, d.Company, run)
@@ -111,7 +111,7 @@ func TestACancelledTreeComesBack(t *testing.T) {
 	if len(care.TreeHoldsOf(d.Tx, root)) != 2 {
 		t.Errorf("%+v", care.TreeHoldsOf(d.Tx, root))
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "restore"}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "restore"}, nil), ledger.Conflict, "No active hold of mode cancel stands on this issue")
 	d.Must(t, companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: root.ID, Mode: "pause"}, nil)
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: root.ID}, nil)
 	if n, _ := care.TreeHoldCounts.Get(d.Tx, d.Company, d.Company); n.Pauses != 0 || len(care.TreeHoldsOf(d.Tx, root)) != 0 {
@@ -121,5 +121,5 @@ func TestACancelledTreeComesBack(t *testing.T) {
 	for range care.MaxTreeMoves {
 		d.Issue(t, company.CreateIssue{Parent: big.ID})
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: big.ID, Mode: "cancel"}, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "tree.hold", care.HoldTree{ID: d.ID(), Issue: big.ID, Mode: "cancel"}, nil), ledger.Unprocessable, "A hold moves at most 250 issues at once; hold the parts of this tree")
 }

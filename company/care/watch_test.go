@@ -41,7 +41,7 @@ func TestAMonitorWakesItsIssuesAgentOnce(t *testing.T) {
 	if len(due) != 1 || due[0].Issue != i.ID {
 		t.Fatalf("due %v", due)
 	}
-	companytest.WantRefusal(t, d.ByLeader("issue.monitor", due[0].CheckMonitor), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.ByLeader("issue.monitor", due[0].CheckMonitor), ledger.Conflict, "the monitor of issue ACM-1 is not due")
 	d.Now = at.Std()
 	if err := d.ByLeader("issue.monitor", due[0].CheckMonitor); err != nil {
 		t.Fatal(err)
@@ -56,11 +56,11 @@ func TestAMonitorWakesItsIssuesAgentOnce(t *testing.T) {
 	if w := d.WakesOf(ada); w[0] != "issue_monitor_due" {
 		t.Errorf("wakes %v", w)
 	}
-	companytest.WantRefusal(t, d.ByLeader("issue.monitor", due[0].CheckMonitor), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.ByLeader("issue.monitor", due[0].CheckMonitor), ledger.Conflict, "the monitor of issue ACM-1 is not due")
 	if due := care.DueMonitors(d.Tx, at, 10); len(due) != 0 {
 		t.Errorf("still due: %v", due)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.monitor", care.CheckMonitor{Issue: i.ID}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.monitor", care.CheckMonitor{Issue: i.ID}, nil), ledger.Conflict, "Issue has no scheduled monitor")
 }
 
 func TestAMonitorFiresOnlyWhereItMay(t *testing.T) {
@@ -79,7 +79,7 @@ func TestAMonitorFiresOnlyWhereItMay(t *testing.T) {
 			t.Errorf("%s of %q: due %v, want %v", c.status, c.agent, got, c.fires)
 		}
 		if !c.fires {
-			companytest.WantRefusal(t, d.Do(companytest.Board, "issue.monitor", care.CheckMonitor{Issue: i.ID}, nil), ledger.Unprocessable, "")
+			companytest.WantRefusal(t, d.Do(companytest.Board, "issue.monitor", care.CheckMonitor{Issue: i.ID}, nil), ledger.Unprocessable, "A monitor fires only for an issue that an agent has in progress or in review")
 		}
 		d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: i.ID}, nil)
 		if due := care.DueMonitors(d.Tx, at, 10); len(due) != 0 {
@@ -98,9 +98,9 @@ func TestAMonitorFiresOnlyWhereItMay(t *testing.T) {
 	again := json.RawMessage(strings.Replace(string(monitor), `,"recoveryPolicy":"escalate_to_board"`, "", 1))
 	d.Must(t, who, "issue.update", company.UpdateIssue{Issue: mine, ExecutionPolicy: again}, nil)
 	d.Must(t, who, "issue.monitor", care.CheckMonitor{Issue: mine}, nil)
-	companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: mine, ExecutionPolicy: again}, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: mine, ExecutionPolicy: again}, nil), ledger.Unprocessable, "The issue was looked at as often as its monitor allows")
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: mine, ExecutionPolicy: again}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: mine, ExecutionPolicy: json.RawMessage(`{"monitor":{}}`)}, nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: mine, ExecutionPolicy: json.RawMessage(`{"monitor":{}}`)}, nil), ledger.Invalid, "executionPolicy.monitor.nextCheckAt is required")
 }
 
 // A monitor that ends in vain makes one issue in which somebody finds out why, for
@@ -188,13 +188,13 @@ func TestAWatchdogIsWokenWhenNobodyDecides(t *testing.T) {
 	// Who may: an agent names itself or whom it manages, on what it may change.
 	own := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: other})
 	who := d.OnIssue(t, other, own)
-	companytest.WantRefusal(t, d.Do(who, "watchdog.set", care.SetWatchdog{ID: d.ID(), Issue: own.ID, Agent: wendy}, nil), ledger.Forbidden, "")
+	companytest.WantRefusal(t, d.Do(who, "watchdog.set", care.SetWatchdog{ID: d.ID(), Issue: own.ID, Agent: wendy}, nil), ledger.Forbidden, "An agent may name itself, or an agent that it manages")
 	d.Must(t, who, "watchdog.set", care.SetWatchdog{ID: d.ID(), Issue: own.ID, Agent: other}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "watchdog.set", care.SetWatchdog{ID: d.ID(), Issue: own.ID, Agent: companytest.UID(99)}, nil), ledger.NotFound, "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "watchdog.set", care.SetWatchdog{ID: d.ID(), Issue: companytest.UID(98), Agent: wendy}, nil), ledger.NotFound, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "watchdog.set", care.SetWatchdog{ID: d.ID(), Issue: own.ID, Agent: companytest.UID(99)}, nil), ledger.NotFound, "Agent not found")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "watchdog.set", care.SetWatchdog{ID: d.ID(), Issue: companytest.UID(98), Agent: wendy}, nil), ledger.NotFound, "Issue not found")
 	// It goes with its issue, and with its agent.
 	d.Must(t, companytest.Board, "watchdog.remove", care.RemoveWatchdog{Issue: i.ID}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "watchdog.remove", care.RemoveWatchdog{Issue: i.ID}, nil), ledger.NotFound, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "watchdog.remove", care.RemoveWatchdog{Issue: i.ID}, nil), ledger.NotFound, "Issue watchdog not found")
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: own.ID}, nil)
 	d.Must(t, companytest.Board, "agent.delete", company.ChangeAgent{Agent: wendy}, nil)
 	if n := d.Count("watchdog") + d.Count("watchdog-agent"); n != 0 {
@@ -212,20 +212,23 @@ func TestWhatIsThoughtOfASilentRun(t *testing.T) {
 	entity.AgentTable.Put(d.Tx, next.Company, next.ID, next)
 	run := d.Run(ada)
 	soon := core.TimeOf(d.Now.Add(time.Hour))
+	const notDecider = "Only the board, the manager of the run's agent, or the watchdog of its issue decides about a run"
 	for _, c := range []struct {
 		who  companytest.As
 		p    care.DecideWatch
 		code ledger.Code
+		text string
 	}{
-		{companytest.Board, care.DecideWatch{Run: run, Decision: "snooze"}, ledger.Unprocessable},
-		{companytest.Board, care.DecideWatch{Run: run, Decision: "shrug"}, ledger.Invalid},
-		{companytest.Board, care.DecideWatch{Run: companytest.UID(77), Decision: "continue"}, ledger.NotFound},
-		{companytest.Board, care.DecideWatch{Run: run, Decision: "continue", Issue: companytest.UID(78)}, ledger.NotFound},
-		{companytest.As{Agent: ada, Run: run}, care.DecideWatch{Run: run, Decision: "continue"}, ledger.Forbidden},
-		{companytest.As{Agent: other, Run: d.Run(other)}, care.DecideWatch{Run: run, Decision: "continue"}, ledger.Forbidden},
-		{companytest.As{Agent: boss, Run: ""}, care.DecideWatch{Run: run, Decision: "continue"}, ledger.Forbidden},
+		{companytest.Board, care.DecideWatch{Run: run, Decision: "snooze"}, ledger.Unprocessable, "snoozedUntil must be in the future"},
+		{companytest.Board, care.DecideWatch{Run: run, Decision: "shrug"}, ledger.Invalid, `unknown decision "shrug"`},
+		{companytest.Board, care.DecideWatch{Run: companytest.UID(77), Decision: "continue"}, ledger.NotFound, "Heartbeat run not found"},
+		{companytest.Board, care.DecideWatch{Run: run, Decision: "continue", Issue: companytest.UID(78)}, ledger.NotFound, "Evaluation issue not found"},
+		{companytest.As{Agent: ada, Run: run}, care.DecideWatch{Run: run, Decision: "continue"}, ledger.Forbidden, notDecider},
+		{companytest.As{Agent: other, Run: d.Run(other)}, care.DecideWatch{Run: run, Decision: "continue"}, ledger.Forbidden, notDecider},
+		{companytest.As{Agent: boss, Run: ""}, care.DecideWatch{Run: run, Decision: "continue"}, ledger.Forbidden,
+			"An agent writes on issues under a run of its own that is still going on; this request named none."},
 	} {
-		companytest.WantRefusal(t, d.Do(c.who, "run.watch", c.p, nil), c.code, "")
+		companytest.WantRefusal(t, d.Do(c.who, "run.watch", c.p, nil), c.code, c.text)
 	}
 	var got entity.WatchDecision
 	d.Must(t, companytest.Board, "run.watch", care.DecideWatch{ID: d.ID(), Run: run, Decision: "snooze", Until: soon, Reason: "a long build"}, &got)
@@ -237,7 +240,7 @@ func TestWhatIsThoughtOfASilentRun(t *testing.T) {
 		t.Errorf("decision %+v", got)
 	}
 	d.EndRun(run)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "run.watch", care.DecideWatch{ID: d.ID(), Run: run, Decision: "continue"}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "run.watch", care.DecideWatch{ID: d.ID(), Run: run, Decision: "continue"}, nil), ledger.Conflict, "Only a running run is watched")
 }
 
 func TestCommentsThatWaitCanBeTakenBack(t *testing.T) {
@@ -276,23 +279,23 @@ func TestCommentsThatWaitCanBeTakenBack(t *testing.T) {
 	}
 	order := p
 	order.Order = []string{two, one}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "queue.order", order, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "queue.order", order, nil), ledger.Conflict, "The queued comments have changed since; look again")
 	order.Revision = queue().Revision()
 	order.Order = []string{two, two}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "queue.order", order, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "queue.order", order, nil), ledger.Unprocessable, "orderedCommentIds names each queued comment once")
 	order.Order = []string{two, one}
 	d.Must(t, companytest.Board, "queue.order", order, nil)
 	if q = queue(); q.Entries[0].ID != two {
 		t.Errorf("order %v", q.Entries)
 	}
 	drop := company.ChangeQueue{Issue: i.ID, Queue: q.Run.ID, Revision: q.Revision(), Comment: companytest.UID(55)}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "queue.drop", drop, nil), ledger.NotFound, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "queue.drop", drop, nil), ledger.NotFound, "Queued comment not found")
 	drop.Comment = two
 	d.Must(t, companytest.Board, "queue.drop", drop, nil)
 	q = queue()
 	// What was sent for another run at work is refused; this one ends it.
 	stop := company.ChangeQueue{Issue: i.ID, Queue: q.Run.ID, Revision: q.Revision()}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "queue.interrupt", stop, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "queue.interrupt", stop, nil), ledger.Conflict, "Another run is at work by now, or none")
 	stop.Target = who.Run
 	d.Must(t, companytest.Board, "queue.interrupt", stop, nil)
 	if r := companytest.RunOfDesk(d, who); r.Status != entity.RunCancelled {
@@ -307,7 +310,7 @@ func TestCommentsThatWaitCanBeTakenBack(t *testing.T) {
 	if r, _ := entity.RunTable.Get(d.Tx, d.Company, q.Run.ID); r.Status != entity.RunCancelled {
 		t.Errorf("the run that waited is %s", r.Status)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "queue.drop", drop, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "queue.drop", drop, nil), ledger.Conflict, "The queued comments are no longer waiting: their run has begun or ended")
 }
 
 func TestRetryNow(t *testing.T) {
@@ -316,7 +319,7 @@ func TestRetryNow(t *testing.T) {
 	ada := d.Hired("Ada")
 	i := d.Issue(t, company.CreateIssue{Status: entity.IssueBacklog, Assignee: ada})
 	who := d.OnIssue(t, ada, i)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "run.retry_now", company.RetryNow{Issue: i.ID}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "run.retry_now", company.RetryNow{Issue: i.ID}, nil), ledger.Conflict, "No run of the issue waits to try again")
 	c := d.Context(companytest.Board, "", nil)
 	company.EndRun(c, companytest.RunOfDesk(d, who), company.Outcome{Status: entity.RunFailed, ErrorCode: "upstream", Transient: true})
 	r, ok := company.RetryOf(d.Tx, d.Load(i.ID))

@@ -150,10 +150,11 @@ func Refused(t testing.TB, err error) *ledger.Refusal {
 	return r
 }
 
+// WantRefusal fails unless err is a refusal with this code and message.
 func WantRefusal(t testing.TB, err error, code ledger.Code, message string) *ledger.Refusal {
 	t.Helper()
 	r := Refused(t, err)
-	if r.Code != code || message != "" && r.Message != message {
+	if r.Code != code || r.Message != message {
 		t.Fatalf("got %s %q, want %s %q", r.Code, r.Message, code, message)
 	}
 	return r

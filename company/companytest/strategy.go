@@ -1,8 +1,10 @@
 package companytest
 
-import "testing"
+import (
+	"testing"
 
-import "github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/ledger"
+)
 
 // Held is the refusal of what the strategy gate holds back.
 func Held(t testing.TB, what string, err error) {

@@ -5,13 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/ledger"
-	"pgregory.net/rapid"
 )
 
 func TestACommentTakesAttachmentsOfItsIssue(t *testing.T) {
@@ -48,12 +49,12 @@ func TestAttachmentsAndWhoMayTouchThem(t *testing.T) {
 	if want := d.Company + "/issues/" + i.ID + "/2026/11/21/"; !strings.HasPrefix(mine.Asset.ObjectKey, want) || !strings.HasSuffix(mine.Asset.ObjectKey, "-a_b.txt") {
 		t.Errorf("lies at %s", mine.Asset.ObjectKey)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: ""}, "attachment.create", file.CreateAttachment{Issue: i.ID, ID: d.ID(), File: d.File("x")}, nil), ledger.Forbidden, "")
-	companytest.WantRefusal(t, d.Do(asBob, "attachment.delete", file.DeleteAttachment{ID: mine.Attachment.ID}, nil), ledger.Forbidden, "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "attachment.delete", file.DeleteAttachment{ID: d.ID()}, nil), ledger.NotFound, "")
+	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: ""}, "attachment.create", file.CreateAttachment{Issue: i.ID, ID: d.ID(), File: d.File("x")}, nil), ledger.Forbidden, "An agent writes on issues under a run of its own that is still going on; this request named none.")
+	companytest.WantRefusal(t, d.Do(asBob, "attachment.delete", file.DeleteAttachment{ID: mine.Attachment.ID}, nil), ledger.Forbidden, "Only the board or the agent that added an attachment can delete it")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "attachment.delete", file.DeleteAttachment{ID: d.ID()}, nil), ledger.NotFound, "Attachment not found")
 	big := d.File("big")
 	big.Size = company.DefaultAttachmentBytes + 1
-	companytest.WantRefusal(t, d.Do(companytest.Board, "attachment.create", file.CreateAttachment{Issue: i.ID, ID: d.ID(), File: big}, nil), ledger.TooLarge, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "attachment.create", file.CreateAttachment{Issue: i.ID, ID: d.ID(), File: big}, nil), ledger.TooLarge, "Attachment exceeds 10485760 bytes")
 	for name, spoil := range map[string]func(*company.NewFile){
 		"a hash that is none":   func(f *company.NewFile) { f.SHA256 = "abc" },
 		"a name with a folder":  func(f *company.NewFile) { f.Name = "../x" },
@@ -102,7 +103,7 @@ func TestAttachmentsOfADeletedIssueAreSwept(t *testing.T) {
 	for n := range file.MaxAttachments {
 		last = d.Attach(t, companytest.Board, i.ID, fmt.Sprint(n))
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "attachment.create", file.CreateAttachment{Issue: i.ID, ID: d.ID(), File: d.File("one more")}, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "attachment.create", file.CreateAttachment{Issue: i.ID, ID: d.ID(), File: d.File("one more")}, nil), ledger.Unprocessable, "An issue can have at most 500 attachments")
 	kept := d.Attach(t, companytest.Board, other.ID, "7")
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: i.ID}, nil)
 	if _, ok := file.AttachmentByID(d.Tx, last.Attachment.ID); ok {

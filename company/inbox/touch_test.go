@@ -60,7 +60,7 @@ func TestTheIndexOfInboxesIsMadeForOldCompanies(t *testing.T) {
 			d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "meanwhile"}, nil)
 		}
 	}
-	companytest.WantRefusal(t, d.ByLeader("issue.index", inbox.IndexIssues{}), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.ByLeader("issue.index", inbox.IndexIssues{}), ledger.Conflict, "the issues are indexed")
 	got := families()
 	inbox.Indexings.Delete(d.Tx, d.Company, inbox.TheVoices)
 	for k := range got {

@@ -19,7 +19,7 @@ func TestAnAllowanceIsNotExceeded(t *testing.T) {
 	ada, bob := d.Agent("Ada"), d.Agent("Bob")
 	session := d.Open("n1")
 	for _, bad := range []core.Money{0, -1, money.MaxAllowance + 1} {
-		companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "Bad", Allowance: new(bad)}, nil), ledger.Invalid, "")
+		companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "Bad", Allowance: new(bad)}, nil), ledger.Invalid, "An allowance must be above 0 and at most 10000000 USD")
 	}
 	i := d.Issue(t, company.CreateIssue{Title: "One", Assignee: ada, Allowance: new(core.Cents(100))})
 	running := func(agent, issue string) string {
@@ -57,10 +57,10 @@ func TestAnAllowanceIsNotExceeded(t *testing.T) {
 			t.Errorf("%s is paid from %q", made.Title, made.Allowance)
 		}
 	}
-	companytest.WantRefusal(t, d.Do(who, "issue.create", company.CreateIssue{ID: d.ID(), Title: "More", Allowance: new(core.Cents(1000))}, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(who, "issue.create", company.CreateIssue{ID: d.ID(), Title: "More", Allowance: new(core.Cents(1000))}, nil), ledger.Unprocessable, "The work is paid from the allowance of another issue already; leave out what it may cost")
 	other := running(bob, below.Issue.ID)
 	_, err = reserve(bob, other, core.Cents(61), 0, 0)
-	if r := companytest.WantRefusal(t, err, ledger.Conflict, ""); r.ErrCode != "budget_exceeded" || companytest.Detail(t, r)["scopeType"] != "issue" || companytest.Detail(t, r)["scopeId"] != i.ID {
+	if r := companytest.WantRefusal(t, err, ledger.Conflict, "What the work on this issue may cost does not allow this call."); r.ErrCode != "budget_exceeded" || companytest.Detail(t, r)["scopeType"] != "issue" || companytest.Detail(t, r)["scopeId"] != i.ID {
 		t.Errorf("refused as %s %s", r.ErrCode, r.Detail)
 	}
 	part, err := reserve(bob, other, core.Cents(80), core.Cents(10), 0)

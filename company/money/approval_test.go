@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
@@ -14,7 +16,6 @@ import (
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/ledger"
-	"pgregory.net/rapid"
 )
 
 // The table of statuses: what each verdict makes of each status, "" for a refusal.
@@ -25,6 +26,12 @@ func TestApprovalsFollowTheirTable(t *testing.T) {
 		"reject":  {money.ApprovalPending: money.ApprovalRejected, money.ApprovalRevision: money.ApprovalRejected, money.ApprovalRejected: money.ApprovalRejected},
 		"cancel":  {money.ApprovalPending: money.ApprovalCancelled, money.ApprovalRevision: money.ApprovalCancelled, money.ApprovalCancelled: money.ApprovalCancelled},
 		"revise":  {money.ApprovalPending: money.ApprovalRevision},
+	}
+	says := map[string]string{
+		"approve": "Only pending or revision requested approvals can be approved",
+		"reject":  "Only pending or revision requested approvals can be rejected",
+		"cancel":  "Only pending or revision requested approvals can be cancelled",
+		"revise":  "Only pending approvals can request revision",
 	}
 	reach := map[money.ApprovalStatus]string{money.ApprovalRevision: "revise", money.ApprovalApproved: "approve", money.ApprovalRejected: "reject", money.ApprovalCancelled: "cancel"}
 	for verdict, row := range table {
@@ -37,7 +44,7 @@ func TestApprovalsFollowTheirTable(t *testing.T) {
 			err := d.Do(companytest.Board, "approval."+verdict, money.DecideApproval{Approval: a.ID}, nil)
 			after, _ := money.ApprovalByID(d.Tx, a.ID)
 			if want := row[from]; want == "" {
-				companytest.WantRefusal(t, err, ledger.Unprocessable, "")
+				companytest.WantRefusal(t, err, ledger.Unprocessable, says[verdict])
 				if after.Status != from {
 					t.Errorf("a refused %s of %s left %s", verdict, from, after.Status)
 				}
@@ -136,7 +143,7 @@ func TestWhatCouldNotBeCarriedOutIsNotPutBeforeTheBoard(t *testing.T) {
 		code    ledger.Code
 		message string
 	}{
-		{companytest.Board, "buy_yacht", "", `{}`, ledger.Invalid, ""},
+		{companytest.Board, "buy_yacht", "", `{}`, ledger.Invalid, "Unknown type of approval: buy_yacht"},
 		{companytest.Board, money.ApprovalHire, "", `{"role":"engineer"}`, ledger.Invalid, "payload.name is needed to hire an agent"},
 		{companytest.Board, money.ApprovalHire, "", `{"name":7}`, ledger.Invalid, "payload.name does not describe an agent"},
 		{companytest.Board, money.ApprovalHire, "", `{"name":"X","role":"king"}`, ledger.Invalid, "Unknown role: king"},
@@ -175,7 +182,7 @@ func TestApprovalsAndIssuesKnowOfEachOther(t *testing.T) {
 	// An open approval is reason enough to be blocked.
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: one.ID, Status: entity.IssueBlocked}, nil)
 	d.Must(t, companytest.Board, "approval.unlink", link, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: two.ID, Status: entity.IssueBlocked}, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.update", company.UpdateIssue{Issue: two.ID, Status: entity.IssueBlocked}, nil), ledger.Unprocessable, "Entering blocked requires unresolved blockers, a pending interaction/approval, or unblockDescriptor")
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: one.ID}, nil)
 	if got := money.LinkedIssues(d.Tx, a); len(got) != 0 || len(money.ApprovalsOfIssue(d.Tx, d.Company, one.ID)) != 0 {
 		t.Errorf("after the deletion linked to %v", got)

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
-	"pgregory.net/rapid"
 )
 
 func TestMoney(t *testing.T) {
@@ -58,7 +59,7 @@ func TestReportCost(t *testing.T) {
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "cost.report", money.ReportCost{Event: e}, nil), ledger.Conflict, "Cost event ID is taken")
 	e.ID, e.Cost = d.ID(), -1
-	companytest.WantRefusal(t, d.Do(companytest.Board, "cost.report", money.ReportCost{Event: e}, nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "cost.report", money.ReportCost{Event: e}, nil), ledger.Invalid, "Cost event is out of range")
 	e.ID, e.Cost, e.OccurredAt = d.ID(), 1, core.TimeOf(d.Now)+2*money.MsPerDay
 	companytest.WantRefusal(t, d.Do(companytest.Board, "cost.report", money.ReportCost{Event: e}, nil), ledger.Unprocessable, "occurredAt is more than a day ahead; give the time at which the cost arose")
 	sums := money.CostsOfIssue(d.Tx, d.Company, i.ID, money.Span{})
@@ -172,7 +173,7 @@ func TestBudgetWarnsAndStops(t *testing.T) {
 	if in.Status != "resolved" || in.ResolvedAt == 0 {
 		t.Errorf("incident: %+v", in)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "budget.resolve", raise, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "budget.resolve", raise, nil), ledger.Conflict, "Budget incident is already resolved")
 	if a, _ = entity.AgentTable.Get(d.Tx, d.Company, bob); a.Status != entity.AgentIdle || a.PauseReason != "" {
 		t.Errorf("after the raise the agent is %s, %q", a.Status, a.PauseReason)
 	}

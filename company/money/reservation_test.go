@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
-	"pgregory.net/rapid"
 )
 
 func TestReserveAndSettle(t *testing.T) {
@@ -35,7 +36,7 @@ func TestReserveAndSettle(t *testing.T) {
 			t.Errorf("%s: %s %q", what, r.Code, r.Message)
 		}
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada}, nil), ledger.Forbidden, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada}, nil), ledger.Forbidden, "Reservations are made by nodes")
 	r, err := ask(ada, core.Cents(60), 0, 0)
 	if err != nil || r.Amount != core.Cents(60) || r.Slice || r.Until != core.TimeOf(d.Now)+money.MaxReservationTime {
 		t.Fatalf("got %+v, %v", r, err)
@@ -80,8 +81,8 @@ func TestReserveAndSettle(t *testing.T) {
 	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: r.ID, Calls: []money.Metered{d.Call(core.Cents(31))}}, nil); companytest.Refused(t, err).ErrCode != "beyond_reservation" {
 		t.Errorf("beyond: %v", err)
 	}
-	companytest.WantRefusal(t, d.OfNode("two", session, "budget.settle", money.Settle{Reservation: r.ID, Close: true}, nil), ledger.Forbidden, "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.OfNode("two", session, "budget.settle", money.Settle{Reservation: r.ID, Close: true}, nil), ledger.Forbidden, "The reservation is another node's")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil), ledger.Conflict, "Its node is there and spends from it")
 	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: r.ID, Close: true}, &s); err != nil || s.Status != money.ReservationSettled {
 		t.Fatalf("closed: %+v, %v", s, err)
 	}
@@ -198,14 +199,14 @@ func TestHeldWhileANodeIsLost(t *testing.T) {
 		if err := d.OfNode("two", other, "budget.reserve", money.Reserve{ID: d.ID(), Agent: ada, Want: core.Cents(11), Until: core.TimeOf(d.Now)}, nil); companytest.Refused(t, err).ErrCode != "budget_exceeded" {
 			t.Errorf("%s: %v", tc.name, err)
 		}
-		companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada}, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil), ledger.Forbidden, "")
-		companytest.WantRefusal(t, d.Do(companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID, Spent: new(core.Cents(41))}, nil), ledger.Unprocessable, "")
+		companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada}, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil), ledger.Forbidden, "Board access required")
+		companytest.WantRefusal(t, d.Do(companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID, Spent: new(core.Cents(41))}, nil), ledger.Unprocessable, "At most what is held can have been spent")
 		d.Must(t, companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID, Spent: tc.spent}, &r)
 		b := money.BudgetOf(d.Tx, d.Company, entity.ScopeAgent, ada, core.TimeOf(d.Now))
 		if b.Held != 0 || b.Holds != 0 || b.Month != tc.booked || r.Status != money.ReservationWrittenOff {
 			t.Errorf("%s: held %d, spent %d, %+v", tc.name, b.Held, b.Month, r)
 		}
-		companytest.WantRefusal(t, d.Do(companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil), ledger.Conflict, "")
+		companytest.WantRefusal(t, d.Do(companytest.Board, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil), ledger.Conflict, "The reservation is written_off already")
 		late := money.Settle{Reservation: r.ID, Calls: []money.Metered{d.Call(tc.late)}, Close: true}
 		for range 2 {
 			if err := d.OfNode("one", d.Open("one"), "budget.settle", late, nil); err != nil {
@@ -229,7 +230,7 @@ func TestReleaseOfWhatWasNeverMade(t *testing.T) {
 	if companytest.Refused(t, err).ErrCode != "reservation_taken" {
 		t.Errorf("the reservation came after its release: %v", err)
 	}
-	companytest.WantRefusal(t, d.OfNode("one", session, "budget.settle", money.Settle{Reservation: d.ID(), Calls: []money.Metered{d.Call(1)}}, nil), ledger.NotFound, "")
+	companytest.WantRefusal(t, d.OfNode("one", session, "budget.settle", money.Settle{Reservation: d.ID(), Calls: []money.Metered{d.Call(1)}}, nil), ledger.NotFound, "Reservation not found")
 }
 
 func TestSettleOutlivesWhatItIsAbout(t *testing.T) {

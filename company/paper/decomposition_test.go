@@ -25,10 +25,10 @@ func TestAPlanIsTurnedIntoIssuesOnce(t *testing.T) {
 	companytest.WantRefusal(t, do(children()), ledger.Unprocessable, "acceptedPlanRevisionId must have an accepted plan confirmation")
 	d.Agree(t, issue, revision)
 	companytest.WantRefusal(t, d.Do(companytest.Board, "plan.decompose", paper.DecomposePlan{ID: d.ID(), Issue: issue, Revision: d.ID(), Children: children()}, nil), ledger.Unprocessable, "acceptedPlanRevisionId must belong to the source issue's plan document")
-	companytest.WantRefusal(t, do(nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, do(nil), ledger.Invalid, "A plan can become 1 to 25 issues")
 	companytest.WantRefusal(t, do([]company.CreateIssue{{ID: d.ID(), Title: "Cut", BlockedBy: []string{"#1"}}}), ledger.Unprocessable, "#1 names no child before this one")
 	// One that is refused makes none.
-	companytest.WantRefusal(t, do([]company.CreateIssue{{ID: d.ID(), Title: "Draw"}, {ID: d.ID(), Title: "Cut", Assignee: d.ID()}}), ledger.NotFound, "")
+	companytest.WantRefusal(t, do([]company.CreateIssue{{ID: d.ID(), Title: "Draw"}, {ID: d.ID(), Title: "Cut", Assignee: d.ID()}}), ledger.NotFound, "children.1: Agent not found")
 	if n := len(childrenOf(d, issue)); n != 0 {
 		t.Fatalf("a refused decomposition made %d issues", n)
 	}

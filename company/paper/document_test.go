@@ -47,8 +47,8 @@ func TestDocumentsRefuseStaleWrites(t *testing.T) {
 		t.Errorf("kept %d revisions", len(list))
 	}
 	ada := d.Agent("Ada")
-	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: d.Run(ada)}, "document.delete", paper.ChangeDocument{Issue: i.ID, Key: "plan"}, nil), ledger.Forbidden, "")
-	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: ""}, "document.save", save(doc.Latest, "y"), nil), ledger.Forbidden, "")
+	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: d.Run(ada)}, "document.delete", paper.ChangeDocument{Issue: i.ID, Key: "plan"}, nil), ledger.Forbidden, "Board access required")
+	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: ""}, "document.save", save(doc.Latest, "y"), nil), ledger.Forbidden, "An agent writes on issues under a run of its own that is still going on; this request named none.")
 	d.Must(t, companytest.Board, "document.delete", paper.ChangeDocument{Issue: i.ID, Key: "plan"}, nil)
 	if _, ok := paper.DocumentOf(d.Tx, i, "plan"); ok || d.Count("document-revision") != 0 {
 		t.Error("a deleted document left something behind")
@@ -68,11 +68,11 @@ func TestLongDocumentsLieInParts(t *testing.T) {
 		names = append(names, staged.SHA256)
 	}
 	p := paper.SaveDocument{Issue: i.ID, Key: "plan", ID: d.ID(), Revision: d.ID(), Format: "markdown", Parts: names, Sum: company.PartName([]byte("other"))}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "document.save", p, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "document.save", p, nil), ledger.Conflict, "The parts of the value do not have the announced length and hash")
 	p.Sum = company.PartName([]byte(text))
 	unknown := p
 	unknown.Parts = append([]string{company.PartName([]byte("never staged"))}, names...)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "document.save", unknown, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "document.save", unknown, nil), ledger.Conflict, "A part of the value is not staged, or not any more; send it again")
 	d.Must(t, companytest.Board, "document.save", p, nil)
 	doc, _ := paper.DocumentOf(d.Tx, i, "plan")
 	if doc.Text(d.Tx) != text {
@@ -109,9 +109,9 @@ func TestStagedPartsAreBounded(t *testing.T) {
 	d := companytest.NewDesk(t)
 	company.PartTotals.Put(d.Tx, d.Company, company.TotalKey, company.PartTotal{Staged: company.MaxStagedParts - 3})
 	d.Must(t, companytest.Board, "part.put", company.PutPart{Bytes: []byte("abc")}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "part.put", company.PutPart{Bytes: []byte("d")}, nil), ledger.TooMany, "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "part.put", company.PutPart{}, nil), ledger.TooLarge, "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "part.put", company.PutPart{Bytes: make([]byte, company.MaxPart+1)}, nil), ledger.TooLarge, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "part.put", company.PutPart{Bytes: []byte("d")}, nil), ledger.TooMany, "The company has 67108864 bytes staged that nothing uses yet; try again in an hour")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "part.put", company.PutPart{}, nil), ledger.TooLarge, "A part has between 1 and 196608 bytes")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "part.put", company.PutPart{Bytes: make([]byte, company.MaxPart+1)}, nil), ledger.TooLarge, "A part has between 1 and 196608 bytes")
 }
 
 func TestDocumentKeys(t *testing.T) {

@@ -32,7 +32,7 @@ func TestAcceptedTasksAreMadeTogether(t *testing.T) {
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "interaction.accept", only("b"), nil), ledger.Unprocessable, "Task b is chosen without its parent a")
 	companytest.WantRefusal(t, d.Do(companytest.Board, "interaction.accept", only("z"), nil), ledger.Unprocessable, "Unknown task: z")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "interaction.accept", only(), nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "interaction.accept", only(), nil), ledger.Unprocessable, "No task is chosen; reject the suggestion instead")
 	if n := len(slices.Collect(entity.ChildrenOf(d.Tx, d.Company, i.ID))); n != 0 {
 		t.Errorf("a refused accept made %d tasks", n)
 	}
@@ -124,7 +124,7 @@ func TestResolverPolicies(t *testing.T) {
 		}
 	}
 	in := d.Asks(t, asAda, i.ID, paper.Confirmation, `{"version":1,"prompt":"?"}`)
-	companytest.WantRefusal(t, d.Do(asBob, "interaction.cancel", paper.ResolveInteraction{Issue: i.ID, ID: in.ID}, nil), ledger.Forbidden, "")
+	companytest.WantRefusal(t, d.Do(asBob, "interaction.cancel", paper.ResolveInteraction{Issue: i.ID, ID: in.ID}, nil), ledger.Forbidden, "Only the board or who asked may take back an interaction")
 	d.Must(t, asAda, "interaction.cancel", paper.ResolveInteraction{Issue: i.ID, ID: in.ID}, nil)
 }
 
@@ -201,8 +201,15 @@ func TestCheckboxesTakeAsManyAsAskedFor(t *testing.T) {
 		ids = append([]string{}, ids...)
 		return paper.ResolveInteraction{Issue: i.ID, ID: in.ID, Options: &ids}
 	}
-	for _, ids := range [][]string{{}, {"a", "b", "c"}, {"z"}} {
-		companytest.WantRefusal(t, d.Do(companytest.Board, "interaction.accept", choose(ids...), nil), ledger.Unprocessable, "")
+	for _, c := range []struct {
+		ids  []string
+		says string
+	}{
+		{nil, "0 options are chosen, which is not as many as asked for"},
+		{[]string{"a", "b", "c"}, "3 options are chosen, which is not as many as asked for"},
+		{[]string{"z"}, "Unknown option: z"},
+	} {
+		companytest.WantRefusal(t, d.Do(companytest.Board, "interaction.accept", choose(c.ids...), nil), ledger.Unprocessable, c.says)
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "interaction.reject", choose(), nil), ledger.Unprocessable, "A reason is required to reject this interaction")
 	var done paper.Interaction
@@ -230,7 +237,7 @@ func TestWorkProducts(t *testing.T) {
 		t.Errorf("got %+v", a)
 	}
 	d.Must(t, companytest.Board, "product.delete", file.DeleteProduct{ID: b.ID}, nil)
-	companytest.WantRefusal(t, d.Do(companytest.Board, "product.delete", file.DeleteProduct{ID: b.ID}, nil), ledger.NotFound, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "product.delete", file.DeleteProduct{ID: b.ID}, nil), ledger.NotFound, "Work product not found")
 	d.Asks(t, companytest.Board, i.ID, paper.SuggestTasks, companytest.FourTasks, func(p *paper.CreateInteraction) { p.RequestKey = "once" })
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: i.ID}, nil)
 	if _, ok := file.ProductByID(d.Tx, a.ID); ok {
@@ -405,10 +412,21 @@ func TestAReviewIsAskedForByAConfirmationOfOnesOwn(t *testing.T) {
 	question := d.Asks(t, who, i.ID, paper.AskQuestions, `{"version":1,"questions":[{"id":"q","prompt":"?","selectionMode":"single","options":[{"id":"a"}]}]}`)
 	others := d.Asks(t, companytest.As{Agent: bob, Run: d.Run(bob)}, i.ID, paper.Confirmation, yes)
 	there := d.Asks(t, who, elsewhere.ID, paper.Confirmation, yes)
-	for id, want := range map[string]ledger.Code{over.ID: ledger.Conflict, question.ID: ledger.Unprocessable, others.ID: ledger.Forbidden, there.ID: ledger.NotFound, companytest.UID(7): ledger.NotFound} {
-		companytest.WantCode(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueInReview, Review: id}, nil), want, "")
+	const none = "reviewInteractionId: the issue has no such interaction"
+	for _, c := range []struct {
+		id   string
+		want ledger.Code
+		says string
+	}{
+		{over.ID, ledger.Conflict, "Interaction has already been resolved"},
+		{question.ID, ledger.Unprocessable, "A review is asked for by a request_confirmation or a request_checkbox_confirmation"},
+		{others.ID, ledger.Forbidden, "Only who made the interaction asks for the review by it; make one of your own, or leave out reviewInteractionId"},
+		{there.ID, ledger.NotFound, none}, {companytest.UID(7), ledger.NotFound, none},
+	} {
+		companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueInReview, Review: c.id}, nil), c.want, c.says)
 	}
-	companytest.WantCode(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Title: new("x"), Review: own.ID}, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Title: new("x"), Review: own.ID}, nil),
+		ledger.Unprocessable, "reviewInteractionId goes with the status in_review")
 	d.Must(t, who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueInReview, Review: own.ID}, nil)
 	if got := d.Load(i.ID); got.Review != own.ID {
 		t.Errorf("it names %q", got.Review)

@@ -23,9 +23,9 @@ func TestSuspendedUsersAreShutOut(t *testing.T) {
 	if err := d.Speak(ann, byAnn, "user.claim", "", people.ClaimInstance{}); err != nil {
 		t.Fatal(err)
 	}
-	companytest.WantRefusal(t, d.Speak(bob, byBob, "user.suspend", "", people.SuspendUser{User: ann.ID, Suspend: true}), ledger.Forbidden, "")
+	companytest.WantRefusal(t, d.Speak(bob, byBob, "user.suspend", "", people.SuspendUser{User: ann.ID, Suspend: true}), ledger.Forbidden, "Instance admin required")
 	companytest.WantRefusal(t, d.Speak(ann, byAnn, "user.suspend", "", people.SuspendUser{User: ann.ID, Suspend: true}), ledger.Conflict, "You can not suspend yourself")
-	companytest.WantRefusal(t, d.Speak(ann, byAnn, "user.suspend", "", people.SuspendUser{User: companytest.UID(99), Suspend: true}), ledger.NotFound, "")
+	companytest.WantRefusal(t, d.Speak(ann, byAnn, "user.suspend", "", people.SuspendUser{User: companytest.UID(99), Suspend: true}), ledger.NotFound, "User not found")
 	if err := d.Speak(ann, byAnn, "user.admin", "", people.AppointAdmin{User: bob.ID, Admin: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +43,8 @@ func TestSuspendedUsersAreShutOut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	companytest.WantRefusal(t, d.Speak(bob, byBob, "goal.create", d.Company, entity.SaveGoal{ID: companytest.UID(32), Title: new("g")}), ledger.Unauthorized, "")
-	companytest.WantRefusal(t, d.Speak(bob, key, "goal.create", d.Company, entity.SaveGoal{ID: companytest.UID(33), Title: new("g")}), ledger.Unauthorized, "")
+	companytest.WantRefusal(t, d.Speak(bob, byBob, "goal.create", d.Company, entity.SaveGoal{ID: companytest.UID(32), Title: new("g")}), ledger.Unauthorized, "Board authentication required")
+	companytest.WantRefusal(t, d.Speak(bob, key, "goal.create", d.Company, entity.SaveGoal{ID: companytest.UID(33), Title: new("g")}), ledger.Unauthorized, "Agent token did not verify; obtain fresh credentials and retry")
 	companytest.WantRefusal(t, d.Speak(companytest.AsNode, companytest.ByNode, "user.sign_in", "", again), ledger.Forbidden, "This account is suspended")
 	if people.IsAdmin(d.Tx, bob.ID) {
 		t.Error("a suspended user administers the mesh")
@@ -57,7 +57,7 @@ func TestSuspendedUsersAreShutOut(t *testing.T) {
 	if err := d.Speak(bob, key, "goal.create", d.Company, entity.SaveGoal{ID: companytest.UID(34), Title: new("g")}); err != nil {
 		t.Errorf("the key of one who was let in again: %v", err)
 	}
-	companytest.WantRefusal(t, d.Speak(bob, byBob, "goal.create", d.Company, entity.SaveGoal{ID: companytest.UID(35), Title: new("g")}), ledger.Unauthorized, "")
+	companytest.WantRefusal(t, d.Speak(bob, byBob, "goal.create", d.Company, entity.SaveGoal{ID: companytest.UID(35), Title: new("g")}), ledger.Unauthorized, "Board authentication required")
 	if err := d.Speak(companytest.AsNode, companytest.ByNode, "user.sign_in", "", again); err != nil {
 		t.Error(err)
 	}

@@ -76,7 +76,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 	if !bob.May(entity.ManageUsers) || len(bob.Grants) != len(people.GrantsOf(people.RoleOwner)) {
 		t.Errorf("the new owner is %+v", bob)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "member.update", people.ChangeMember{ID: bob.ID, Grants: &[]people.MemberGrant{{Permission: "fly"}}}, nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "member.update", people.ChangeMember{ID: bob.ID, Grants: &[]people.MemberGrant{{Permission: "fly"}}}, nil), ledger.Invalid, `grants: there is no permission "fly"`)
 	companytest.WantRefusal(t, d.Do(companytest.Board, "member.update", people.ChangeMember{ID: d.ID()}, nil), ledger.NotFound, "Member not found")
 }
 
@@ -136,13 +136,13 @@ func TestBoardKeysAndChallengesEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Now = d.Now.Add(people.BoardKeyAge)
-	companytest.WantRefusal(t, use(), ledger.Unauthorized, "")
+	companytest.WantRefusal(t, use(), ledger.Unauthorized, "Agent token did not verify; obtain fresh credentials and retry")
 	d.Must(t, companytest.Board, "board_key.create", people.CreateBoardKey{ID: d.ID(), Name: "ci", Hash: companytest.HexHash("b"), ExpiresAt: new(core.Time)}, &k)
 	if err := use(); err != nil {
 		t.Fatal(err)
 	}
 	d.Must(t, companytest.Board, "board_key.revoke", people.RevokeBoardKey{ID: k.ID}, nil)
-	companytest.WantRefusal(t, use(), ledger.Unauthorized, "")
+	companytest.WantRefusal(t, use(), ledger.Unauthorized, "Agent token did not verify; obtain fresh credentials and retry")
 	companytest.WantRefusal(t, d.Do(companytest.Board, "board_key.revoke", people.RevokeBoardKey{ID: d.ID()}, nil), ledger.NotFound, "Board API key not found")
 
 	open := func(h string) (c people.Challenge) {

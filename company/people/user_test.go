@@ -23,7 +23,7 @@ func TestNobodyIsTheBoardWherePeopleSignIn(t *testing.T) {
 	work := func(cred ledger.Credential) error {
 		return d.Speak(local, cred, "goal.create", d.Company, entity.SaveGoal{ID: d.ID(), Title: new("g")})
 	}
-	companytest.WantRefusal(t, d.Speak(companytest.AsNode, companytest.ByNode, "user.create", "", people.CreateUser{ID: companytest.UID(20), Name: "X", Email: "x@example.com", Password: "p", Session: people.NewSession{ID: companytest.UID(21), Hash: companytest.TokenHash(1)}}), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Speak(companytest.AsNode, companytest.ByNode, "user.create", "", people.CreateUser{ID: companytest.UID(20), Name: "X", Email: "x@example.com", Password: "p", Session: people.NewSession{ID: companytest.UID(21), Hash: companytest.TokenHash(1)}}), ledger.Conflict, "Nobody can sign in while the mode is local_trusted")
 	for _, cred := range []ledger.Credential{implied, key} {
 		if err := work(cred); err != nil {
 			t.Fatalf("%s while nobody signs in: %v", cred.Kind, err)
@@ -31,9 +31,9 @@ func TestNobodyIsTheBoardWherePeopleSignIn(t *testing.T) {
 	}
 	d.SignsIn(t)
 	companytest.WantRefusal(t, work(implied), ledger.Forbidden, "Board access required")
-	companytest.WantRefusal(t, work(key), ledger.Unauthorized, "")
+	companytest.WantRefusal(t, work(key), ledger.Unauthorized, "Agent token did not verify; obtain fresh credentials and retry")
 	companytest.WantRefusal(t, d.Speak(local, implied, "instance.auth", "", people.SetAuth{Mode: people.LocalTrusted}), ledger.Forbidden, "Board access required")
-	companytest.WantRefusal(t, d.Speak(companytest.AsNode, companytest.ByNode, "instance.auth", "", people.SetAuth{Mode: people.LocalTrusted}), ledger.Forbidden, "")
+	companytest.WantRefusal(t, d.Speak(companytest.AsNode, companytest.ByNode, "instance.auth", "", people.SetAuth{Mode: people.LocalTrusted}), ledger.Forbidden, "The actor may not do this")
 
 	ann, in := d.Person(t, 20, "Ann")
 	companytest.WantRefusal(t, d.Speak(ann, in, "instance.auth", "", people.SetAuth{Mode: people.LocalTrusted}), ledger.Forbidden, "Instance admin required")
@@ -45,8 +45,8 @@ func TestNobodyIsTheBoardWherePeopleSignIn(t *testing.T) {
 		}
 	}
 	bob, his := d.Person(t, 30, "Bob")
-	companytest.WantRefusal(t, d.Speak(bob, his, "user.claim", "", people.ClaimInstance{}), ledger.Conflict, "")
-	companytest.WantRefusal(t, d.Speak(ann, in, "user.admin", "", people.AppointAdmin{User: ann.ID}), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Speak(bob, his, "user.claim", "", people.ClaimInstance{}), ledger.Conflict, "The instance has its first administrator already")
+	companytest.WantRefusal(t, d.Speak(ann, in, "user.admin", "", people.AppointAdmin{User: ann.ID}), ledger.Conflict, "The last administrator of the instance can not lose the role")
 	companytest.WantRefusal(t, d.Speak(bob, his, "user.admin", "", people.AppointAdmin{User: bob.ID, Admin: true}), ledger.Forbidden, "Instance admin required")
 	companytest.WantRefusal(t, d.Speak(bob, in, "user.update", "", people.ChangeUser{Name: new("Mallory")}), ledger.Unauthorized, "Board authentication required")
 	companytest.WantRefusal(t, d.Speak(bob, ledger.Credential{Kind: "session", ID: companytest.UID(99)}, "user.update", "", people.ChangeUser{}), ledger.Unauthorized, "Board authentication required")
@@ -110,7 +110,7 @@ func TestSignInsEnd(t *testing.T) {
 	// A node that saw the password that was is too late.
 	companytest.WantRefusal(t, d.Speak(companytest.AsNode, companytest.ByNode, "user.sign_in", "", people.SignIn{User: ann.ID, Password: sha256.Sum256([]byte("kept of Ann")), Session: people.NewSession{ID: companytest.UID(42), Hash: companytest.TokenHash(42)}}),
 		ledger.Unauthorized, "Invalid email or password")
-	companytest.WantRefusal(t, d.Speak(ann, ledger.Credential{Kind: "board_key", ID: companytest.UID(7)}, "user.sign_out", "", people.SignOut{}), ledger.Unauthorized, "")
+	companytest.WantRefusal(t, d.Speak(ann, ledger.Credential{Kind: "board_key", ID: companytest.UID(7)}, "user.sign_out", "", people.SignOut{}), ledger.Unauthorized, "Agent token did not verify; obtain fresh credentials and retry")
 
 	people.BoardKeys.Put(d.Tx, companytest.UID(7), people.BoardKey{ID: companytest.UID(7), User: ann.ID, Name: "k", Hash: companytest.HexHash("7")})
 	d.Tx.Set(people.BoardUserKey(ann.ID, companytest.UID(7)), nil)

@@ -98,7 +98,7 @@ func TestWorkspacesOfRuns(t *testing.T) {
 	a.Cwd = "/n1/tree"
 	place.ExecWorkspaces.Put(d.Tx, d.Company, a.ID, a)
 	archived := place.WorkspaceArchived
-	companytest.WantRefusal(t, d.Do(companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: a.ID, Status: &archived}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: a.ID, Status: &archived}, nil), ledger.Conflict, "A run works in the execution workspace")
 	d.EndRun(one.ID)
 	r, _ := entity.RunTable.Get(d.Tx, d.Company, one.ID)
 	r.Owed = false
@@ -112,7 +112,7 @@ func TestWorkspacesOfRuns(t *testing.T) {
 		t.Error("another node would clean it too")
 	}
 	active := place.WorkspaceActive
-	companytest.WantRefusal(t, d.Do(companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: a.ID, Status: &active}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: a.ID, Status: &active}, nil), ledger.Conflict, "The execution workspace is closed; the next run of its issue opens another")
 	if next := d.Start(d.Run(ada), "n1", i.ID); next.ExecutionWorkspace == a.ID {
 		t.Error("a run works in a closed workspace")
 	}

@@ -59,12 +59,12 @@ func TestServicesAreControlled(t *testing.T) {
 	ask := func(action string) place.ControlServices {
 		return place.ControlServices{Operation: d.ID(), Workspace: w.ID, Action: action}
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "runtime_service.control", ask("start"), nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "runtime_service.control", ask("start"), nil), ledger.Unprocessable, "The workspace has no runtime services")
 	config := &place.WorkspaceConfig{Runtime: json.RawMessage(`{"services":[{"name":"Web","command":"npm start","port":80},{"name":"Run","command":"x","reuseScope":"run"}],"jobs":[{"name":"Build","command":"make"}]}`)}
 	d.Must(t, companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: w.ID, Config: config}, nil)
 	who := companytest.As{Agent: r.Agent, Run: r.ID}
-	companytest.WantRefusal(t, d.Do(companytest.As{Agent: r.Agent}, "runtime_service.control", ask("start"), nil), ledger.Forbidden, "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "runtime_service.control", ask("dance"), nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, d.Do(companytest.As{Agent: r.Agent}, "runtime_service.control", ask("start"), nil), ledger.Forbidden, "An agent writes on issues under a run of its own that is still going on; this request named none.")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "runtime_service.control", ask("dance"), nil), ledger.Invalid, "Unknown action: dance")
 	d.Must(t, who, "runtime_service.control", ask("start"), nil)
 	on := place.ServicesOn(d.Tx, "n1")
 	if len(on) != 2 || on[0].Desired != "running" || on[0].Status != place.ServiceStarting || on[0].Generation != 1 {
@@ -74,7 +74,7 @@ func TestServicesAreControlled(t *testing.T) {
 	told := func(node string, gen uint64, status place.ServiceStatus) error {
 		return d.ByNode(node, "runtime_service.report", place.ReportService{ID: web.ID, Generation: gen, Status: status, Health: "healthy", Port: 80, PID: 7})
 	}
-	companytest.WantRefusal(t, told("n2", 1, place.ServiceRunning), ledger.Forbidden, "")
+	companytest.WantRefusal(t, told("n2", 1, place.ServiceRunning), ledger.Forbidden, "only its node reports on a service")
 	if err := told("n1", 1, place.ServiceRunning); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestServicesAreControlled(t *testing.T) {
 	again := ask("restart")
 	again.Command = "web"
 	d.Must(t, companytest.Board, "runtime_service.control", again, nil)
-	companytest.WantRefusal(t, told("n1", 1, place.ServiceStopped), ledger.Conflict, "")
+	companytest.WantRefusal(t, told("n1", 1, place.ServiceStopped), ledger.Conflict, "the service was started anew")
 	if err := told("n1", 2, place.ServiceRunning); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func TestAgentsDoNotCancelWhatOthersWant(t *testing.T) {
 	theirs := d.Issue(t, company.CreateIssue{Assignee: ada})
 	var own entity.IssueResult
 	d.Must(t, who, "issue.create", company.CreateIssue{ID: d.ID(), Title: "Mine"}, &own)
-	r := companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: theirs.ID, Status: entity.IssueCancelled}, nil), ledger.Unprocessable, "")
+	r := companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: theirs.ID, Status: entity.IssueCancelled}, nil), ledger.Unprocessable, "An agent may not cancel a task that another created: complete it, block it, or escalate to its manager")
 	if m := companytest.Detail(t, r); len(m["allowedStatuses"].([]any)) != 2 || m["escalateToAgentId"] != boss {
 		t.Errorf("details %v", m)
 	}
@@ -37,8 +37,8 @@ func TestRequestDepthIsBounded(t *testing.T) {
 			t.Fatalf("depth %d, want %d", at.Depth, n)
 		}
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "x", Parent: at.ID}, nil), ledger.Unprocessable, "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "y", Depth: company.MaxRequestDepth + 1}, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "x", Parent: at.ID}, nil), ledger.Unprocessable, "Issues can be nested at most 64 deep")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "y", Depth: company.MaxRequestDepth + 1}, nil), ledger.Unprocessable, "Work can be delegated at most 64 deep")
 }
 
 func TestEveryIssueResolvesToARootGoal(t *testing.T) {
@@ -67,7 +67,7 @@ func TestACompanyAlwaysHasARootGoal(t *testing.T) {
 	if g, ok := entity.GoalOf(d.Tx, d.Company, implied); !ok || g.Company != d.Company || len(entity.GoalsOf(d.Tx, d.Company)) != 0 {
 		t.Fatalf("the implied root: %+v, %v", g, ok)
 	}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.delete", company.DeleteGoal{ID: implied}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.delete", company.DeleteGoal{ID: implied}, nil), ledger.Conflict, "The last root goal can not be deleted; create another root goal first")
 
 	// A goal that stands alone is completed by the root; a team's goal of a project is a milestone.
 	team := d.Goal(t, "Ship", "")
@@ -99,7 +99,7 @@ func TestACompanyAlwaysHasARootGoal(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.delete", company.DeleteGoal{ID: implied}, nil), ledger.Conflict, "A company with goals keeps at least one root goal of level company")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: implied, Level: levels["team"]}, nil), ledger.Conflict, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: implied, Level: levels["team"]}, nil), ledger.Conflict, "A company with goals keeps at least one root goal of level company")
 	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: implied, Level: levels["task"]}, nil), ledger.Unprocessable, "A goal of level team cannot stand below one of level task")
 	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.update", entity.SaveGoal{ID: implied, Parent: &team.ID}, nil), ledger.Unprocessable, "Parent relationship would create cycle")
 	task := d.Goal(t, "Detail", team.ID)
@@ -174,7 +174,7 @@ func TestAgentsTakeNoTasksFromOthers(t *testing.T) {
 		t.Errorf("with the permission: %v", err)
 	}
 	d.Must(t, companytest.Board, "agent.permissions", company.GrantAgent{Agent: bob, Grant: entity.Grant{AssignTasks: &no}}, nil)
-	companytest.WantRefusal(t, give(asBob, theirs, &bob), ledger.Forbidden, "")
+	companytest.WantRefusal(t, give(asBob, theirs, &bob), ledger.Forbidden, "Missing permission: tasks:assign")
 
 	// Out of sight is as good as cancelled.
 	at := core.TimeOf(d.Now)
@@ -214,7 +214,7 @@ func TestCancellingNamesWhatIsLeft(t *testing.T) {
 		}
 		i := entity.Issue{ID: d.ID(), Company: d.Company, Number: 1, Status: status, Assignee: ada, CreatedUser: "local-board"}
 		entity.IssueTable.Put(d.Tx, d.Company, i.ID, i)
-		r := companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueCancelled}, nil), ledger.Unprocessable, "")
+		r := companytest.WantRefusal(t, d.Do(who, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueCancelled}, nil), ledger.Unprocessable, "An agent may not cancel a task that another created: complete it, block it, or escalate to its manager")
 		list, _ := companytest.Detail(t, r)["allowedStatuses"].([]any)
 		for _, to := range list {
 			if _, _, err := i.Move(entity.Move{To: entity.IssueStatus(to.(string)), Routable: true}); err != nil {

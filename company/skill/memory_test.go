@@ -28,9 +28,9 @@ func TestTheMemoryOfAnAgent(t *testing.T) {
 	companytest.WantRefusal(t, put(asAda, bob, "customer", "x"), ledger.Forbidden, "Only the board or the agent itself can do that")
 	companytest.WantRefusal(t, put(companytest.Board, d.ID(), "customer", "x"), ledger.NotFound, "Agent not found")
 	for _, key := range []string{"", "a b", ".a", "ä", strings.Repeat("k", 129)} {
-		companytest.WantRefusal(t, put(asAda, ada, key, "x"), ledger.Invalid, "")
+		companytest.WantRefusal(t, put(asAda, ada, key, "x"), ledger.Invalid, "A key has up to 128 letters, digits, dots, colons, dashes and underscores")
 	}
-	companytest.WantRefusal(t, put(asAda, ada, "big", strings.Repeat("x", skill.MaxMemoryValue+1)), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, put(asAda, ada, "big", strings.Repeat("x", skill.MaxMemoryValue+1)), ledger.Unprocessable, "A memory has at most 16384 bytes")
 	d.Must(t, companytest.Board, "memory.put", skill.PutMemory{Agent: ada, Key: "customer", Value: "Globex wants it in red"}, nil)
 	if m, ok := skill.MemoryOf(d.Tx, d.Company, ada, "customer"); !ok || m.Value != "Globex wants it in red" || m.CreatedAt == m.UpdatedAt {
 		t.Errorf("it keeps %+v", m)
@@ -38,7 +38,7 @@ func TestTheMemoryOfAnAgent(t *testing.T) {
 	for n := range skill.MaxMemoryBytes/skill.MaxMemoryValue - 1 {
 		d.Must(t, asAda, "memory.put", skill.PutMemory{Agent: ada, Key: fmt.Sprint("page.", n), Value: strings.Repeat("x", skill.MaxMemoryValue)}, nil)
 	}
-	companytest.WantRefusal(t, put(asAda, ada, "more", strings.Repeat("x", skill.MaxMemoryValue)), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, put(asAda, ada, "more", strings.Repeat("x", skill.MaxMemoryValue)), ledger.Unprocessable, "An agent keeps at most 500 memories of 1048576 bytes in all; delete some first")
 	d.Must(t, asAda, "memory.delete", skill.DropMemory{Agent: ada, Key: "page.0"}, nil)
 	companytest.WantRefusal(t, d.Do(asAda, "memory.delete", skill.DropMemory{Agent: ada, Key: "page.0"}, nil), ledger.NotFound, "Memory not found")
 	d.Must(t, asAda, "memory.put", skill.PutMemory{Agent: ada, Key: "more", Value: strings.Repeat("x", skill.MaxMemoryValue)}, nil)
@@ -73,13 +73,13 @@ func TestTheInboxOfAnAgent(t *testing.T) {
 	companytest.WantRefusal(t, send(asBob, ada, 0), ledger.Conflict, "The agent's inbox is full: 1024 messages wait")
 	companytest.WantRefusal(t, send(asBob, d.ID(), 0), ledger.NotFound, "Agent not found")
 	bad := skill.SendMessage{ID: d.ID(), To: bob, Payload: json.RawMessage(`{`)}
-	companytest.WantRefusal(t, d.Do(companytest.Board, "message.send", bad, nil), ledger.Unprocessable, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "message.send", bad, nil), ledger.Unprocessable, "A message's payload is JSON of at most 16384 bytes")
 	got := skill.InboxOf(d.Tx, d.Company, ada, 3)
 	if len(got) != 3 || string(got[0].Payload) != "0" || string(got[2].Payload) != "2" || got[0].FromType != "user" || got[1].From != bob || got[1].FromType != "agent" {
 		t.Fatalf("the inbox has %+v", got)
 	}
-	companytest.WantRefusal(t, d.Do(asBob, "message.take", skill.TakeMessages{Agent: ada, IDs: []string{got[0].ID}}, nil), ledger.Forbidden, "")
-	companytest.WantRefusal(t, d.Do(asAda, "message.take", skill.TakeMessages{Agent: ada, IDs: nil}, nil), ledger.Invalid, "")
+	companytest.WantRefusal(t, d.Do(asBob, "message.take", skill.TakeMessages{Agent: ada, IDs: []string{got[0].ID}}, nil), ledger.Forbidden, "Only the board or the agent itself can do that")
+	companytest.WantRefusal(t, d.Do(asAda, "message.take", skill.TakeMessages{Agent: ada, IDs: nil}, nil), ledger.Invalid, "1 to 256 messages are taken at once")
 	for want := range []int64{2, 0} { // the second time they are gone
 		var out map[string]int64
 		d.Must(t, asAda, "message.take", skill.TakeMessages{Agent: ada, IDs: []string{got[0].ID, got[2].ID, d.ID()}}, &out)

@@ -27,7 +27,7 @@ func TestSkillsAreBoundedAndLeaveNothingBehind(t *testing.T) {
 		d.Must(t, companytest.Board, "skill.file", skill.SaveSkillFile{Skill: s.ID, Path: "references/" + strings.Repeat("x", i+1), Content: "x", Version: d.ID()}, nil)
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "skill.file", skill.SaveSkillFile{Skill: s.ID, Path: "one-more", Version: d.ID()}, nil), ledger.Unprocessable, "A skill has at most 64 files")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "skill.file", skill.SaveSkillFile{Skill: s.ID, Path: "SKILL.md", Content: strings.Repeat("x", skill.MaxSkillFile+1), Version: d.ID()}, nil), ledger.TooLarge, "")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "skill.file", skill.SaveSkillFile{Skill: s.ID, Path: "SKILL.md", Content: strings.Repeat("x", skill.MaxSkillFile+1), Version: d.ID()}, nil), ledger.TooLarge, "A file of a skill has at most 131072 bytes")
 	slug := "other"
 	companytest.WantRefusal(t, d.Do(companytest.Board, "skill.update", skill.SaveSkill{ID: s.ID, Slug: &slug}, nil), ledger.Unprocessable, "The slug of a skill stays: agents name it")
 	d.Must(t, companytest.Board, "skill.delete", skill.DeleteSkill{ID: s.ID}, nil)
