@@ -13,7 +13,7 @@ STARVED ?= 10m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: ui ui-dev ui-types screenshots notice agent clients models system help up down build examples test race check contract bench soak dist clean
+.PHONY: board ui ui-dev ui-types screenshots notice agent clients models system help up down build examples test race check contract bench soak dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
@@ -46,6 +46,9 @@ models: ## install a small model and llama.cpp's server for the tests that ask o
 
 system: ## install what tests need of Debian: emulators, nftables, podman; and the Rust target of guests
 	@./scripts/system
+
+board: ## install what the board's pages are built and tested with (needs Node)
+	@./scripts/ui install
 
 ui: ## build the board's pages from ui/web into ui/dist (needs Node)
 	@./scripts/ui build

@@ -2,6 +2,8 @@ module github.com/selvage-mesh/selvage
 
 go 1.26.0
 
+ignore ./ui/web/node_modules
+
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/cockroachdb/pebble/v2 v2.1.7
