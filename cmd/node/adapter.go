@@ -38,30 +38,7 @@ type adapterTestRow struct {
 }
 
 func adapterCommand(c *cli.CLI) *cobra.Command {
-	return cli.Group("adapter", "Adapters: how agents are run, and what a node needs for them", adapterList(c), adapterShow(c), adapterTest(c))
-}
-
-func adapterList(c *cli.CLI) *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the adapters", Args: cobra.NoArgs,
-		Long: `List the adapters. INTEGRATION says how much of a run is known: minimum, that it
-ended; status, how it went, with what it used as the agent tells it; full, that
-its model calls were paid before they left.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var rows []adapterRow
-			return c.Show(cmd, "/api/adapters", &rows, func(w io.Writer) {
-				var cells [][]string
-				for _, r := range rows {
-					through := "no"
-					if r.Gateway {
-						through = "yes"
-					}
-					cells = append(cells, []string{r.Type, r.Name, cli.Dash(r.Program), r.Level, through})
-				}
-				cli.Table(w, "TYPE NAME PROGRAM INTEGRATION GATEWAY", cells)
-			})
-		},
-	}
+	return cli.Group("adapter", "Adapters: how agents are run, and what a node needs for them", adapterShow(c), adapterTest(c))
 }
 
 func adapterShow(c *cli.CLI) *cobra.Command {

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,61 +30,6 @@ func ownerKey(flag, dir string) (string, error) {
 		flag = "@" + file
 	}
 	return readSecretFlag(flag, "owner key")
-}
-
-func pendingCommand(c *cli.CLI) *cobra.Command {
-	return &cobra.Command{
-		Use: "pending", Short: "List the nodes that ask to be let in", Args: cobra.NoArgs,
-		Long: `List the nodes of the local network that ask to be let in. Compare the code with the
-one that the node shows (on its console, or in its log) before you approve it: when
-they differ, somebody stands between.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var rows []struct {
-				Code    string    `json:"code"`
-				Node    string    `json:"nodeId"`
-				Name    string    `json:"name"`
-				Address string    `json:"address"`
-				Until   time.Time `json:"expiresAt"`
-			}
-			err := c.Show(cmd, "/api/v1/mesh/requests", &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					t = append(t, []string{r.Code, cli.Dash(r.Name), cli.Short(r.Node), r.Address, r.Until.Local().Format(time.TimeOnly)})
-				}
-				cli.Table(w, "CODE NAME ID ADDRESS UNTIL", t)
-			})
-			if err == nil && len(rows) > 0 {
-				fmt.Fprintln(cmd.ErrOrStderr(), "compare the code with the one that the node shows, then: selvage approve CODE")
-			}
-			return err
-		},
-	}
-}
-
-func approveNodeCommand(c *cli.CLI) *cobra.Command {
-	return &cobra.Command{
-		Use: "approve CODE", Short: "Admit the node that shows this code", Args: cobra.ExactArgs(1),
-		Long: "Let in the node that shows this code (see selvage pending). Anything else that is to be approved: selvage approval.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var m memberRow
-			return c.Send(cmd, "POST", "/api/v1/mesh/requests/"+url.PathEscape(args[0])+"/approve", map[string]any{}, &m, func(w io.Writer) {
-				fmt.Fprintln(w, strings.TrimSpace("let in "+m.Name+" "+m.ID))
-			})
-		},
-	}
-}
-
-func rejectNodeCommand(c *cli.CLI) *cobra.Command {
-	return &cobra.Command{
-		Use: "reject CODE", Short: "Reject the node that shows this code", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/requests/"+url.PathEscape(args[0])+"/reject", map[string]any{}, nil); err != nil {
-				return err
-			}
-			fmt.Fprintln(cmd.ErrOrStderr(), "rejected")
-			return nil
-		},
-	}
 }
 
 func ownerKeyCommand(c *cli.CLI) *cobra.Command {
@@ -137,9 +80,9 @@ type meshKeysRow struct {
 func (k meshKeysRow) print(w io.Writer) {
 	since := "-"
 	if !k.RotatedAt.IsZero() {
-		since = k.RotatedAt.Format(time.RFC3339)
+		since = cli.When(w, k.RotatedAt.Format(time.RFC3339))
 	}
-	fmt.Fprintf(w, "epoch %d since %s\n", k.Epoch, since)
+	fmt.Fprintf(w, "epoch %d, drawn %s\n", k.Epoch, since)
 	if k.Wanted {
 		fmt.Fprintln(w, "a node was revoked: new keys are being drawn")
 	}

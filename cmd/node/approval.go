@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,21 +24,6 @@ type approvalRow struct {
 	Refused            *struct {
 		Error string `json:"error"`
 	} `json:"refused"`
-}
-
-// about is what an approval asks for, in a few words.
-func (r approvalRow) about() string {
-	var p map[string]any
-	_ = json.Unmarshal(r.Payload, &p)
-	for _, key := range []string{"title", "name", "scopeName", "plan", "summary"} {
-		if s, ok := p[key].(string); ok && s != "" {
-			if line, _, cut := strings.Cut(s, "\n"); cut || len([]rune(line)) > 60 {
-				return string([]rune(line)[:min(60, len([]rune(line)))]) + "…"
-			}
-			return s
-		}
-	}
-	return "-"
 }
 
 // from is who asks.
@@ -76,39 +59,7 @@ func (r approvalRow) print(w io.Writer, names map[string]string) {
 }
 
 func approvalCommand(c *cli.CLI) *cobra.Command {
-	return cli.Group("approval", "Approve or reject what agents ask for", approvalList(c), approvalShow(c))
-}
-
-func approvalList(c *cli.CLI) *cobra.Command {
-	var status string
-	list := &cobra.Command{
-		Use: "list", Short: "List approvals, newest first", Args: cobra.NoArgs,
-		Example: `  selvage approval list --status pending`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			company, err := c.CompanyID(cmd)
-			if err != nil {
-				return err
-			}
-			names, err := c.AgentNames(cmd, company)
-			if err != nil {
-				return err
-			}
-			path := "/api/companies/" + company + "/approvals"
-			if status != "" {
-				path += "?" + url.Values{"status": {status}}.Encode()
-			}
-			var rows []approvalRow
-			return c.Show(cmd, path, &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					t = append(t, []string{r.ID, r.Type, r.Status, r.from(names), cli.When(w, r.CreatedAt), r.about()})
-				}
-				cli.Table(w, "ID TYPE STATUS FROM ASKED ABOUT", t)
-			})
-		},
-	}
-	list.Flags().StringVar(&status, "status", "", "only these statuses, separated by commas")
-	return list
+	return cli.Group("approval", "Approve or reject what agents ask for", approvalShow(c))
 }
 
 func approvalShow(c *cli.CLI) *cobra.Command {

@@ -179,7 +179,7 @@ type heldRow struct {
 	CreatedAt string `json:"createdAt"`
 }
 
-func (r heldRow) cells() []string {
+func (r heldRow) cells(w io.Writer) []string {
 	kind, status := "call", r.Status
 	if r.Slice {
 		kind = "slice"
@@ -191,7 +191,7 @@ func (r heldRow) cells() []string {
 	case r.Lost:
 		status = "lost"
 	}
-	return []string{r.ID, kind, r.Agent, cli.Dash(r.Node), cli.Cents(r.Spent), cli.Cents(r.Held), status, r.CreatedAt}
+	return []string{r.ID, kind, r.Agent, cli.Dash(r.Node), cli.Cents(r.Spent), cli.Cents(r.Held), status, cli.When(w, r.CreatedAt)}
 }
 
 const heldHeader = "ID KIND AGENT NODE SPENT HELD STATUS SINCE"
@@ -213,7 +213,7 @@ func budgetHeld(c *cli.CLI) *cobra.Command {
 			return c.Show(cmd, path, &rows, func(w io.Writer) {
 				var t [][]string
 				for _, r := range rows {
-					t = append(t, r.cells())
+					t = append(t, r.cells(w))
 				}
 				cli.Table(w, heldHeader, t)
 			})
@@ -244,7 +244,7 @@ comes back and tells after all, what it tells is not booked twice.`,
 			}
 			var row heldRow
 			return c.Send(cmd, "POST", path, body, &row, func(w io.Writer) {
-				cli.Table(w, heldHeader, [][]string{row.cells()})
+				cli.Table(w, heldHeader, [][]string{row.cells(w)})
 			})
 		},
 	}

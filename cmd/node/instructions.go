@@ -16,30 +16,6 @@ import (
 const maxInstructions = 128 << 10
 
 func instructionsCommand(c *cli.CLI) *cobra.Command {
-	list := &cobra.Command{
-		Use: "list AGENT", Short: "List the instruction files of an agent", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.AgentID(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			var row struct {
-				Mode  *string `json:"mode"`
-				Files []struct {
-					Path  string `json:"path"`
-					Size  int    `json:"size"`
-					Entry bool   `json:"isEntryFile"`
-				} `json:"files"`
-			}
-			return c.Show(cmd, "/api/agents/"+id+"/instructions-bundle", &row, func(w io.Writer) {
-				var t [][]string
-				for _, f := range row.Files {
-					t = append(t, []string{f.Path, fmt.Sprint(f.Size), map[bool]string{true: "first", false: "-"}[f.Entry]})
-				}
-				cli.Table(w, "FILE BYTES READ", t)
-			})
-		},
-	}
 	get := &cobra.Command{
 		Use: "get AGENT [FILE]", Short: "Print a file of an agent's instructions", Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,5 +60,5 @@ func instructionsCommand(c *cli.CLI) *cobra.Command {
 		},
 	}
 	put.Flags().StringVar(&from, "from", "", "file to read")
-	return cli.Group("instructions", "Instruction files of an agent", list, get, put)
+	return cli.Group("instructions", "Instruction files of an agent", get, put)
 }

@@ -74,15 +74,16 @@ func newRootWith(c *cli.CLI) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Misuse(cli.WrongFlag(err)) })
 	c.Flags(root.PersistentFlags())
 	root.AddCommand(
-		upCommand(c), membersCommand(c), raftCommand(c), tokenCommand(c), leaveCommand(c), nodeCommand(c), stopCommand(c), resumeCommand(c), ledgerCommand(c),
-		companyCommand(c), agentCommand(c), approvalCommand(c), issueCommand(c), runCommand(c), activityCommand(c), costCommand(c), budgetCommand(c), routineCommand(c),
+		upCommand(c), membersCommand(c), raftCommand(c), tokenCommand(c), nodeCommand(c), stopCommand(c), ledgerCommand(c),
+		companyCommand(c), agentCommand(c), approvalCommand(c), issueCommand(c), runCommand(c), costCommand(c), budgetCommand(c), routineCommand(c),
 		testnetCommand(c), statusCommand(c), versionCommand(c), logsCommand(c), identityCommand(), mcpCommand(c), onboardCommand(c), secretCommand(c), modelCommand(c), adapterCommand(c), skillCommand(c),
 		authCommand(c), memberCommand(c), userCommand(c), keyCommand(c),
 	)
-	root.AddCommand(apiCommand(c), eventsCommand(c), sandboxCommand(c), toolCommand(c), pendingCommand(c), approveNodeCommand(c), rejectNodeCommand(c), ownerKeyCommand(c), keyringCommand(c))
+	root.AddCommand(apiCommand(c), eventsCommand(c), sandboxCommand(c), toolCommand(c), ownerKeyCommand(c), keyringCommand(c))
 	root.AddCommand(snapshotCommand(c), recoverCommand(c), autopilotCommand(c), doctorCommand(c), scrubCommand(c), debugCommand(c), monitorCommand(c))
-	for _, cmd := range append(cordonCommands(c), nodeVerbs(c)...) { // selvage drain NODE is what people type
-		if name := cmd.Name(); name == "drain" || name == "uncordon" || name == "remove" {
+	root.AddCommand(drainCommand(c)) // selvage drain NODE is what people type
+	for _, cmd := range nodeCommands(c) {
+		if cmd.Name() == "remove" {
 			root.AddCommand(cmd)
 		}
 	}

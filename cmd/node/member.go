@@ -170,37 +170,6 @@ func accessCommand(c *cli.CLI) *cobra.Command {
 	}
 }
 
-type userRow struct {
-	personRow
-	Admin     bool   `json:"isInstanceAdmin"`
-	Companies int    `json:"activeCompanyMembershipCount"`
-	Suspended string `json:"suspendedAt"`
-}
-
 func userCommand(c *cli.CLI) *cobra.Command {
-	list := &cobra.Command{
-		Use: "list [TEXT]", Short: "List the users of the mesh, or those whose name or address holds a text", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			query := ""
-			if len(args) == 1 {
-				query = "?query=" + url.QueryEscape(args[0])
-			}
-			var rows []userRow
-			return c.Show(cmd, "/api/admin/users"+query, &rows, func(w io.Writer) {
-				var t [][]string
-				for _, u := range rows {
-					admin := "-"
-					if u.Admin {
-						admin = "admin"
-					}
-					if u.Suspended != "" {
-						admin = "suspended"
-					}
-					t = append(t, []string{u.Name, u.Email, admin, fmt.Sprint(u.Companies), u.ID})
-				}
-				cli.Table(w, "NAME EMAIL STANDING COMPANIES ID", t)
-			})
-		},
-	}
-	return cli.Group("user", "Users of the mesh", list, accessCommand(c))
+	return cli.Group("user", "Users of the mesh", accessCommand(c))
 }

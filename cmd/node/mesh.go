@@ -135,7 +135,7 @@ func tokenCommand(c *cli.CLI) *cobra.Command {
 					if r.Owner {
 						used, r.ExpiresAt = strconv.Itoa(r.Used), "-"
 					}
-					t = append(t, []string{r.ID, used, r.ExpiresAt, state})
+					t = append(t, []string{r.ID, used, cli.When(w, r.ExpiresAt), state})
 				}
 				cli.Table(w, "TOKEN USED EXPIRES STATE", t)
 			})
@@ -144,25 +144,11 @@ func tokenCommand(c *cli.CLI) *cobra.Command {
 	return cli.Group("token", "Join tokens", create, list)
 }
 
-func leaveCommand(c *cli.CLI) *cobra.Command {
-	return &cobra.Command{
-		Use: "leave", Short: "Remove the node at --api from the mesh for good", Args: cobra.NoArgs,
-		Long: "Let the node at --api leave the mesh for good: it gives up leadership and its vote, and stops. Its data stays on disk; it can come back only with a new join.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/leave", map[string]any{}, nil); err != nil {
-				return err
-			}
-			fmt.Fprintln(cmd.ErrOrStderr(), "the node leaves the mesh")
-			return nil
-		},
-	}
-}
-
 func nodeCommand(c *cli.CLI) *cobra.Command {
 	revoke := &cobra.Command{
 		Use: "revoke NODE", Short: "Revoke a node, and list what it could read", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := nodeID(c, cmd, args[0])
+			id, err := c.Resolve(cmd, "node", args[0])
 			if err != nil {
 				return err
 			}
@@ -176,35 +162,5 @@ func nodeCommand(c *cli.CLI) *cobra.Command {
 			})
 		},
 	}
-	return cli.Group("node", "Nodes of the mesh", append(append(cordonCommands(c), revoke), nodeVerbs(c)...)...)
-}
-
-// nodeID resolves a node given by name, ID or the beginning of one; a name goes
-// before the beginning of another node's ID, and a member before one that was.
-func nodeID(c *cli.CLI, cmd *cobra.Command, ref string) (string, error) {
-	var rows []memberRow
-	if err := c.Call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows); err != nil {
-		return "", err
-	}
-	var found, named, gone []string
-	for _, r := range rows {
-		switch {
-		case r.Status == "revoked" && (r.Name == ref || strings.HasPrefix(r.ID, ref)):
-			gone = append(gone, r.ID)
-		case r.Name == ref:
-			named = append(named, r.ID)
-		case strings.HasPrefix(r.ID, ref):
-			found = append(found, r.ID)
-		}
-	}
-	switch {
-	case len(named) > 0:
-		found = named
-	case len(found) == 0:
-		found = gone
-	}
-	if len(found) != 1 {
-		return "", fmt.Errorf("%d members match %q: see selvage members", len(found), ref)
-	}
-	return found[0], nil
+	return cli.Group("node", "Nodes of the mesh", append(nodeCommands(c), drainCommand(c), revoke)...)
 }

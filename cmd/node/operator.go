@@ -106,7 +106,7 @@ func raftVerbs(c *cli.CLI, list func(cmd *cobra.Command, _ []string) error) []*c
 	remove := &cobra.Command{
 		Use: "remove NODE", Short: "Remove a node from the consensus group; a live member rejoins", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := nodeID(c, cmd, args[0])
+			id, err := c.Resolve(cmd, "node", args[0])
 			if err != nil {
 				return err
 			}
@@ -119,8 +119,8 @@ func raftVerbs(c *cli.CLI, list func(cmd *cobra.Command, _ []string) error) []*c
 	return []*cobra.Command{peers, transfer, remove}
 }
 
-// nodeVerbs are further subcommands of node.
-func nodeVerbs(c *cli.CLI) []*cobra.Command {
+// nodeCommands are the subcommands of node that are more than a request.
+func nodeCommands(c *cli.CLI) []*cobra.Command {
 	var force bool
 	remove := &cobra.Command{
 		Use: "remove NODE", Short: "Remove a lost node from the mesh", Args: cobra.ExactArgs(1),
@@ -128,7 +128,7 @@ func nodeVerbs(c *cli.CLI) []*cobra.Command {
 membership, and its runs are given to others. One that still lives leaves by
 selvage leave; selvage node revoke throws it out.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := nodeID(c, cmd, args[0])
+			id, err := c.Resolve(cmd, "node", args[0])
 			if err != nil {
 				return err
 			}
@@ -150,7 +150,7 @@ selvage leave; selvage node revoke throws it out.`,
 	}
 	remove.Flags().BoolVar(&force, "force", false, "also when it is alive")
 	change := func(cmd *cobra.Command, ref string, body map[string]any) error {
-		id, err := nodeID(c, cmd, ref)
+		id, err := c.Resolve(cmd, "node", ref)
 		if err != nil {
 			return err
 		}
@@ -179,13 +179,7 @@ selvage leave; selvage node revoke throws it out.`,
 			return change(cmd, args[0], map[string]any{"labels": labels})
 		},
 	}
-	role := &cobra.Command{
-		Use: "role NODE auto|voter|observer", Short: "Set whether a node may vote; an observer never does", Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return change(cmd, args[0], map[string]any{"role": args[1]})
-		},
-	}
-	return []*cobra.Command{remove, label, role}
+	return []*cobra.Command{remove, label}
 }
 
 func doctorCommand(c *cli.CLI) *cobra.Command {

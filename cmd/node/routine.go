@@ -61,8 +61,7 @@ func orDash(s *string) string {
 func routineCommand(c *cli.CLI) *cobra.Command {
 	return cli.Group("routine", "Create issues on a schedule or by a webhook", routineShow(c),
 		cli.Group("trigger", "Triggers of a routine", triggerAdd(c),
-			triggerVerb(c, "remove TRIGGER", "Remove a trigger", "DELETE", ""),
-			triggerVerb(c, "rotate TRIGGER", "Give a webhook a new secret; the old one is void at once", "POST", "/rotate-secret")))
+			triggerRotate(c)))
 }
 
 func routineShow(c *cli.CLI) *cobra.Command {
@@ -85,7 +84,7 @@ func routineShow(c *cli.CLI) *cobra.Command {
 				}
 				var t [][]string
 				for _, tr := range row.Triggers {
-					t = append(t, []string{tr.ID, tr.Kind, orDash(tr.NextRunAt), tr.when(), orDash(tr.Label)})
+					t = append(t, []string{tr.ID, tr.Kind, cli.When(w, orDash(tr.NextRunAt)), tr.when(), orDash(tr.Label)})
 				}
 				if len(t) > 0 {
 					fmt.Fprintln(w)
@@ -156,11 +155,11 @@ func sendTrigger(c *cli.CLI, cmd *cobra.Command, method, path string, body any) 
 	})
 }
 
-func triggerVerb(c *cli.CLI, use, what, method, path string) *cobra.Command {
+func triggerRotate(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: what, Args: cobra.ExactArgs(1),
+		Use: "rotate TRIGGER", Short: "Give a webhook a new secret; the old one is void at once", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return sendTrigger(c, cmd, method, "/api/routine-triggers/"+url.PathEscape(args[0])+path, nil)
+			return sendTrigger(c, cmd, "POST", "/api/routine-triggers/"+url.PathEscape(args[0])+"/rotate-secret", nil)
 		},
 	}
 }

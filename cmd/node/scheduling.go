@@ -64,88 +64,6 @@ itself when its lease ends. What waits keeps its place until selvage resume.`,
 	return cmd
 }
 
-func resumeCommand(c *cli.CLI) *cobra.Command {
-	return &cobra.Command{
-		Use: "resume", Short: "Resume work after selvage stop --all", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var row stopRow
-			return c.Send(cmd, "POST", "/api/v1/mesh/resume", map[string]any{}, &row, func(w io.Writer) { row.print(w) })
-		},
-	}
-}
-
-func cordonCommands(c *cli.CLI) []*cobra.Command {
-	var reason string
-	var wait time.Duration
-	change := func(cmd *cobra.Command, ref, verb string, body map[string]any) (memberRow, string, error) {
-		id, err := nodeID(c, cmd, ref)
-		if err != nil {
-			return memberRow{}, "", err
-		}
-		var row memberRow
-		err = c.Call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/"+verb, body, &row)
-		return row, id, err
-	}
-	say := func(cmd *cobra.Command, m memberRow) error {
-		return c.Print(cmd, m, func(w io.Writer) { fmt.Fprintf(w, "%s is %s, %d runs\n", m.Name, m.Scheduling, m.Runs) })
-	}
-	cordon := &cobra.Command{
-		Use: "cordon NODE", Short: "Place no new runs on a node", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			row, _, err := change(cmd, args[0], "cordon", map[string]any{"reason": reason})
-			if err != nil {
-				return err
-			}
-			return say(cmd, row)
-		},
-	}
-	drain := &cobra.Command{
-		Use: "drain NODE", Short: "Place no new runs on a node, and wait until it has none", Args: cobra.ExactArgs(1),
-		Long: `Give a node no new runs, let it give back what it has not begun and hand
-leadership on, and wait until what it has begun is over.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			row, id, err := change(cmd, args[0], "cordon", map[string]any{"drain": true, "reason": reason})
-			if err != nil {
-				return err
-			}
-			far := c.Progress(cmd, "draining "+row.Name)
-			defer far.End()
-			for deadline := time.Now().Add(wait); row.Runs > 0 && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
-				far.Say(fmt.Sprintf("%d runs left", row.Runs))
-				var rows []memberRow
-				if err := c.Call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows); err != nil {
-					return err
-				}
-				for _, m := range rows {
-					if m.ID == id {
-						row = m
-					}
-				}
-			}
-			far.End()
-			if err := say(cmd, row); err != nil || row.Runs == 0 {
-				return err
-			}
-			return fmt.Errorf("%s still has %d runs", row.Name, row.Runs)
-		},
-	}
-	drain.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait for its runs")
-	for _, cmd := range []*cobra.Command{cordon, drain} {
-		cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
-	}
-	uncordon := &cobra.Command{
-		Use: "uncordon NODE", Aliases: []string{"undrain"}, Short: "Allow runs on a node again", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			row, _, err := change(cmd, args[0], "uncordon", map[string]any{})
-			if err != nil {
-				return err
-			}
-			return say(cmd, row)
-		},
-	}
-	return []*cobra.Command{cordon, drain, uncordon}
-}
-
 func explainCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "explain RUN", Short: "Explain why a run is on its node, or why it waits", Args: cobra.ExactArgs(1),
@@ -185,4 +103,54 @@ func explainCommand(c *cli.CLI) *cobra.Command {
 			})
 		},
 	}
+}
+
+func drainCommand(c *cli.CLI) *cobra.Command {
+	var reason string
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use: "drain NODE", Short: "Place no new runs on a node, and wait until it has none", Args: cobra.ExactArgs(1),
+		Long: `Give a node no new runs, let it give back what it has not begun and hand
+leadership on, and wait until what it has begun is over.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := c.Resolve(cmd, "node", args[0])
+			if err != nil {
+				return err
+			}
+			var row memberRow
+			if err := c.Call(cmd.Context(), "POST", "/api/v1/mesh/nodes/"+id+"/cordon", map[string]any{"drain": true, "reason": reason}, &row); err != nil {
+				return err
+			}
+			if err := drained(c, cmd, &row, wait); err != nil {
+				return err
+			}
+			err = c.Print(cmd, row, func(w io.Writer) { fmt.Fprintf(w, "%s is %s, %d runs\n", row.Name, row.Scheduling, row.Runs) })
+			if err == nil && row.Runs > 0 {
+				err = fmt.Errorf("%s still has %d runs", row.Name, row.Runs)
+			}
+			return err
+		},
+	}
+	cmd.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait for its runs")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return cmd
+}
+
+// drained waits until a node has no runs, or the time is over.
+func drained(c *cli.CLI, cmd *cobra.Command, row *memberRow, wait time.Duration) error {
+	far := c.Progress(cmd, "draining "+row.Name)
+	defer far.End()
+	for deadline := time.Now().Add(wait); row.Runs > 0 && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		far.Say(fmt.Sprintf("%d runs left", row.Runs))
+		var rows []memberRow
+		if err := c.Call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows); err != nil {
+			return err
+		}
+		for _, m := range rows {
+			if m.ID == row.ID {
+				*row = m
+			}
+		}
+	}
+	return nil
 }

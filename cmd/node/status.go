@@ -111,7 +111,7 @@ func (s *status) ofCompany(c *cli.CLI, cmd *cobra.Command) error {
 
 func (s *status) print(w io.Writer, at string) {
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%-8s  %s\n", name, cli.Cut(cli.Visible(fmt.Sprintf(format, args...)), 110))
+		fmt.Fprintln(w, cli.Fit(w, fmt.Sprintf("%-8s  %s", name, cli.Visible(fmt.Sprintf(format, args...)))))
 	}
 	if s.Mesh.Name != "" {
 		line("mesh", "%s at %s: %s", s.Mesh.Name, at, s.nodes())

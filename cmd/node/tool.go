@@ -15,13 +15,11 @@ import (
 )
 
 type toolRow struct {
-	Name     string `json:"name"`
-	Category string `json:"category"`
-	About    string `json:"description"`
-	Effect   struct {
+	Name   string `json:"name"`
+	About  string `json:"description"`
+	Effect struct {
 		Risk int64 `json:"risk"`
 	} `json:"effect"`
-	Native   *string `json:"native"`
 	Versions []struct {
 		Version uint32 `json:"version"`
 		Hash    string `json:"moduleHash"`
@@ -67,24 +65,7 @@ func toolCommand(c *cli.CLI) *cobra.Command {
 			})
 		},
 	}
-	catalogue := &cobra.Command{
-		Use: "catalogue", Short: "List the kernel's tools, their risk, and their counterparts here", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var rows []toolRow
-			return c.Show(cmd, "/api/v1/tools", &rows, func(w io.Writer) {
-				var t [][]string
-				for _, r := range rows {
-					native := "-"
-					if r.Native != nil {
-						native = *r.Native
-					}
-					t = append(t, []string{r.Name, r.Category, thousandths(r.Effect.Risk), native})
-				}
-				cli.Table(w, "TOOL CATEGORY RISK HERE", t)
-			})
-		},
-	}
-	return cli.Group("tool", "Tools of a company: programs that run in the sandbox, signed by version", list, catalogue, toolBuildCommand(c), toolDeployCommand(c, at), toolVersionsCommand(c, at), toolRunCommand(c, at), toolRevokeCommand(c, at))
+	return cli.Group("tool", "Tools of a company: programs that run in the sandbox, signed by version", list, toolBuildCommand(c), toolDeployCommand(c, at), toolVersionsCommand(c, at), toolRunCommand(c, at), toolRevokeCommand(c, at))
 }
 
 func toolDeployCommand(c *cli.CLI, at func(*cobra.Command, string) (string, error)) *cobra.Command {

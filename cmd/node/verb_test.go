@@ -93,6 +93,9 @@ func membersIn(cell string) (paths []string) {
 		if _, err := strconv.Atoi(one); err == nil || one[0] == '\'' {
 			continue // an argument, or a word
 		}
+		if _, path, ok := strings.Cut(one, "?"); ok {
+			one = path
+		}
 		if _, path, ok := strings.Cut(one, ":"); ok {
 			one = path
 		}

@@ -55,9 +55,6 @@ func addVerbs(root *cobra.Command, c *cli.CLI) {
 	cli.With(c, find("routine"), routineVerbs...)
 	cli.With(c, find("routine", "trigger"), triggerVerbs...)
 	root.AddCommand(cli.Noun(c, "workspace", "Where runs work", spaceVerbs...))
-	find("workspace").AddCommand(
-		cli.LogCommand(c, "log OPERATION", "Print what a command in a workspace has written", "/api/workspace-operations/{1}/log"),
-		cli.LogCommand(c, "service-log SERVICE", "Print what a service has written since it was started", "/api/runtime-services/{1}/log"))
 	cli.With(c, find("auth"), profileVerbs...)
 	cli.With(c, find("adapter"), adapterVerbs...)
 	cli.With(c, find("issue", "doc"), documentVerbs...)
@@ -77,6 +74,9 @@ func addVerbs(root *cobra.Command, c *cli.CLI) {
 		cli.With(c, orgCommand(c), orgVerbs...),
 		cli.Noun(c, "settings", "Settings of the mesh", settingsVerbs...),
 	)
+	cli.With(c, find("node"), nodeVerbs...)
+	cli.With(c, find("tool"), cli.Verb{Use: "catalogue", Short: "List the kernel's tools, their risk, and their counterparts here", Path: "/api/v1/tools",
+		Columns: "TOOL=name CATEGORY=category RISK=milli:effect.risk HERE=native"})
 	cli.With(c, root, topVerbs...)
 }
 
@@ -108,6 +108,9 @@ var runVerbs = []cli.Verb{
 }
 
 var approvalVerbs = []cli.Verb{
+	{Use: "list", Short: "List approvals, newest first", Example: `  selvage approval list --status pending`, Path: "/api/companies/{company}/approvals",
+		Columns: "ID=id TYPE=type STATUS=status FROM=agent:requestedByAgentId|board?requestedByUserId|'system' ASKED=createdAt ABOUT=payload.title|payload.name|payload.scopeName|payload.plan|payload.summary",
+		Fields:  []cli.Field{{Name: "status", Member: "status", About: "only these statuses, separated by commas"}}},
 	{Use: "resubmit APPROVAL", Short: "Resubmit a revised approval", Method: "POST", Path: "/api/approvals/{approval:1}/resubmit", Says: "{type} {status}",
 		Fields: []cli.Field{{Name: "payload", Member: "payload", Kind: "json", About: "what is asked for now, or a file with it"}}},
 	{Use: "ask TYPE", Short: "Ask the board for something", Method: "POST", Path: "/api/companies/{company}/approvals", Says: "{id} {status}",
@@ -133,6 +136,9 @@ func decideExample(verb string) string {
 }
 
 var userVerbs = []cli.Verb{
+	{Use: "list [TEXT]", Short: "List the users of the mesh, or those whose name or address holds a text", Path: "/api/admin/users",
+		Columns: "NAME=name EMAIL=email STANDING=suspended?suspendedAt|admin?isInstanceAdmin COMPANIES=activeCompanyMembershipCount ID=id",
+		Fields:  []cli.Field{{Place: 1, Member: "query"}}},
 	{Use: "promote USER", Short: "Make a user an administrator of the mesh", Method: "POST", Path: "/api/admin/users/{user:1}/promote-instance-admin", Says: "{email} administers the mesh"},
 	{Use: "demote USER", Short: "Make a user no administrator any more", Method: "POST", Path: "/api/admin/users/{user:1}/demote-instance-admin", Says: "{email} administers nothing any more"},
 	{Use: "revoke USER", Short: "End a user's sign-ins and revoke their board keys", Method: "POST", Path: "/api/admin/users/{user:1}/revoke-credentials", Says: "{email} is signed out everywhere"},
@@ -328,9 +334,9 @@ var inboxVerbs = []cli.Verb{
 	{Use: "unread", Short: "List the issues with comments that you have not read", Path: "/api/companies/{company}/issues", Columns: issueTable, Fields: []cli.Field{{Name: "of", Member: "unreadForUserId", Value: "me", About: "whose; me is you"}, withLimit}},
 	{Use: "desk", Short: "List what needs a decision of the board", Path: "/api/companies/{company}/attention", Rows: "items", Columns: "KIND=sourceKind SEVERITY=severity WHAT=subject.title WHY=whyNow ISSUE=relatedIssue.identifier KEY=dismissalKey"},
 	{Use: "dismissed", Short: "List what you dismissed from the inbox", Path: "/api/companies/{company}/inbox-dismissals", Columns: "KEY=itemKey KIND=kind UNTIL=snoozedUntil AT=dismissedAt"},
-	{Use: "dismiss KEY", Short: "Dismiss something from the inbox", Method: "POST", Path: "/api/companies/{company}/inbox-dismissals", Says: "{itemKey}", Fixed: map[string]any{"kind": "dismiss"}, Fields: []cli.Field{{Place: 1, Member: "itemKey"}}},
-	{Use: "snooze KEY WHEN", Short: "Snooze something in the inbox until an ISO time", Method: "POST", Path: "/api/companies/{company}/inbox-dismissals", Says: "{itemKey} {snoozedUntil}", Fixed: map[string]any{"kind": "snooze"}, Fields: []cli.Field{{Place: 1, Member: "itemKey"}, {Place: 2, Member: "snoozedUntil"}}},
-	{Use: "restore KEY", Short: "Restore something to the inbox", Method: "DELETE", Path: "/api/companies/{company}/inbox-dismissals/{1}", Says: "restored"},
+	{Use: "dismiss KEY", Short: "Dismiss something from the inbox", Method: "POST", Path: "/api/companies/{company}/inbox-dismissals", Says: "{itemKey}", Fixed: map[string]any{"kind": "dismiss"}, Fields: []cli.Field{{Place: 1, Member: "itemKey", Kind: "dismissal"}}},
+	{Use: "snooze KEY WHEN", Short: "Snooze something in the inbox until an ISO time", Method: "POST", Path: "/api/companies/{company}/inbox-dismissals", Says: "{itemKey} {snoozedUntil}", Fixed: map[string]any{"kind": "snooze"}, Fields: []cli.Field{{Place: 1, Member: "itemKey", Kind: "dismissal"}, {Place: 2, Member: "snoozedUntil"}}},
+	{Use: "restore KEY", Short: "Restore something to the inbox", Method: "DELETE", Path: "/api/companies/{company}/inbox-dismissals/{dismissal:1}", Says: "restored"},
 }
 
 var folderVerbs = []cli.Verb{
@@ -365,7 +371,47 @@ var settingsVerbs = []cli.Verb{
 		{Name: "event-days", Member: "runEventRetention.days", Kind: "int", About: "how long the events of runs are kept"}}},
 }
 
+// nodeVerbs are those of the nodes of a mesh.
+var nodeVerbs = []cli.Verb{
+	{Use: "cordon NODE", Short: "Place no new runs on a node", Method: "POST", Path: nodePath + "/cordon", Says: nodeSays,
+		Fields: []cli.Field{{Name: "reason", Member: "reason", About: "why, for the record"}}},
+	uncordonVerb,
+	{Use: "role NODE auto|voter|observer", Short: "Set whether a node may vote; an observer never does", Method: "PATCH", Path: nodePath,
+		Says: "{name}: role {role|'auto'}, labels {labels}", Fields: []cli.Field{{Place: 2, Member: "role"}}},
+}
+
+const (
+	nodePath = "/api/v1/mesh/nodes/{node:1}"
+	nodeSays = "{name} is {scheduling}, {runs} runs"
+)
+
+var uncordonVerb = cli.Verb{Use: "uncordon NODE", Also: []string{"undrain"}, Short: "Allow runs on a node again", Method: "POST", Path: nodePath + "/uncordon", Says: nodeSays}
+
 var topVerbs = []cli.Verb{
+	uncordonVerb,
+	{Use: "pending", Short: "List the nodes that ask to be let in", Path: "/api/v1/mesh/requests",
+		Long: `List the nodes of the local network that ask to be let in. Compare the code with the
+one that the node shows (on its console, or in its log) before you approve it: when
+they differ, somebody stands between.`,
+		Columns: "CODE=code NAME=name ID=id:nodeId ADDRESS=address UNTIL=expiresAt",
+		Next:    "compare the code with the one that the node shows, then: selvage approve CODE"},
+	{Use: "approve CODE", Short: "Admit the node that shows this code", Method: "POST", Path: "/api/v1/mesh/requests/{1}/approve", Says: "let in {name+id}",
+		Long: "Let in the node that shows this code (see selvage pending). Anything else that is to be approved: selvage approval."},
+	{Use: "reject CODE", Short: "Reject the node that shows this code", Method: "POST", Path: "/api/v1/mesh/requests/{1}/reject", Says: "rejected"},
+	{Use: "leave", Short: "Remove the node at --api from the mesh for good", Method: "POST", Path: "/api/v1/mesh/leave", Says: "the node leaves the mesh",
+		Long: "Let the node at --api leave the mesh for good: it gives up leadership and its vote, and stops. Its data stays on disk; it can come back only with a new join."},
+	{Use: "resume", Short: "Resume work after selvage stop --all", Method: "POST", Path: "/api/v1/mesh/resume", Says: "not stopped, {running} runs at work"},
+	{Use: "activity", Short: "List what happened in a company, the newest first", Path: "/api/companies/{company}/activity",
+		Example: `  selvage activity --agent Bob --from 2026-11-21T03:10:00Z --to 2026-11-21T03:20:00Z`,
+		Columns: "TIME=createdAt WHO=agent:agentId|actorType+actorId ACTION=action ENTITY=entityType ID=entityId RUN=runId WHAT=short:details",
+		Fields: []cli.Field{
+			{Name: "agent", Member: "agentId", Kind: "agent", About: "what this agent did; with --from also when its runs began and ended"},
+			{Name: "run", Member: "runId", Kind: "run", About: "what was done under this run"},
+			{Name: "action", Member: "action", About: "only this action, such as issue.updated"},
+			{Name: "entity", Member: "entityId", Kind: "entity", About: "only what happened to this: an ID, or ACM-1"},
+			{Name: "from", Member: "from", About: "not before this time, such as 2026-11-21T03:10:00Z"},
+			{Name: "to", Member: "to", About: "not after this time"},
+			{Name: "limit", Member: "limit", Kind: "int", Value: "50", About: "at most so many, up to 500"}}},
 	{Use: "search TEXT", Short: "Look for a text in issues, comments, documents, agents and projects", Path: "/api/companies/{company}/search", Rows: "results", Columns: "KIND=type OPEN=issue.identifier|id TITLE=title TEXT=snippet", Fields: []cli.Field{{Place: 1, Member: "q"}, withLimit}},
 	{Use: "extract TEXT", Short: "List the places where a text or URL occurs", Path: "/api/companies/{company}/search/extract", Rows: "results", Columns: "ID=identifier STATUS=status MATCHES=matches TITLE=title",
 		Fields: []cli.Field{{Place: 1, Member: "contains"}, {Name: "kind", Member: "kind", About: "literal or url"}, {Name: "scope", Member: "scope", About: "all, issues, comments or documents"}, {Name: "within", Member: "updatedWithin", About: "such as 24h, 7d, 4w or 3m"}, withLimit}},

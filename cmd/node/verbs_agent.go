@@ -3,6 +3,7 @@ package main
 import "github.com/selvage-mesh/selvage/cmd/node/cli"
 
 var instructionVerbs = []cli.Verb{
+	{Use: "list AGENT", Short: "List the instruction files of an agent", Path: "/api/agents/{agent:1}/instructions-bundle", Rows: "files", Columns: "FILE=path BYTES=size READ=first?isEntryFile"},
 	{Use: "remove AGENT FILE", Short: "Remove a file of an agent's instructions", Method: "DELETE", Path: "/api/agents/{agent:1}/instructions-bundle/file?path={2}", Says: "removed"},
 }
 
@@ -20,6 +21,10 @@ var orgVerbs = []cli.Verb{
 }
 
 var adapterVerbs = []cli.Verb{
+	{Use: "list", Short: "List the adapters", Path: "/api/adapters", Columns: "TYPE=type NAME=displayName PROGRAM=program INTEGRATION=integration GATEWAY=yes?modelGateway|'no'",
+		Long: `List the adapters. INTEGRATION says how much of a run is known: minimum, that it
+ended; status, how it went, with what it used as the agent tells it; full, that
+its model calls were paid before they left.`},
 	{Use: "models TYPE", Short: "List models that agents of an adapter may be given", Path: "/api/companies/{company}/adapters/{1}/models", Columns: "MODEL=id LABEL=label"},
 }
 

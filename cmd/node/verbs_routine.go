@@ -3,6 +3,7 @@ package main
 import "github.com/selvage-mesh/selvage/cmd/node/cli"
 
 var triggerVerbs = []cli.Verb{
+	{Use: "remove TRIGGER", Short: "Remove a trigger", Method: "DELETE", Path: "/api/routine-triggers/{1}", Says: "removed"},
 	{Use: "update TRIGGER", Short: "Change a trigger, or turn it on or off", Method: "PATCH", Path: "/api/routine-triggers/{1}", Says: "{id} {kind} {enabled}", Fields: []cli.Field{{Name: "enabled", Member: "enabled", Kind: "bool", About: "it fires"},
 		{Name: "cron", Member: "cronExpression", About: "a schedule: minute hour day month weekday"}, {Name: "zone", Member: "timezone", About: "whose clocks the schedule goes by"}, {Name: "label", Member: "label", About: "what it is for"}}},
 }

@@ -10,6 +10,8 @@ func serviceVerb(action, short, words, at string) cli.Verb {
 const spacePath = "/api/execution-workspaces/{workspace:1}"
 
 var spaceVerbs = []cli.Verb{
+	{Use: "log OPERATION", Short: "Print what a command in a workspace has written", Path: "/api/workspace-operations/{1}/log", Log: true},
+	{Use: "service-log SERVICE", Short: "Print what a service has written since it was started", Path: "/api/runtime-services/{1}/log", Log: true},
 	{Use: "list", Short: "List where runs work: folders, and Git worktrees of issues", Example: "  selvage workspace list --status active", Path: "/api/companies/{company}/execution-workspaces", Fields: []cli.Field{{Name: "status", Member: "status", About: "only these statuses, comma separated"}},
 		Columns: "WORKSPACE=id ISSUE=name MODE=mode STATUS=status BRANCH=branchName NODE=id:nodeId USED=lastUsedAt FOLDER=cwd"},
 	{Use: "close WORKSPACE", Short: "Close a workspace; its node removes the worktree, the branch stays", Method: "PATCH", Path: "/api/execution-workspaces/{workspace:1}", Says: "{name} {status}", Fixed: map[string]any{"status": "archived"}},

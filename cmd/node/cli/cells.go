@@ -86,12 +86,13 @@ func Cut(text string, most int) string {
 }
 
 // InWords finds the cells in the sentence that a verb says.
-var InWords = regexp.MustCompile(`\{([A-Za-z0-9.:|+']+)\}`)
+var InWords = regexp.MustCompile(`\{([A-Za-z0-9.:|+'?]+)\}`)
 
 // cellOf is what a cell of a table, or of a sentence, says of a row. A cell is the
 // path of a member, with dots for members of members; before it may stand how it is
 // shown: id:, the beginning of an ID; n:, how many there are; cents:, an amount of
-// money; short:, what details tell. Instants are told as When does. Of several with |
+// money; milli:, a number of thousandths; short:, what details tell; and before a ? a
+// word that stands for a member that is true, or is there. Instants are told as When does. Of several with |
 // between them it is the first that there is, a word in quotes there always is, and
 // with + between them it is all of them.
 func cellOf(row any, cell string, wide bool) string {
@@ -101,6 +102,12 @@ func cellOf(row any, cell string, wide bool) string {
 		}
 		var words []string
 		for path := range strings.SplitSeq(one, "+") {
+			if word, path, ok := strings.Cut(path, "?"); ok {
+				if text := member(row, path); text != "-" && text != "false" {
+					words = append(words, word)
+				}
+				continue
+			}
 			how, path, ok := strings.Cut(path, ":")
 			if !ok {
 				how, path = "", how
@@ -130,6 +137,9 @@ func shown(row any, how, path string, wide bool) string {
 	case "cents":
 		n, _ := strconv.ParseInt(text, 10, 64)
 		return Cents(n)
+	case "milli":
+		n, _ := strconv.ParseFloat(text, 64)
+		return strconv.FormatFloat(n/1000, 'g', -1, 64)
 	case "short":
 		o, _ := row.(map[string]any)
 		return Dash(InShort(o[path]))

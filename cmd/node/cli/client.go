@@ -239,20 +239,6 @@ const UUIDLen = 36
 // followEvery is how often a log that grows is asked for more.
 const followEvery = 300 * time.Millisecond
 
-// LogCommand prints a log that is found by its ID.
-func LogCommand(c *CLI, use, short, path string) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := c.Filled(cmd, path, args)
-			if err != nil {
-				return err
-			}
-			return c.Log(cmd, at, nil)
-		},
-	}
-}
-
 // Log prints a log from its beginning, page by page; with ended until that says so.
 func (c *CLI) Log(cmd *cobra.Command, path string, ended func() (bool, error)) error {
 	out, follow := cmd.OutOrStdout(), ended != nil

@@ -22,6 +22,8 @@ type nounRows struct {
 	names []string // members by which a person names a row besides its ID
 	about string   // member that tells the rows apart
 	list  string   // command that shows them, "": selvage NOUN list
+	past  string   // status of rows that are named only where no other fits
+	loose bool     // what no row has is left to the API
 }
 
 // nouns are found by what an argument is called, in lower case: by "agent" for
@@ -31,12 +33,14 @@ var nouns = map[string]nounRows{
 	"approval":    {Path: "/api/companies/{company}/approvals?limit=1000", about: "type"},
 	"company":     {Path: "/api/companies", names: []string{"issuePrefix", "name"}, about: "name"},
 	"definition":  {Path: "/api/companies/{company}/user-secret-definitions", names: []string{"key"}, about: "name", list: "secret wanted list"},
+	"dismissal":   {Path: "/api/companies/{company}/attention?includeDismissed=true", rows: "items", id: "dismissalKey", names: []string{"relatedIssue.identifier", "subject.title"}, about: "subject.title", loose: true},
 	"environment": {Path: "/api/companies/{company}/environments", names: []string{"name"}, about: "driver"},
 	"folder":      {Path: "/api/companies/{company}/folders?kind=skill /api/companies/{company}/folders?kind=routine", rows: "folders", names: []string{"name", "slug"}, about: "kind", list: "folder list KIND"},
 	"goal":        {Path: "/api/companies/{company}/goals", names: []string{"title"}, about: "level"},
 	"label":       {Path: "/api/companies/{company}/labels", names: []string{"name"}, about: "color"},
 	"member":      {Path: "/api/companies/{company}/members", rows: "members", names: []string{"user.email", "user.name", "principalId"}, about: "membershipRole"},
 	"mine":        {Path: "/api/companies/{company}/me/user-secrets", names: []string{"key"}, about: "status", list: "secret mine list"},
+	"node":        {Path: "/api/v1/mesh/members", names: []string{"name"}, about: "status", list: "members", past: "revoked"},
 	"project":     {Path: "/api/companies/{company}/projects", names: []string{"name"}, about: "status"},
 	"routine":     {Path: "/api/companies/{company}/routines", names: []string{"title"}, about: "status"},
 	"run":         {Path: "/api/companies/{company}/heartbeat-runs?limit=1000", about: "status"},
@@ -94,7 +98,9 @@ func (c *CLI) Resolve(cmd *cobra.Command, noun, ref string) (string, error) {
 	}
 	found, err := n.find(noun, ref, rows)
 	c.named = n.called(found, rows)
-	if found == "" && err == nil {
+	if found == "" && err == nil && n.loose {
+		return ref, nil
+	} else if found == "" && err == nil {
 		err = fmt.Errorf("no %s %q: see selvage %s", noun, ref, n.shown(noun))
 	}
 	return found, err
@@ -126,6 +132,21 @@ func (c *CLI) resolveListed(cmd *cobra.Command, args []string, n int) (string, e
 
 // find returns the ID of the row that is named, or begins, as ref: "" where none is.
 func (n nounRows) find(noun, ref string, rows []any) (string, error) {
+	if n.past != "" {
+		var now, past []any
+		for _, r := range rows {
+			if member(r, "status") == n.past {
+				past = append(past, r)
+			} else {
+				now = append(now, r)
+			}
+		}
+		n.past = ""
+		if found, err := n.find(noun, ref, now); found != "" || err != nil {
+			return found, err
+		}
+		rows = past
+	}
 	var named, begun []string
 	for _, r := range rows {
 		id := member(r, cmp.Or(n.id, "id"))

@@ -76,6 +76,14 @@ func (c *CLI) screen(out io.Writer) screen {
 	return s
 }
 
+// Fit cuts a line to what the terminal has room for.
+func Fit(w io.Writer, line string) string {
+	if s, _ := w.(screen); s.width > 0 {
+		return Cut(line, s.width)
+	}
+	return line
+}
+
 func isWide(w io.Writer) bool {
 	s, _ := w.(screen)
 	return s.wide

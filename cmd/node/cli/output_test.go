@@ -155,3 +155,17 @@ func TestConfirm(t *testing.T) {
 		t.Errorf("with --yes: %v", err)
 	}
 }
+
+// What a cell says of a row: the first there is, words for what is true, thousandths.
+func TestCells(t *testing.T) {
+	t.Parallel()
+	row := map[string]any{"on": true, "off": false, "name": "Bob", "none": nil, "risk": 125.0, "in": map[string]any{"it": "x"}, "list": []any{"a", "b"}}
+	for cell, want := range map[string]string{
+		"name": "Bob", "none": "-", "none|name": "Bob", "none|'nobody'": "nobody", "name+in.it": "Bob x", "yes?on|'no'": "yes", "yes?off|'no'": "no",
+		"there?name": "there", "there?none": "-", "milli:risk": "0.125", "n:list": "2", "list": "a,b", "in": "…",
+	} {
+		if got := cellOf(row, cell, false); got != want {
+			t.Errorf("%s says %q, want %q", cell, got, want)
+		}
+	}
+}

@@ -23,7 +23,8 @@ import (
 // anything else.
 type Verb struct {
 	Use, Short, Long, Example string
-	Method                    string // "": GET
+	Also                      []string // its other names
+	Method                    string   // "": GET
 	Path                      string
 	Fields                    []Field
 	Fixed                     map[string]any // members that the body always has
@@ -32,7 +33,9 @@ type Verb struct {
 	Says                      string         // of one row: what is printed, with {cell} and, for arguments, {1}; "": all of it that is short
 	Lines                     string         // of one row: "name=cell name=cell", one below the other; _ in a name is a blank
 	Text                      string         // member of the answer that is a text, and printed as it is
+	Next                      string         // what to do next, said where a list is not empty
 	Raw                       bool           // the answer is no JSON, and printed byte by byte
+	Log                       bool           // the answer is a log, read page by page
 }
 
 func (v Verb) command(c *CLI) *cobra.Command {
@@ -40,7 +43,7 @@ func (v Verb) command(c *CLI) *cobra.Command {
 		*c.Made = append(*c.Made, v)
 	}
 	least, most := Wanted(v.Use)
-	cmd := &cobra.Command{Use: v.Use, Short: v.Short, Long: v.Long, Example: v.Example, Args: cobra.RangeArgs(len(least), most)}
+	cmd := &cobra.Command{Use: v.Use, Aliases: v.Also, Short: v.Short, Long: v.Long, Example: v.Example, Args: cobra.RangeArgs(len(least), most)}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return v.run(c, cmd, args) }
 	if v.asks() {
 		cmd.Flags().Bool("yes", false, "do it, and do not ask")
@@ -118,6 +121,9 @@ func (v Verb) run(c *CLI, cmd *cobra.Command, args []string) error {
 
 // Ask makes the request and prints its answer.
 func (v Verb) Ask(c *CLI, cmd *cobra.Command, args []string, method, path string, body any) error {
+	if v.Log {
+		return c.Log(cmd, path, nil)
+	}
 	if v.Raw {
 		var b []byte
 		if err := c.Call(cmd.Context(), method, path, body, &b); err != nil {
@@ -246,7 +252,7 @@ func (v Verb) printList(c *CLI, cmd *cobra.Command, w io.Writer, answer any) {
 	for column := range strings.FieldsSeq(v.Columns) {
 		name, path, _ := strings.Cut(column, "=")
 		header, from = append(header, name), append(from, path)
-		whole = append(whole, path == "id" && !begun(cmd))
+		whole = append(whole, path == "code" || path == "id" && !begun(cmd))
 		if strings.HasPrefix(path, "agent:") && len(names) == 0 && len(rows) > 0 {
 			if of, err := c.CompanyID(cmd); err == nil {
 				names, _ = c.AgentNames(cmd, of) // without them IDs are shown
@@ -269,6 +275,9 @@ func (v Verb) printList(c *CLI, cmd *cobra.Command, w io.Writer, answer any) {
 		t = append(t, line)
 	}
 	table(w, header, t, whole)
+	if v.Next != "" && len(rows) > 0 {
+		fmt.Fprintln(cmd.ErrOrStderr(), v.Next)
+	}
 }
 
 // With adds verbs to a command that has subcommands.
