@@ -137,7 +137,7 @@ export function invalidator(client: Pick<QueryClient, 'invalidateQueries'>, now 
 // The last line that each running run wrote, and who reads a run's log along.
 const maxTails = 200
 export const tails = store<ReadonlyMap<string, string>>(new Map())
-type Chunk = { seq: number; stream: string; chunk: string; at: string }
+type Chunk = { seq: number; stream: string; chunk: string; at: string; truncated: boolean }
 const readers = new Map<string, Set<(chunk: Chunk) => void>>()
 
 export function onRunLog(run: string, told: (chunk: Chunk) => void): () => void {
@@ -150,9 +150,9 @@ export function onRunLog(run: string, told: (chunk: Chunk) => void): () => void 
 }
 
 export function tellLog(event: LiveEvent): void {
-  const { runId, chunk, stream, seq } = event.payload
+  const { runId, chunk, stream, seq, truncated } = event.payload
   if (!runId || typeof chunk !== 'string') return
-  readers.get(runId)?.forEach((told) => told({ seq: seq ?? 0, stream: stream ?? '', chunk, at: event.createdAt }))
+  readers.get(runId)?.forEach((told) => told({ seq: seq ?? 0, stream: stream ?? '', chunk, at: event.createdAt, truncated: truncated === true }))
   const text = chunk.trimEnd().split('\n').pop()
   if (!text) return
   const next = new Map(tails.get())

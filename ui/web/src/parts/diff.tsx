@@ -71,3 +71,15 @@ export function Diff({ before, after }: { before: string; after: string }) {
     </pre>
   )
 }
+
+/** A patch in unified form, as programs write it. */
+export function Patch({ text }: { text: string }) {
+  return (
+    <pre className="overflow-x-auto rounded border border-line bg-ground2 py-1 font-mono text-xs">
+      {text.replace(/\n$/, '').split('\n').map((l, i) => {
+        const head = /^(diff --git|index |--- |\+\+\+ |@@ )/.test(l)
+        return <div key={i} className={`px-3 ${head ? 'text-ink3' : l.startsWith('+') ? 'bg-ok/12' : l.startsWith('-') ? 'bg-bad/12' : ''}`}>{l || ' '}</div>
+      })}
+    </pre>
+  )
+}

@@ -71,6 +71,16 @@ export const en = {
     run: (status: string) => `run ${status}`, changed: 'changed', addSub: 'Add a sub-issue', labels: 'Labels', deleted: 'This comment was deleted.', conflict: 'The issue was not changed', tokens: 'Tokens',
     commented: 'commented', verify: 'Look at the entry',
   },
+  run: {
+    transcript: 'Transcript', raw: 'Raw log', find: 'Find in the log', hits: (at: number, of: number) => `${at} of ${of}`, noHit: 'not found', next: 'Next', previous: 'Previous', follow: 'Follow the end',
+    nothing: 'It wrote nothing', nothingYet: 'It has written nothing yet', nothingWhy: 'Lines appear here as the program writes them.', gone: 'The log is no longer kept, or the node that had it is gone.',
+    dropped: (n: string) => `${n} earlier lines are not shown: the raw log has them.`, thinking: 'thinking', prompt: 'prompt', runs: 'works…', noResult: 'no result', size: (lines: string, size: string) => `${lines} ${lines === '1' ? 'line' : 'lines'} · ${size}`, input: 'Call', result: 'Result',
+    facts: 'Facts', status: 'State', agent: 'Agent', issue: 'Issue', began: 'Began', lasted: 'Lasted', node: 'Node', model: 'Model', tokens: 'Tokens', tokensOf: (i: string, c: string, o: string) => `${i} in, ${c} cached, ${o} out`, cost: 'Cost', costTold: 'as its program told', tools: 'Tool calls', exit: 'Exit code', session: 'Session',
+    why: 'Why it began', source: { timer: 'a timer was due', assignment: 'an issue was assigned', on_demand: 'somebody asked for it', automation: 'an automation asked for it' } as Record<string, string>, by: (who: string) => `by ${who}`, reason: 'Reason', comment: 'a comment woke it', retryOf: 'Retry of', retriedBy: 'Retried by', retryAt: 'Next try',
+    where: 'Why on this node', load: 'load', score: 'score', scoreWhy: 'The lowest score wins: load and slots in use, in thousandths.', notPlaced: 'It is not placed yet.', noRecord: 'No record says why: it is older than what the scheduler keeps.', omitted: (n: number) => `${n} more nodes`, lease: 'Lease', leaseHeld: (n: string) => `held by ${n}, renewed with each beat`, leaseOver: 'given back', waits: 'Waits',
+    checkout: 'Checkout', none: 'none', directory: 'Directory', repository: 'Repository', branch: 'Branch', files: 'Files it changed', steps: 'Steps', operations: 'In its workspace',
+    cancel: 'Cancel', cancelAsk: 'Cancel this run?', cancelBody: 'Its program is stopped now. What it changed in files stays; the issue stays assigned.', cancelled: 'The run is cancelled', retry: 'Run again', retried: 'It runs again', download: 'Save the raw log', liveNow: 'live',
+  },
   nodes: {
     title: 'Nodes', map: 'Map of the mesh', name: 'Node', status: 'State', role: 'Role', runs: 'Runs', version: 'Version', address: 'Address', labels: 'Labels', scheduling: 'New runs', joined: 'Joined', here: 'this page',
     requests: 'Asking to join', noRequests: 'No node asks to join.', approve: 'Approve', refuse: 'Refuse', code: 'Code', compare: 'Approve only if the node shows the same code.', approved: (n: string) => `${n} is let in`, refused: (n: string) => `${n} was refused`,
