@@ -38,14 +38,15 @@ type Offer struct {
 const (
 	// lookWait bounds finding out what listens on a port: it is on this machine.
 	lookWait = 2 * time.Second
-	// tryWait bounds one answer of a server, which may have to load its model first.
-	tryWait = 60 * time.Second
+	// tryWait bounds one answer of a server. One that has to load its model first may
+	// take longer, and is asked again by whoever wants to know.
+	tryWait = 20 * time.Second
 	// maxOfferedModels bounds the models that are told of a server.
 	maxOfferedModels = 20
 	// maxServerAnswer bounds what is read of a server's answer, in bytes.
 	maxServerAnswer = 1 << 20
 	// tryTokens bounds the answer that a server is asked for.
-	tryTokens = 8
+	tryTokens = 4
 )
 
 // A ModelServer is a server of models that people run on their own machine, and
@@ -175,6 +176,9 @@ func (s ModelServer) offer(ctx context.Context, try bool) *Offer {
 	return o
 }
 
+// TooSlow begins the problem of a server that gave no answer in time.
+const TooSlow = "it gave no answer within"
+
 // try asks for one short answer of the first model that is not for embeddings.
 func (o *Offer) try(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tryWait)
@@ -187,6 +191,9 @@ func (o *Offer) try(ctx context.Context) {
 	err := exchange(ctx, http.MethodPost, o.BaseURL+"/chat/completions", body, &said)
 	if err == nil && len(said.Choices) == 0 {
 		err = errors.New("it answered without words")
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%s %s", TooSlow, tryWait)
 	}
 	o.Tried, o.TookMs = true, time.Since(began).Milliseconds()
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/selvage-mesh/selvage/transport"
 )
 
-// offersWait bounds looking what a node offers, there and back: a model server that
-// is tried may have to load its model.
-const offersWait = 75 * time.Second
+// offersWait bounds looking what a node offers, there and back, an answer of a model
+// server included.
+const offersWait = 25 * time.Second
 
 // offers looks on a node what it offers to agents. How closely travels as JSON in a
 // frame of KindIPC; the answer is a list of offers. A node that does not know the frame

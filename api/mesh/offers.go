@@ -15,7 +15,7 @@ import (
 const maxLooked = 64
 
 // offersTimeout bounds looking; nodes give up sooner.
-const offersTimeout = 90 * time.Second
+const offersTimeout = 28 * time.Second
 
 // askOffers is the body that asks what nodes offer to agents.
 type askOffers struct {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
+	"github.com/selvage-mesh/selvage/cmd/node/onboard"
 )
 
 // version is set by the linker.
@@ -76,7 +77,7 @@ func newRootWith(c *cli.CLI) *cobra.Command {
 	root.AddCommand(
 		upCommand(c), membersCommand(c), raftCommand(c), tokenCommand(c), nodeCommand(c), stopCommand(c), ledgerCommand(c),
 		companyCommand(c), agentCommand(c), approvalCommand(c), issueCommand(c), runCommand(c), costCommand(c), budgetCommand(c), routineCommand(c),
-		testnetCommand(c), statusCommand(c), versionCommand(c), logsCommand(c), identityCommand(), mcpCommand(c), onboardCommand(c), secretCommand(c), modelCommand(c), adapterCommand(c), skillCommand(c),
+		testnetCommand(c), statusCommand(c), versionCommand(c), logsCommand(c), identityCommand(), mcpCommand(c), onboard.Command(c, packageSource), secretCommand(c), modelCommand(c), adapterCommand(c), skillCommand(c),
 		authCommand(c), memberCommand(c), userCommand(c), keyCommand(c),
 	)
 	root.AddCommand(apiCommand(c), eventsCommand(c), sandboxCommand(c), toolCommand(c), ownerKeyCommand(c), keyringCommand(c))

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
+	"github.com/selvage-mesh/selvage/cmd/node/localmodel"
 )
 
 type modelProviderRow struct {
@@ -57,7 +58,8 @@ type modelPriceRow struct {
 func modelCommand(c *cli.CLI) *cobra.Command {
 	return cli.Group("model", "Set up the models that agents may use, and their prices",
 		cli.Group("provider", "Upstreams of the model gateway", modelProviderAdd(c), modelProviderList(c), modelProviderUpdate(c), modelProviderRemove(c), modelProviderTest(c)),
-		cli.Group("price", "What the tokens of models cost", modelPriceSet(c), modelPriceList(c), modelPriceRemove(c)))
+		cli.Group("price", "What the tokens of models cost", modelPriceSet(c), modelPriceList(c), modelPriceRemove(c)),
+		localmodel.Command(c))
 }
 
 // modelRoot is where the rows of the company are, or with --mesh those of the mesh.

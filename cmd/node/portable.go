@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
+	"github.com/selvage-mesh/selvage/cmd/node/onboard"
 	"github.com/selvage-mesh/selvage/company/portable"
 )
 
@@ -124,7 +125,7 @@ that the package asks for are named, and wait for their values.`,
 			}
 			far := c.Progress(cmd, "importing")
 			defer far.End()
-			return c.Send(cmd, "POST", "/api/companies/import", body, &done, func(w io.Writer) {
+			err = c.Send(cmd, "POST", "/api/companies/import", body, &done, func(w io.Writer) {
 				far.End()
 				fmt.Fprintf(w, "%s %s %s\n", done.Company.Action, done.Company.Name, done.Company.ID)
 				fmt.Fprintf(w, "%d agents, %d projects, %d routines\n", len(done.Agents), len(done.Projects), len(done.Routines))
@@ -141,6 +142,14 @@ that the package asks for are named, and wait for their values.`,
 					fmt.Fprintln(cmd.ErrOrStderr(), "selvage:", warning)
 				}
 			})
+			if err != nil {
+				return err
+			}
+			lacks, err := onboard.Lacks(c, cmd, done.Company.ID)
+			for _, line := range lacks {
+				fmt.Fprintln(cmd.ErrOrStderr(), "selvage:", line)
+			}
+			return err
 		},
 	}
 	imports.Flags().StringVar(&name, "name", "", "name of the new company; default: the package's")

@@ -70,7 +70,7 @@ func (a *agent) report(i Issue, s seen) string {
 	})
 	fmt.Fprintf(&b, "\nWhat I did: run %s took this issue, posted this comment, and closes the issue. Its log: selvage run log %s\n", short(a.me.RunID), short(a.me.RunID))
 	b.WriteString("\nTo give me a model: `selvage model local`, and then " +
-		"`selvage agent update '" + strings.ReplaceAll(a.me.AgentName, "'", `'\''`) + "' --config '{}'`.")
+		"`selvage agent update '" + strings.ReplaceAll(a.me.AgentName, "'", `'\''`) + "' --config '{\"env\": {}}'`.")
 	return b.String()
 }
 

@@ -61,7 +61,7 @@ func TestADemoReportsWhatIsThere(t *testing.T) {
 	s := &stage{}
 	s.work(t, map[string]string{"AGENT_DEMO": "1"})
 	for _, want := range []string{"I am Ada, a demo agent", `about "Propose a strategy"`, "**Acme**", "ACM-1 and so on, has spent $0.25 of $5.00", "- Fold towels (active)",
-		"- Ada, ceo, running: that is me", "- ACM-1 Propose a strategy, in_progress", "selvage run log 01234567", "selvage agent update 'Ada' --config '{}'"} {
+		"- Ada, ceo, running: that is me", "- ACM-1 Propose a strategy, in_progress", "selvage run log 01234567", `selvage agent update 'Ada' --config '{"env": {}}'`} {
 		if !strings.Contains(s.comment, want) {
 			t.Errorf("the report has no %q:\n%s", want, s.comment)
 		}

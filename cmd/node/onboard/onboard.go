@@ -1,4 +1,6 @@
-package main
+// Package onboard is the command that makes a first company: its goal, a CEO that works
+// with what is there, and a first task that ends well.
+package onboard
 
 import (
 	"bufio"
@@ -8,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,15 +24,32 @@ import (
 type onboarding struct {
 	c       *cli.CLI
 	cmd     *cobra.Command
+	source  Source
 	yes     bool
 	answers *bufio.Scanner
 
 	company, goal, ceo, command string
-	starter                     string
-	idle                        bool // the CEO runs nothing yet
+	starter, use, task          string
 	arguments                   []string
 	budget                      int64
+
+	made    companyRow
+	left    []way           // that were not tried
+	staffed []agent         // that work in the way that was taken last
+	told    map[string]bool // comments that were shown
 }
+
+// A Source makes the source of an import of a starter's name.
+type Source func(starter string) (map[string]any, error)
+
+type companyRow struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	IssuePrefix string `json:"issuePrefix"`
+}
+
+// firstTask is what a CEO is asked to do first.
+const firstTask = "Propose a strategy"
 
 // onboarded is what -o json prints.
 type onboarded struct {
@@ -37,23 +57,35 @@ type onboarded struct {
 	Prefix  string   `json:"issuePrefix"`
 	Goal    string   `json:"goalId"`
 	CEO     string   `json:"ceoAgentId"`
+	Issue   string   `json:"issueId,omitempty"`
+	Status  string   `json:"issueStatus,omitempty"`
 	Next    []string `json:"next"`
 }
 
 // maxAnswerLine bounds one answer to a question, in bytes.
 const maxAnswerLine = 16 << 10
 
-func onboardCommand(c *cli.CLI) *cobra.Command {
-	o := &onboarding{c: c}
+// Command is selvage onboard.
+func Command(c *cli.CLI, source Source) *cobra.Command {
+	o := &onboarding{c: c, source: source, told: map[string]bool{}}
 	cmd := &cobra.Command{
 		Use: "onboard", Short: "Create a first company, its goal and its CEO, step by step",
-		Long: `Make a first company, its goal and its CEO, step by step, and say what comes
-next. Each step asks; an empty answer takes what stands in brackets. With --yes
-nothing is asked. Without --command the nodes are asked which agents they have
-(Claude Code, Codex, Gemini, OpenCode …), and the CEO runs on one of them. What is there already under the same name is kept, so the
-command can be given again.`,
+		Long: `Make a first company, its goal and its CEO, step by step, give the CEO a first task,
+and show what comes of it. Each step asks; an empty answer takes what stands in
+brackets. With --yes nothing is asked.
+
+Without --command the nodes are looked at: command lines on their PATH (Claude Code,
+Codex, Gemini, OpenCode …), upstreams of the model gateway, servers of models on their
+usual ports (Ollama, llama.cpp, vLLM, LM Studio), and keys of vendors in variables of the
+node that answers and of your shell. What is chosen is tested with one call. Where
+nothing of that is there, or nothing works, the CEO is a demo that needs no model.
+
+The value of a key is kept, sealed, only when you choose it, by an answer or by --use
+with its variable; it is never printed. What is there already under the same name is
+kept, so the command can be given again.`,
 		Example: `  selvage onboard
-  selvage onboard --yes --company-name "Acme Robotics" --goal "Build a robot that folds towels" --command /usr/local/bin/ceo`,
+  selvage onboard --yes --company-name "Acme Robotics" --goal "Build a robot that folds towels"
+  selvage onboard --yes --use ANTHROPIC_API_KEY`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.cmd, o.answers = cmd, bufio.NewScanner(cmd.InOrStdin())
@@ -70,7 +102,9 @@ command can be given again.`,
 	f.StringVar(&o.starter, "starter", "", "begin with one of the companies that come with the program: "+strings.Join(portable.Starters(), ", "))
 	f.StringVar(&o.goal, "goal", "Find out what we are for, and do it", "what everything that it does is to serve")
 	f.StringVar(&o.ceo, "ceo", "Ada", "name of its first agent")
-	f.StringVar(&o.command, "command", "", "program that the CEO runs when it wakes; without one it is an agent that a node has, and where none has any its runs do nothing")
+	f.StringVar(&o.command, "command", "", "program that the CEO runs when it wakes; without one it works with what is there")
+	f.StringVar(&o.use, "use", "", "what agents work with, and nothing else: an adapter, a server, an upstream, a variable with a key, or demo")
+	f.StringVar(&o.task, "task", "", "the CEO's first task; none gives it none (default "+strconv.Quote(firstTask)+")")
 	f.StringArrayVar(&o.arguments, "arg", nil, "argument of that program (repeat)")
 	f.Int64Var(&o.budget, "budget", 0, "the company's monthly budget in cents; 0 sets none")
 	return cmd
@@ -83,6 +117,8 @@ func (o *onboarding) wrong() error {
 		return cli.Misuse(fmt.Errorf("--starter %q is none of %s", o.starter, strings.Join(portable.Starters(), ", ")))
 	case o.budget < 0:
 		return cli.Misuse(fmt.Errorf("--budget is %d: want cents, 0 for none", o.budget))
+	case o.command != "" && o.use != "":
+		return cli.Misuse(errors.New("--command and --use exclude each other"))
 	case o.command == "" && len(o.arguments) > 0:
 		return cli.Misuse(errors.New("--arg is for the program of --command, which is not given"))
 	}
@@ -100,34 +136,41 @@ func (o *onboarding) run() error {
 	if err != nil {
 		return err
 	}
+	o.made = company
 	goal, err := o.makeGoal(company.ID)
 	if err != nil {
 		return err
 	}
-	ceo, err := o.makeCEO(company.ID)
+	ceo, err := o.staff()
 	if err != nil {
 		return err
 	}
-	flag := ""
+	task, err := o.firstTask(ceo)
+	if err != nil {
+		return err
+	}
+	selvage, flag := "selvage", ""
+	if o.cmd.Flags().Changed("api") {
+		selvage += " --api " + o.c.URL()
+	}
 	if o.manyCompanies() {
 		flag = " -c " + company.IssuePrefix
 	}
 	type step struct{ do, why string }
-	steps := []step{
-		{fmt.Sprintf("selvage issue create 'Propose a strategy' --assignee %s%s", quoted(ceo.Name), flag), "give the CEO something to do"},
-		{fmt.Sprintf("selvage agent invoke %s%s", quoted(ceo.Name), flag), "wake it now"},
-		{"selvage approval list" + flag, "see what waits for your decision"},
-		{"selvage company import --help", "or begin with a company that others have made"},
+	var steps []step
+	if task.ID != "" {
+		steps = append(steps, step{selvage + " issue show " + task.Identifier, "see what came of the first task"})
 	}
-	if o.idle {
-		steps = append([]step{{"selvage adapter list", "see what an agent can run on, and which program that needs"},
-			{fmt.Sprintf("selvage agent update %s --adapter claude_local --config '{}'%s", quoted(ceo.Name), flag), "let the CEO run on it, once a node has it"}}, steps...)
-	}
+	steps = append(steps,
+		step{fmt.Sprintf("%s issue create 'Name three risks' --assignee %s%s", selvage, quoted(ceo.Name), flag), "give the CEO something else to do"},
+		step{selvage + " approval list" + flag, "see what waits for your decision"},
+		step{selvage + " model local", "give the mesh a model of its own machines"},
+		step{selvage + " company import --help", "or begin with a company that others have made"})
 	var next []string
 	for _, s := range steps {
 		next = append(next, s.do)
 	}
-	return o.c.Print(o.cmd, onboarded{company.ID, company.IssuePrefix, goal, ceo.ID, next}, func(w io.Writer) {
+	return o.c.Print(o.cmd, onboarded{company.ID, company.IssuePrefix, goal, ceo.ID, task.ID, task.Status, next}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s is ready, %s leads it. What you can do next:\n\n", company.Name, ceo.Name)
 		for _, s := range steps {
 			fmt.Fprintf(w, "  %s\n      %s\n", s.do, s.why)
@@ -218,7 +261,7 @@ const noStarter = "nothing"
 
 // importStarter makes the company from one of those that come with the program.
 func (o *onboarding) importStarter(name string) (row companyRow, err error) {
-	source, err := packageSource(o.starter)
+	source, err := o.source(o.starter)
 	if err != nil {
 		return row, err
 	}
@@ -254,18 +297,27 @@ func (o *onboarding) makeGoal(company string) (id string, err error) {
 	if err := o.call("GET", path, nil, &all); err != nil {
 		return "", err
 	}
+	given := o.cmd.Flags().Changed("goal")
 	if o.starter != "" && o.starter != noStarter {
 		for _, g := range all {
-			if g.Level == "company" && g.Parent == nil {
-				o.say("2. its goal comes with it: %s", g.Title)
+			if g.Level != "company" || g.Parent != nil {
+				continue
+			}
+			o.say("2. its goal comes with it: %s", g.Title)
+			if !given {
+				o.goal = g.Title
 				return g.ID, nil
 			}
+			break
 		}
 	}
-	title, err := o.ask("What is it for?", o.goal)
-	if err != nil {
-		return "", err
+	title := o.goal
+	if !given {
+		if title, err = o.ask("What is it for?", o.goal); err != nil {
+			return "", err
+		}
 	}
+	o.goal = title
 	for _, g := range all {
 		if strings.EqualFold(g.Title, title) {
 			o.say("2. its goal is there already: %s", g.Title)
@@ -278,97 +330,6 @@ func (o *onboarding) makeGoal(company string) (id string, err error) {
 	}
 	o.say("2. set its goal: %s", g.Title)
 	return g.ID, nil
-}
-
-func (o *onboarding) makeCEO(company string) (row agentRow, err error) {
-	all, err := agents(o.c, o.cmd, company)
-	if err != nil {
-		return row, err
-	}
-	for _, a := range all {
-		if a.Role == "ceo" {
-			o.say("3. %s leads it already", a.Name)
-			return a, nil
-		}
-	}
-	name, err := o.ask("What is its CEO called?", o.ceo)
-	if err != nil {
-		return row, err
-	}
-	body := map[string]any{"name": name, "role": "ceo", "title": "Chief Executive", "icon": "crown",
-		"capabilities": "Breaks the company's goal down, hires who is missing, and asks the board for what it may not decide itself."}
-	if o.command == "" {
-		agent, err := o.chooseAgent(company)
-		if err != nil {
-			return row, err
-		}
-		if agent.Type != "" {
-			body["adapterType"], body["adapterConfig"] = agent.Type, map[string]any{}
-			if err := o.call("POST", "/api/companies/"+company+"/agents", body, &row); err != nil {
-				return row, err
-			}
-			o.say("3. hired %s as CEO; it runs on %s", row.Name, agent.Name)
-			return row, nil
-		}
-	}
-	command, err := o.ask("Which program does the CEO run when it wakes? (none: decide later)", o.command)
-	if err != nil {
-		return row, err
-	}
-	config := map[string]any{"command": cmp.Or(command, "true")}
-	if len(o.arguments) > 0 {
-		config["args"] = o.arguments
-	}
-	body["adapterType"], body["adapterConfig"] = "process", config
-	if err := o.call("POST", "/api/companies/"+company+"/agents", body, &row); err != nil {
-		return row, err
-	}
-	if o.idle = command == ""; o.idle {
-		o.say("3. hired %s as CEO; it runs nothing yet, see %s/api/llms/agent-configuration.txt", row.Name, o.c.URL())
-		return row, nil
-	}
-	o.say("3. hired %s as CEO; it runs %s", row.Name, command)
-	return row, nil
-}
-
-// chooseAgent asks which of the agents that a node of the mesh has the CEO is to be,
-// none where no node has any.
-func (o *onboarding) chooseAgent(company string) (chosen adapterRow, err error) {
-	var all []adapterRow
-	if err := o.call("GET", "/api/adapters", nil, &all); err != nil {
-		return chosen, err
-	}
-	var here []adapterRow
-	var types, missing []string
-	for _, a := range all {
-		if a.Program == "" {
-			continue
-		}
-		var report adapterTestRow
-		if err := o.call("POST", "/api/companies/"+company+"/adapters/"+a.Type+"/test-environment", map[string]any{}, &report); err != nil {
-			return chosen, err
-		}
-		if report.Status == "fail" {
-			missing = append(missing, a.Name)
-			continue
-		}
-		here, types = append(here, a), append(types, a.Type)
-	}
-	if len(here) == 0 {
-		o.say("   no node has %s", strings.Join(missing, ", "))
-		return chosen, nil
-	}
-	for range maxAsked {
-		answer, err := o.ask("Which agent is it? ("+strings.Join(types, ", ")+", or none)", types[0])
-		if err != nil || answer == "none" {
-			return chosen, err
-		}
-		if n := slices.Index(types, answer); n >= 0 {
-			return here[n], nil
-		}
-		o.say("%q is none of %s", answer, strings.Join(types, ", "))
-	}
-	return chosen, cli.Misuse(errors.New("no agent was chosen"))
 }
 
 // quoted writes a name for a shell.
