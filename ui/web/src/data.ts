@@ -1,9 +1,9 @@
 // The hooks by which pages read and write. A page takes its data from here or adds a hook of the same form:
 // a key of cache.ts, a call of http.ts. Nothing polls but the mesh's own pages, which no event tells of.
-import { keepPreviousData, QueryClient, useMutation, useQuery, useQueryClient, type QueryKey, type UseQueryResult } from '@tanstack/react-query'
+import { keepPreviousData, QueryClient, useMutation, useQueries, useQuery, useQueryClient, type QueryKey, type UseQueryResult } from '@tanstack/react-query'
 import { useCallback, useMemo } from 'react'
 import { keys } from './cache'
-import { del, get, Lost, patch, post, Refusal, type Options, type Query, type Schemas } from './http'
+import { del, get, Lost, patch, post, Refusal, type Answer, type Options, type Query, type Schemas } from './http'
 import { explain } from './parts/states'
 import { toast } from './parts/toast'
 import { t } from './text/en'
@@ -194,6 +194,36 @@ export function useCreateIssue(company: string, onDone: (made: { id: string; ide
     onDone,
   })
 }
+
+const dayMs = 86_400_000
+/** daysBack are the last n days in UTC, the oldest first, as dates. */
+export function daysBack(n: number, now = Date.now()): string[] {
+  return Array.from({ length: n }, (_, i) => new Date(now - (n - 1 - i) * dayMs).toISOString().slice(0, 10))
+}
+
+/** useCostDays reads what each of some days cost. Days that are over stay read; today is read again when a cost is told. */
+export function useCostDays<P extends '/api/companies/{companyId}/costs/by-agent-model' | '/api/companies/{companyId}/costs/by-project' | '/api/companies/{companyId}/costs/by-agent'>(company: string, path: P, days: readonly string[]) {
+  const today = new Date().toISOString().slice(0, 10)
+  return useQueries({
+    queries: days.map((date) => ({
+      queryKey: date === today ? keys.costs(company, [path, date]) : ['costDay', company, path, date],
+      queryFn: ({ signal }: { signal: AbortSignal }) => get(path, { ...inCompany(company), query: { from: `${date}T00:00:00.000Z`, to: `${date}T23:59:59.999Z` }, signal }),
+    })),
+    combine: (all) => ({ days: all.map((q, i) => ({ date: days[i] ?? '', rows: (q.data ?? []) as unknown as Answer<P, 'get'> })), pending: all.some((q) => q.isPending), error: all.find((q) => q.error)?.error }),
+  })
+}
+
+/** useAgentVerb pauses, resumes, ends or wakes an agent. */
+export function useAgentVerb(company: string, onDone?: (verb: AgentVerb, answer: unknown) => void) {
+  return useWrite<{ id: string; verb: AgentVerb }, unknown>({
+    call: ({ id, verb }) => verb === 'invoke' ? post('/api/agents/{id}/heartbeat/invoke', { path: { id } }) : verb === 'pause' ? post('/api/agents/{id}/pause', { path: { id } }) : verb === 'resume' ? post('/api/agents/{id}/resume', { path: { id } })
+      : verb === 'terminate' ? post('/api/agents/{id}/terminate', { path: { id } }) : verb === 'approve' ? post('/api/agents/{id}/approve', { path: { id } }) : post('/api/agents/{id}/clear-error', { path: { id } }),
+    optimistic: ({ id, verb }) => verb === 'pause' || verb === 'resume' ? [{ key: keys.agents(company), change: (rows) => (Array.isArray(rows) ? (rows as Agent[]).map((a) => (a.id === id ? { ...a, status: verb === 'pause' ? 'paused' : 'idle' } : a)) : rows) }] : [],
+    reread: ({ id }) => [keys.agents(company), keys.agent(id), keys.liveRuns(company), keys.runs(company)],
+    onDone: (answer, { verb }) => onDone?.(verb, answer),
+  })
+}
+export type AgentVerb = 'pause' | 'resume' | 'terminate' | 'invoke' | 'approve' | 'clear-error'
 
 /** Hooks for others to read and write with, where a call is used once: useRead(keys.goals(id), '/api/…', {…}). */
 export function useRead<P extends Parameters<typeof get>[0]>(key: QueryKey, path: P, options: Options = {}, more: { enabled?: boolean; refetchInterval?: number } = {}): UseQueryResult<Awaited<ReturnType<typeof get<P>>>> {
