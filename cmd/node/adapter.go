@@ -43,7 +43,8 @@ func adapterCommand(c *cli.CLI) *cobra.Command {
 
 func adapterShow(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
-		Use: "show TYPE", Short: "Show what an adapter is and which fields its configuration has", Args: cobra.ExactArgs(1),
+		Use: "show TYPE", Short: "Show what an adapter is and which fields its configuration has",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var row struct {
 				adapterRow
@@ -119,4 +120,15 @@ func adapterTest(c *cli.CLI) *cobra.Command {
 	cmd.Flags().StringVar(&node, "node", "", "name or ID of the node; all that are there unless given")
 	cmd.Flags().StringVar(&config, "config", "", "adapterConfig as JSON")
 	return cmd
+}
+
+// adapterVerbs are the rows of selvage adapter.
+var adapterVerbs = []cli.Verb{
+	{Use: "list", Short: "List the adapters", Path: "/api/adapters",
+		Columns: "TYPE=type NAME=displayName PROGRAM=program INTEGRATION=integration GATEWAY=yes?modelGateway|'no'",
+		Long: `List the adapters. INTEGRATION says how much of a run is known: minimum, that it
+ended; status, how it went, with what it used as the agent tells it; full, that
+its model calls were paid before they left.`},
+	{Use: "models TYPE", Short: "List models that agents of an adapter may be given",
+		Path: "/api/companies/{company}/adapters/{1}/models", Columns: "MODEL=id LABEL=label"},
 }

@@ -117,7 +117,8 @@ func approvalID(c *cli.CLI, cmd *cobra.Command, ref string) (id string, names ma
 func hireCommand(c *cli.CLI) *cobra.Command {
 	var who newAgent
 	cmd := &cobra.Command{
-		Use: "hire NAME", Short: "Hire an agent, after the board's approval where one is needed", Args: cobra.ExactArgs(1),
+		Use: "hire NAME", Short: "Hire an agent, after the board's approval where one is needed",
+		Args:    cobra.ExactArgs(1),
 		Example: `  selvage agent hire Dora --role engineer --reports-to Cleo --command /usr/local/bin/worker`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			company, body, err := who.body(c, cmd, args[0])
@@ -189,4 +190,51 @@ func onOff(on bool) string {
 		return "on"
 	}
 	return "off"
+}
+
+// approvalVerbs are the rows of selvage approval.
+var approvalVerbs = []cli.Verb{
+	{Use: "list", Short: "List approvals, newest first", Example: `  selvage approval list --status pending`,
+		Path: "/api/companies/{company}/approvals",
+		Columns: "ID=id TYPE=type STATUS=status FROM=agent:requestedByAgentId|board?requestedByUserId|'system' " +
+			"ASKED=createdAt " +
+			"ABOUT=payload.title|payload.name|payload.scopeName|payload.plan|payload.summary",
+		Fields: []cli.Field{{Name: "status", Member: "status", About: "only these statuses, separated by commas"}}},
+	{Use: "resubmit APPROVAL", Short: "Resubmit a revised approval", Method: "POST",
+		Path: "/api/approvals/{approval:1}/resubmit", Says: "{type} {status}",
+		Fields: []cli.Field{{Name: "payload", Member: "payload", Kind: "json",
+			About: "what is asked for now, or a file with it"}}},
+	{Use: "ask TYPE", Short: "Ask the board for something", Method: "POST",
+		Path: "/api/companies/{company}/approvals", Says: "{id} {status}",
+		Long: `Ask the board for something: TYPE is hire_agent, approve_ceo_strategy,
+budget_override_required or request_board_approval. The payload is what is to
+happen, as a JSON object; it may hold secrets (the environment of an agent to be
+hired), so give it as @FILE, or @- for standard input.`,
+		Example: `  selvage approval ask request_board_approval --payload '{"title":"Buy a yacht"}'
+  selvage approval ask approve_ceo_strategy --payload @plan.json --issue ACM-1`,
+		Fields: []cli.Field{{Place: 1, Member: "type"},
+			{Name: "payload", Member: "payload", Kind: "json or @file",
+				About: "what is asked for: a JSON object, or @FILE that holds it", Value: "{}"},
+			{Name: "issue", Member: "issueIds", Kind: "issues", About: "issue that it is about; repeat for more"}}},
+	{Use: "approve APPROVAL", Short: "Approve, and carry out what waits", Example: decideExample("approve"),
+		Method: "POST", Path: "/api/approvals/{approval:1}/approve", Says: "{id} {status}",
+		Fields: []cli.Field{withNote,
+			{Name: "amount", Member: "amount", Kind: "int",
+				About: "of a budget: the new limit in cents, instead of the proposed one"}}},
+	{Use: "reject APPROVAL", Short: "Reject; what was made ready is taken back", Example: decideExample("reject"),
+		Method: "POST", Path: "/api/approvals/{approval:1}/reject", Says: "{id} {status}",
+		Fields: []cli.Field{withNote}},
+	{Use: "revise APPROVAL", Short: "Send back for changes", Example: decideExample("revise"), Method: "POST",
+		Path: "/api/approvals/{approval:1}/request-revision", Says: "{id} {status}", Fields: []cli.Field{withNote}},
+	{Use: "cancel APPROVAL", Short: "Cancel, without a verdict", Example: decideExample("cancel"), Method: "POST",
+		Path: "/api/approvals/{approval:1}/cancel", Says: "{id} {status}", Fields: []cli.Field{withNote}},
+	{Use: "comment APPROVAL TEXT", Short: "Comment on an approval", Method: "POST",
+		Path: "/api/approvals/{approval:1}/comments", Says: "commented",
+		Fields: []cli.Field{{Place: 2, Member: "body"}}},
+}
+
+var withNote = cli.Field{Name: "note", Member: "decisionNote", About: "what to tell whoever asked"}
+
+func decideExample(verb string) string {
+	return "  selvage approval " + verb + " 0199c0de --note 'as we said'"
 }

@@ -171,7 +171,8 @@ takes the code that is in the file claim-code of the node's data directory.`,
 
 func passwordCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
-		Use: "password [EMAIL]", Short: "Change your password; you are signed out elsewhere", Args: cobra.MaximumNArgs(1),
+		Use: "password [EMAIL]", Short: "Change your password; you are signed out elsewhere",
+		Args: cobra.MaximumNArgs(1),
 		Long: `Change your password. The old and the new one come from prompts, or from the first
 two lines of standard input. Sign-ins elsewhere end; keys stay (selvage key board list).`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -218,7 +219,8 @@ two lines of standard input. Sign-ins elsewhere end; keys stay (selvage key boar
 
 func authModeCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
-		Use: "mode [local_trusted|authenticated]", Short: "Show or change whether people must sign in, on all nodes", Args: cobra.MaximumNArgs(1),
+		Use:   "mode [local_trusted|authenticated]",
+		Short: "Show or change whether people must sign in, on all nodes", Args: cobra.MaximumNArgs(1),
 		Long: `Tell how people prove who they are, or change it on all nodes at once. With
 local_trusted, nodes that listen beyond loopback answer nobody from elsewhere.`,
 		ValidArgs: []string{"local_trusted", "authenticated"},
@@ -282,4 +284,11 @@ func readFirst(cmd *cobra.Command, path string) (string, error) {
 		return "", cli.Misuse(fmt.Errorf("nothing on the first line of %s: %w", path, err))
 	}
 	return line, nil
+}
+
+// profileVerbs are the rows of selvage auth.
+var profileVerbs = []cli.Verb{
+	{Use: "profile", Short: "Show what others see of you", Path: "/api/auth/profile"},
+	{Use: "rename NAME", Short: "Change your display name", Method: "PATCH", Path: "/api/auth/profile",
+		Says: "{name}", Fields: []cli.Field{{Place: 1, Member: "name"}}},
 }

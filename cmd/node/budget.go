@@ -144,7 +144,8 @@ type incidentRow struct {
 func budgetResolve(c *cli.CLI) *cobra.Command {
 	var amount int64
 	cmd := &cobra.Command{
-		Use: "resolve INCIDENT", Short: "Raise the limit and continue, or keep the scope paused", Args: cobra.ExactArgs(1),
+		Use: "resolve INCIDENT", Short: "Raise the limit and continue, or keep the scope paused",
+		Args:    cobra.ExactArgs(1),
 		Example: `  selvage budget resolve 0199c0de-… --raise 2000`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := c.Filled(cmd, "/api/companies/{company}/budget-incidents/{1}/resolve", args)
@@ -251,4 +252,13 @@ comes back and tells after all, what it tells is not booked twice.`,
 	off.Flags().Int64Var(&spent, "spent", 0, "cents of it that were spent (default: all)")
 	off.Flags().StringVar(&note, "note", "", "why, for the record")
 	return cli.Group("held", "Money that is set aside for calls under way", list, off)
+}
+
+// budgetVerbs are the rows of selvage budget.
+var budgetVerbs = []cli.Verb{
+	{Use: "incidents", Short: "List warnings and stops, newest first",
+		Path:   "/api/companies/{company}/budget-incidents",
+		Fields: []cli.Field{{Name: "status", Member: "status", About: "only open, resolved or dismissed ones"}},
+		Columns: "INCIDENT=id SCOPE=scopeType NAME=scopeName THRESHOLD=thresholdType SPENT=cents:amountObserved " +
+			"LIMIT=cents:amountLimit WINDOW=windowKind STATUS=status SINCE=createdAt"},
 }

@@ -66,10 +66,6 @@ func companyCommand(c *cli.CLI) *cobra.Command {
 	return cli.Group("company", "Create, show, export and import companies", figures, useCompany(c), statsCommand(c), gatesCommand(c), exportCommand(c), importCommand(c))
 }
 
-func costCommand(c *cli.CLI) *cobra.Command {
-	return cli.Group("cost", "Show what was spent, by agent, project or model")
-}
-
 // statsCommand counts what companies have.
 func statsCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
@@ -99,7 +95,8 @@ func statsCommand(c *cli.CLI) *cobra.Command {
 func useCompany(c *cli.CLI) *cobra.Command {
 	var none bool
 	cmd := &cobra.Command{
-		Use: "use [COMPANY]", Short: "Choose the company that commands mean without --company", Args: cobra.MaximumNArgs(1),
+		Use: "use [COMPANY]", Short: "Choose the company that commands mean without --company",
+		Args: cobra.MaximumNArgs(1),
 		Long: `Choose the company that commands mean without --company. It is kept beside the
 credentials, for each URL of an API; $SELVAGE_COMPANY goes before it. Without COMPANY it
 tells which one is chosen.`,
@@ -140,4 +137,43 @@ tells which one is chosen.`,
 	}
 	cmd.Flags().BoolVar(&none, "none", false, "choose none")
 	return cmd
+}
+
+// companyVerbs are the rows of selvage company.
+var companyVerbs = []cli.Verb{
+	{Use: "list", Short: "List the companies", Path: "/api/companies",
+		Columns: "PREFIX=issuePrefix NAME=name STATUS=status ISSUES=issueCounter SPENT=spentMonthlyCents " +
+			"BUDGET=budgetMonthlyCents ID=id"},
+	{Use: "create NAME", Short: "Create a company",
+		Example: `  selvage company create "Acme Robotics" --budget 500000`, Method: "POST", Path: "/api/companies",
+		Says: "{issuePrefix} {name} {id}",
+		Fields: []cli.Field{{Place: 1, Member: "name"},
+			{Name: "description", Member: "description", About: "what the company is for"},
+			{Name: "budget", Member: "budgetMonthlyCents", Kind: "int",
+				About: "monthly budget in cents; 0 sets none"}}},
+	{Use: "show [COMPANY]", Short: "Show a company", Path: "/api/companies/{company:1}",
+		Lines: "prefix=issuePrefix name=name description=description status=status+pauseReason " +
+			"issues=issueCounter spent_this_month=spentMonthlyCents budget=budgetMonthlyCents " +
+			"held=heldCents board_approves_hires=requireBoardApprovalForNewAgents " +
+			"board_approves_strategy=requireBoardApprovalForCeoStrategy created=createdAt id=id"},
+	{Use: "update [COMPANY]", Short: "Change a company", Method: "PATCH", Path: "/api/companies/{company:1}",
+		Says: "{issuePrefix} {name}",
+		Fields: []cli.Field{{Name: "name", Member: "name", About: "its new name"}, withDescription,
+			{Name: "budget", Member: "budgetMonthlyCents", Kind: "int", About: "monthly budget in cents"},
+			{Name: "color", Member: "brandColor", About: "of its mark, such as #ff8800"},
+			{Name: "share-feedback", Member: "feedbackDataSharingEnabled", Kind: "bool",
+				About: "votes may be handed on"}}},
+	{Use: "badges [COMPANY]", Short: "Count what waits for the board",
+		Path: "/api/companies/{company:1}/sidebar-badges"},
+	{Use: "pause [COMPANY]", Short: "Pause a company", Method: "POST", Path: "/api/companies/{company:1}/pause",
+		Says: "{name} {status}"},
+	{Use: "resume [COMPANY]", Short: "Resume a company", Method: "POST", Path: "/api/companies/{company:1}/resume",
+		Says: "{name} {status}"},
+	{Use: "archive [COMPANY]", Short: "Archive a company; it stops working", Method: "POST",
+		Path: "/api/companies/{company:1}/archive", Says: "{name} {status}"},
+	{Use: "delete COMPANY", Short: "Delete a company and everything in it", Method: "DELETE",
+		Path: "/api/companies/{company:1}", Says: "deleted"},
+	{Use: "left-out", Short: "List what an export of a company leaves out",
+		Path: "/api/companies/{company}/export/fidelity", Rows: "omissions",
+		Columns: "WHAT=kind COUNT=count WHY=reason"},
 }

@@ -29,7 +29,8 @@ func documentCommand(c *cli.CLI) *cobra.Command {
 	at := func(args []string) string { return "/api/issues/" + url.PathEscape(args[0]) + "/documents" }
 	var title, summary string
 	put := &cobra.Command{
-		Use: "put ISSUE KEY [FILE]", Short: "Write a document from a file, or from standard input", Args: cobra.RangeArgs(2, 3),
+		Use: "put ISSUE KEY [FILE]", Short: "Write a document from a file, or from standard input",
+		Args: cobra.RangeArgs(2, 3),
 		Long: `Write a document from a file, or from standard input. It replaces the latest revision that
 is there now; when somebody else writes meanwhile, theirs stays and this one is refused.`,
 		Example: `  selvage issue doc put ACM-1 plan plan.md`,
@@ -90,8 +91,11 @@ func addRemark(c *cli.CLI, use, short string, args int, path func(args []string)
 			start, end := units(row.Body[:at]), units(row.Body[:at+len(words)])
 			before, after := []rune(row.Body[:at]), []rune(row.Body[at+len(words):])
 			in := map[string]any{"baseRevisionId": *row.RevisionID, "baseRevisionNumber": row.Revision, "body": says, "selector": map[string]any{
-				"quote":    map[string]any{"exact": words, "prefix": string(before[max(0, len(before)-remarkContext):]), "suffix": string(after[:min(remarkContext, len(after))])},
-				"position": map[string]any{"normalizedStart": start, "normalizedEnd": end, "markdownStart": start, "markdownEnd": end}}}
+				"quote": map[string]any{"exact": words,
+					"prefix": string(before[max(0, len(before)-remarkContext):]),
+					"suffix": string(after[:min(remarkContext, len(after))])},
+				"position": map[string]any{"normalizedStart": start, "normalizedEnd": end, "markdownStart": start,
+					"markdownEnd": end}}}
 			var made struct {
 				ID string `json:"id"`
 			}
@@ -111,4 +115,38 @@ func remarkOnDocument(c *cli.CLI) *cobra.Command {
 		})
 	cmd.Example = `  selvage issue remark add ACM-1 plan "weld" "With which gas?"`
 	return cmd
+}
+
+// documentVerbs go with those that read and write files.
+var documentVerbs = []cli.Verb{
+	{Use: "list ISSUE", Short: "List the documents of an issue", Path: "/api/issues/{1}/documents",
+		Columns: "KEY=key REVISION=latestRevisionNumber UPDATED=updatedAt TITLE=title"},
+	{Use: "get ISSUE KEY", Short: "Print a document", Path: "/api/issues/{1}/documents/{2}", Text: "body"},
+	{Use: "revisions ISSUE KEY", Short: "List the revisions of a document, newest first",
+		Path: "/api/issues/{1}/documents/{2}/revisions",
+		Columns: "ID=id NUMBER=revisionNumber AGENT=agent:createdByAgentId USER=createdByUserId AT=createdAt " +
+			"SUMMARY=changeSummary"},
+	{Use: "restore ISSUE KEY REVISION", Short: "Restore a revision of a document", Method: "POST",
+		Path: "/api/issues/{1}/documents/{2}/revisions/{3}/restore", Says: "restored"},
+	{Use: "delete ISSUE KEY", Short: "Delete a document", Method: "DELETE", Path: "/api/issues/{1}/documents/{2}",
+		Says: "deleted"},
+}
+
+// remarkVerbs are the rows of selvage issue remark.
+var remarkVerbs = []cli.Verb{
+	{Use: "list ISSUE DOCUMENT", Short: "List the remarks on a document",
+		Path:    "/api/issues/{1}/documents/{2}/annotations",
+		Columns: "ID=id STATUS=status WORDS=selectedText STANDS=anchorState AT=createdAt"},
+	{Use: "show ISSUE DOCUMENT REMARK", Short: "Show a remark with what was said",
+		Path: "/api/issues/{1}/documents/{2}/annotations/{3}", Rows: "comments",
+		Columns: "AGENT=agent:authorAgentId USER=authorUserId AT=createdAt TEXT=body"},
+	{Use: "answer ISSUE DOCUMENT REMARK TEXT", Short: "Reply to a remark", Method: "POST",
+		Path: "/api/issues/{1}/documents/{2}/annotations/{3}/comments", Says: done,
+		Fields: []cli.Field{{Place: 4, Member: "body"}}},
+	{Use: "resolve ISSUE DOCUMENT REMARK", Short: "Close a remark", Method: "PATCH",
+		Path: "/api/issues/{1}/documents/{2}/annotations/{3}", Says: "{status}",
+		Fixed: map[string]any{"status": "resolved"}},
+	{Use: "reopen ISSUE DOCUMENT REMARK", Short: "Open a remark again", Method: "PATCH",
+		Path: "/api/issues/{1}/documents/{2}/annotations/{3}", Says: "{status}",
+		Fixed: map[string]any{"status": "open"}},
 }

@@ -35,7 +35,8 @@ func instructionsCommand(c *cli.CLI) *cobra.Command {
 	}
 	var from string
 	put := &cobra.Command{
-		Use: "put AGENT [FILE]", Short: "Write a file of an agent's instructions, from standard input or --from", Args: cobra.RangeArgs(1, 2),
+		Use: "put AGENT [FILE]", Short: "Write a file of an agent's instructions, from standard input or --from",
+		Args:    cobra.RangeArgs(1, 2),
 		Example: `  selvage agent instructions put Ada --from AGENTS.md`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := c.AgentID(cmd, args[0])
@@ -61,4 +62,13 @@ func instructionsCommand(c *cli.CLI) *cobra.Command {
 	}
 	put.Flags().StringVar(&from, "from", "", "file to read")
 	return cli.Group("instructions", "Instruction files of an agent", get, put)
+}
+
+// instructionVerbs are the rows of selvage agent instructions.
+var instructionVerbs = []cli.Verb{
+	{Use: "list AGENT", Short: "List the instruction files of an agent",
+		Path: "/api/agents/{agent:1}/instructions-bundle", Rows: "files",
+		Columns: "FILE=path BYTES=size READ=first?isEntryFile"},
+	{Use: "remove AGENT FILE", Short: "Remove a file of an agent's instructions", Method: "DELETE",
+		Path: "/api/agents/{agent:1}/instructions-bundle/file?path={2}", Says: "removed"},
 }

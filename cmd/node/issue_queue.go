@@ -50,7 +50,8 @@ func queueCommands(c *cli.CLI) []*cobra.Command {
 		return c.Send(cmd, method, at(issue)+rest, in, &after, func(w io.Writer) { after.print(w) })
 	}
 	return []*cobra.Command{
-		{Use: "edit ISSUE COMMENT TEXT", Short: "Edit a queued comment before the agent reads it", Args: cobra.ExactArgs(3),
+		{Use: "edit ISSUE COMMENT TEXT", Short: "Edit a queued comment before the agent reads it",
+			Args: cobra.ExactArgs(3),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return change(cmd, args[0], "PATCH", "/"+url.PathEscape(args[1]), map[string]any{"body": args[2]})
 			}},
@@ -62,9 +63,18 @@ func queueCommands(c *cli.CLI) []*cobra.Command {
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return change(cmd, args[0], "DELETE", "/"+url.PathEscape(args[1]), map[string]any{})
 			}},
-		{Use: "interrupt ISSUE", Short: "Interrupt the run, so that its agent reads the queued comments now", Args: cobra.ExactArgs(1),
+		{Use: "interrupt ISSUE", Short: "Interrupt the run, so that its agent reads the queued comments now",
+			Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return change(cmd, args[0], "POST", "/interrupt", map[string]any{})
 			}},
 	}
+}
+
+// queueVerbs are the rows of selvage issue queue.
+var queueVerbs = []cli.Verb{
+	{Use: "list ISSUE", Short: "List the queued comments of an issue", Path: "/api/issues/{1}/queued-comments",
+		Rows: "entries", Columns: "ID=id BY=authorUserId TEXT=body"},
+	{Use: "show ISSUE", Short: "Show the queue itself: its ID, its revision and the run at work",
+		Path: "/api/issues/{1}/queued-comments"},
 }

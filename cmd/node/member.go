@@ -64,7 +64,8 @@ people with selvage member join, agents as the invite's onboarding text says.`,
 	invite.Flags().StringVar(&role, "role", "operator", roles)
 	invite.Flags().StringVar(&joins, "for", "human", "human, agent or both")
 	join := &cobra.Command{
-		Use: "join FILE", Short: "Accept an invite, whose token is in a file or, with -, on standard input", Args: cobra.ExactArgs(1),
+		Use: "join FILE", Short: "Accept an invite, whose token is in a file or, with -, on standard input",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			token, err := readFirst(cmd, args[0])
 			if err != nil {
@@ -88,7 +89,8 @@ people with selvage member join, agents as the invite's onboarding text says.`,
 func grantsCommand(c *cli.CLI) *cobra.Command {
 	var none bool
 	cmd := &cobra.Command{
-		Use: "grants MEMBER [PERMISSION...]", Short: "Show or set the permissions of a member", Args: cobra.MinimumNArgs(1),
+		Use: "grants MEMBER [PERMISSION...]", Short: "Show or set the permissions of a member",
+		Args: cobra.MinimumNArgs(1),
 		Example: `  selvage member grants ann@example.com
   selvage member grants ann@example.com agents:create tasks:assign`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -172,4 +174,63 @@ func accessCommand(c *cli.CLI) *cobra.Command {
 
 func userCommand(c *cli.CLI) *cobra.Command {
 	return cli.Group("user", "Users of the mesh", accessCommand(c))
+}
+
+// memberVerbs are the rows of selvage member.
+var memberVerbs = []cli.Verb{
+	{Use: "directory", Short: "List the people of a company",
+		Path: "/api/companies/{company}/user-directory", Rows: "users",
+		Columns: "NAME=user.name EMAIL=user.email ID=principalId STATUS=status"},
+	{Use: "list", Short: "List the people of a company", Path: "/api/companies/{company}/members", Rows: "members",
+		Columns: "NAME=user.name EMAIL=user.email ROLE=membershipRole STATUS=status ID=id"},
+	{Use: "requests", Short: "List the requests to join a company", Path: "/api/companies/{company}/join-requests",
+		Columns: "ID=id TYPE=requestType WHO=agentName|requestEmailSnapshot STATUS=status ASKED=createdAt"},
+	{Use: "approve REQUEST", Short: "Let somebody in", Method: "POST",
+		Path: "/api/companies/{company}/join-requests/{1}/approve",
+		Says: "let in {agentName|requestEmailSnapshot}"},
+	{Use: "reject REQUEST", Short: "Turn somebody away", Method: "POST",
+		Path: "/api/companies/{company}/join-requests/{1}/reject",
+		Says: "turned away {agentName|requestEmailSnapshot}"},
+	{Use: "show USER", Short: "Show a member's activity",
+		Long: "USER is a user's ID, or what stands before the @ of their address.",
+		Path: "/api/companies/{company}/users/{1}/profile", Rows: "stats",
+		Columns: "WHEN=label MADE=createdIssues DONE=completedIssues OPEN=openAssignedIssues LINES=activityCount"},
+	{Use: "role MEMBER ROLE", Short: "Change a member's role: " + roles, Method: "PATCH",
+		Path: "/api/companies/{company}/members/{member:1}", Says: "{user.email} is {membershipRole}",
+		Fields: []cli.Field{{Place: 2, Member: "membershipRole"}}},
+	{Use: "suspend MEMBER", Short: "Suspend a member", Method: "PATCH",
+		Path: "/api/companies/{company}/members/{member:1}", Says: "{user.email} is {status}",
+		Fixed: map[string]any{"status": "suspended"}},
+	{Use: "resume MEMBER", Short: "Restore a suspended member", Method: "PATCH",
+		Path: "/api/companies/{company}/members/{member:1}", Says: "{user.email} is {status}",
+		Fixed: map[string]any{"status": "active"}},
+	{Use: "remove MEMBER", Short: "Remove a member; their open issues become unassigned", Method: "POST",
+		Path: "/api/companies/{company}/members/{member:1}/archive",
+		Says: "{member.user.email} is out; {reassignedIssueCount} open issues have nobody now"},
+	{Use: "invites", Short: "List invites, newest first", Path: "/api/companies/{company}/invites", Rows: "invites",
+		Columns: "ID=id FOR=allowedJoinTypes ROLE=humanRole STATE=state UNTIL=expiresAt"},
+	{Use: "revoke-invite INVITE", Short: "Revoke an invite", Method: "POST", Path: "/api/invites/{1}/revoke",
+		Says: "{id} {state}"},
+	{Use: "invite-openclaw", Short: "Invite an agent of OpenClaw; the token is shown once", Method: "POST",
+		Path: "/api/companies/{company}/openclaw/invite-prompt", Says: "{prompt}",
+		Fields: []cli.Field{{Name: "message", Member: "agentMessage", About: "a word to the agent"}}},
+}
+
+// userVerbs are the rows of selvage user.
+var userVerbs = []cli.Verb{
+	{Use: "list [TEXT]", Short: "List the users of the mesh, or those whose name or address holds a text",
+		Path: "/api/admin/users",
+		Columns: "NAME=name EMAIL=email STANDING=suspended?suspendedAt|admin?isInstanceAdmin " +
+			"COMPANIES=activeCompanyMembershipCount ID=id",
+		Fields: []cli.Field{{Place: 1, Member: "query"}}},
+	{Use: "promote USER", Short: "Make a user an administrator of the mesh", Method: "POST",
+		Path: "/api/admin/users/{user:1}/promote-instance-admin", Says: "{email} administers the mesh"},
+	{Use: "demote USER", Short: "Make a user no administrator any more", Method: "POST",
+		Path: "/api/admin/users/{user:1}/demote-instance-admin", Says: "{email} administers nothing any more"},
+	{Use: "revoke USER", Short: "End a user's sign-ins and revoke their board keys", Method: "POST",
+		Path: "/api/admin/users/{user:1}/revoke-credentials", Says: "{email} is signed out everywhere"},
+	{Use: "suspend USER", Short: "Shut a user out until they are let in again", Method: "POST",
+		Path: "/api/admin/users/{user:1}/suspend", Says: "{email} is suspended"},
+	{Use: "resume USER", Short: "Let a suspended user in again", Method: "POST",
+		Path: "/api/admin/users/{user:1}/resume", Says: "{email} may sign in again"},
 }

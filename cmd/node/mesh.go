@@ -164,3 +164,28 @@ func nodeCommand(c *cli.CLI) *cobra.Command {
 	}
 	return cli.Group("node", "Nodes of the mesh", append(nodeCommands(c), drainCommand(c), revoke)...)
 }
+
+// tokenVerbs are the rows of selvage token.
+var tokenVerbs = []cli.Verb{
+	{Use: "revoke TOKEN-ID", Short: "Revoke a join token", Method: "DELETE", Path: "/api/v1/mesh/tokens/{1}",
+		Says: "revoked"},
+}
+
+// nodeVerbs are those of the nodes of a mesh.
+var nodeVerbs = []cli.Verb{
+	{Use: "cordon NODE", Short: "Place no new runs on a node", Method: "POST", Path: nodePath + "/cordon",
+		Says:   nodeSays,
+		Fields: []cli.Field{{Name: "reason", Member: "reason", About: "why, for the record"}}},
+	uncordonVerb,
+	{Use: "role NODE auto|voter|observer", Short: "Set whether a node may vote; an observer never does",
+		Method: "PATCH", Path: nodePath,
+		Says: "{name}: role {role|'auto'}, labels {labels}", Fields: []cli.Field{{Place: 2, Member: "role"}}},
+}
+
+var uncordonVerb = cli.Verb{Use: "uncordon NODE", Also: []string{"undrain"}, Short: "Allow runs on a node again",
+	Method: "POST", Path: nodePath + "/uncordon", Says: nodeSays}
+
+const (
+	nodePath = "/api/v1/mesh/nodes/{node:1}"
+	nodeSays = "{name} is {scheduling}, {runs} runs"
+)

@@ -43,3 +43,9 @@ func orgCommand(c *cli.CLI) *cobra.Command {
 		},
 	}
 }
+
+// orgVerbs are the rows of selvage org.
+var orgVerbs = []cli.Verb{
+	{Use: "svg", Short: "Draw who reports to whom, as SVG", Path: "/api/companies/{company}/org.svg", Raw: true},
+	{Use: "png", Short: "Draw who reports to whom, as PNG", Path: "/api/companies/{company}/org.png", Raw: true},
+}

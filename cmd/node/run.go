@@ -232,7 +232,8 @@ func runLog(c *cli.CLI, cmd *cobra.Command, id string, follow bool) error {
 func logsCommand(c *cli.CLI) *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
-		Use: "logs [WHAT]", Short: "Print the log of a run, or of the newest of an agent or issue", Args: cobra.MaximumNArgs(1),
+		Use: "logs [WHAT]", Short: "Print the log of a run, or of the newest of an agent or issue",
+		Args: cobra.MaximumNArgs(1),
 		Long: `Print the log of a run: of the one whose ID is given, else of the newest one of an agent
 or an issue, else of the newest of the company.`,
 		Example: `  selvage logs
@@ -288,4 +289,23 @@ func namedRun(c *cli.CLI, cmd *cobra.Command, ref string) (row runRow, err error
 		return row, fmt.Errorf("no agent, issue or run %q: see selvage agent list, issue list and run list", ref)
 	}
 	return row, c.Call(cmd.Context(), "GET", "/api/heartbeat-runs/"+id, nil, &row)
+}
+
+// runVerbs are the rows of selvage run.
+var runVerbs = []cli.Verb{
+	{Use: "cancel RUN", Short: "Cancel a run", Method: "POST", Path: "/api/heartbeat-runs/{run:1}/cancel",
+		Says: "cancelled"},
+	{Use: "events RUN", Short: "List the steps of a run", Path: "/api/heartbeat-runs/{run:1}/events?limit=1000",
+		Columns: "SEQ=seq TIME=createdAt LEVEL=level EVENT=eventType MESSAGE=message"},
+	{Use: "issues RUN", Short: "List the issues that a run is about", Path: "/api/heartbeat-runs/{run:1}/issues",
+		Columns: "ID=identifier STATUS=status PRIORITY=priority TITLE=title"},
+	{Use: "operations RUN", Short: "List the commands that prepared the workspace of a run",
+		Path: "/api/heartbeat-runs/{run:1}/workspace-operations", Columns: operationTable},
+	{Use: "judge RUN DECISION", Short: "Judge a silent run: continue, dismissed_false_positive or snooze",
+		Method: "POST", Path: "/api/heartbeat-runs/{run:1}/watchdog-decisions", Says: "{decision}",
+		Fields: []cli.Field{{Place: 2, Member: "decision"},
+			{Name: "until", Member: "snoozedUntil", About: "of a snooze: ISO instant"},
+			{Name: "reason", Member: "reason", About: "why"}}},
+	{Use: "live", Short: "List the runs that are queued or at work", Path: "/api/companies/{company}/live-runs",
+		Columns: "ID=id AGENT=agentName STATUS=status ISSUE=issueId SILENT=outputSilence.level STARTED=startedAt"},
 }

@@ -42,6 +42,13 @@ func (t toolRow) inUse() string {
 
 func thousandths(n int64) string { return strconv.FormatFloat(float64(n)/1000, 'g', -1, 64) }
 
+// toolVerbs are the rows of selvage tool.
+var toolVerbs = []cli.Verb{
+	{Use: "catalogue", Short: "List the kernel's tools, their risk, and their counterparts here",
+		Path:    "/api/v1/tools",
+		Columns: "TOOL=name CATEGORY=category RISK=milli:effect.risk HERE=native"},
+}
+
 // toolCommand deploys, runs and revokes tools: modules that run in the sandbox.
 func toolCommand(c *cli.CLI) *cobra.Command {
 	at := func(cmd *cobra.Command, rest string) (string, error) {
@@ -139,7 +146,8 @@ func toolRunCommand(c *cli.CLI, at func(*cobra.Command, string) (string, error))
 	var input string
 	var version, fuel, memory int64
 	cmd := &cobra.Command{
-		Use: "execute NAME", Aliases: []string{"run"}, Short: "Run a tool on the node that answers", Args: cobra.ExactArgs(1),
+		Use: "execute NAME", Aliases: []string{"run"}, Short: "Run a tool on the node that answers",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := at(cmd, "/"+url.PathEscape(args[0])+"/execute")
 			if err != nil {
