@@ -32,6 +32,8 @@ func ledgerCommand(c *cli.CLI) *cobra.Command {
 --api, or with --dir of a data directory whose node is stopped. Names the first bad height.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var v verified
+			far := c.Progress(cmd, "verifying the chain")
+			defer far.End()
 			if dir != "" {
 				got, err := node.VerifyDir(cmd.Context(), dir)
 				v = verified{OK: err == nil, Height: got.Position.Height, Entries: got.Entries, Batches: got.Batches}
@@ -43,6 +45,7 @@ func ledgerCommand(c *cli.CLI) *cobra.Command {
 			} else if err := c.Call(context.WithoutCancel(cmd.Context()), "POST", "/api/v1/mesh/ledger/verify", map[string]any{}, &v); err != nil {
 				return err
 			}
+			far.End()
 			if err := c.Print(cmd, v, func(w io.Writer) {
 				if v.OK {
 					fmt.Fprintf(w, "ok: %d entries in %d batches\n", v.Entries, v.Batches)
@@ -82,7 +85,7 @@ func ledgerCommand(c *cli.CLI) *cobra.Command {
 			return c.Show(cmd, fmt.Sprintf("/api/v1/mesh/ledger/entries?after=%d&limit=%d", after, n), &rows, func(w io.Writer) {
 				var t [][]string
 				for _, e := range rows {
-					t = append(t, []string{strconv.FormatUint(e.Height, 10), e.Time, e.Kind, cli.Short(e.Actor.ID), e.Outcome, cli.Short(e.Hash)})
+					t = append(t, []string{strconv.FormatUint(e.Height, 10), cli.When(w, e.Time), e.Kind, cli.Short(e.Actor.ID), e.Outcome, cli.Short(e.Hash)})
 				}
 				cli.Table(w, "HEIGHT TIME KIND ACTOR OUTCOME HASH", t)
 			})
