@@ -210,7 +210,8 @@ func agents(c *cli.CLI, cmd *cobra.Command, company string) (rows []agentRow, er
 var agentVerbs = []cli.Verb{
 	{Use: "list", Short: "List the agents of a company", Path: "/api/companies/{company}/agents",
 		Columns: "NAME=name ROLE=role STATUS=status ADAPTER=adapterType REPORTS-TO=agent:reportsTo " +
-			"SPENT=spentMonthlyCents BUDGET=budgetMonthlyCents ID=id"},
+			"SPENT=spentMonthlyCents BUDGET=budgetMonthlyCents ID=id",
+		Fields: []cli.Field{{Name: "terminated", Member: "includeTerminated", Kind: "bool", About: "also those that were terminated"}}},
 	{Use: "key AGENT NAME", Short: "Create an API key, shown once", Method: "POST",
 		Path: "/api/agents/{agent:1}/keys", Says: "{token}", Fields: []cli.Field{{Place: 2, Member: "name"}}},
 	{Use: "invoke AGENT", Short: "Start a heartbeat run now", Method: "POST",

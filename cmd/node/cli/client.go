@@ -213,13 +213,15 @@ func (c *CLI) CompanyID(cmd *cobra.Command) (string, error) {
 // ErrWhichCompany: there are several companies, and none was named.
 var ErrWhichCompany = errors.New("more than one company matches: name one with --company, or for good with selvage company use (selvage company list shows them)")
 
-// AgentNames maps agent IDs to names, also of agents that were deleted.
+// AgentNames maps agent IDs to names, also of agents that were terminated or deleted.
 func (c *CLI) AgentNames(cmd *cobra.Command, company string) (map[string]string, error) {
-	var rows []struct{ ID, Name string }
-	err := c.Call(cmd.Context(), "GET", "/api/companies/"+company+"/agents", nil, &rows)
+	var rows []struct{ ID, Name, Status string }
+	err := c.Call(cmd.Context(), "GET", "/api/companies/"+company+"/agents?includeTerminated=true", nil, &rows)
 	names := make(map[string]string, len(rows))
 	for _, r := range rows {
-		names[r.ID] = r.Name
+		if names[r.ID] = r.Name; r.Status == "terminated" {
+			names[r.ID] += " (terminated)"
+		}
 	}
 	var gone []struct {
 		EntityID string
