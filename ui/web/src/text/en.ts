@@ -96,6 +96,22 @@ export const en = {
     noSessions: 'No sessions', noSessionsWhy: 'Programs that remember a conversation keep it under the issue they work on.', task: 'For', session: 'Session', lastRun: 'Last run', noSkills: 'No skills', skillsUnsupported: 'Its adapter takes no skills.', desired: 'wanted', add: 'Add a skill', removed: 'The skill is removed', added: 'The skill is added',
     noFiles: 'No instructions in the mesh', noFilesWhy: 'They are what the agent is told before each task. Write the first file.', write: 'Write AGENTS.md', entry: 'entry', saveFile: 'Save', savedFile: 'Saved', readOnly: 'This file cannot be changed here.', tokens: 'Tokens in all', cost: 'Money in all',
   },
+  asked: {
+    kind: { ask_user_questions: 'Questions', request_confirmation: 'Confirmation', request_checkbox_confirmation: 'Choice', suggest_tasks: 'Suggested tasks', request_item_verdicts: 'Verdicts' } as Record<string, string>, verdict: { approve: 'Approve', reject: 'Reject', defer: 'Later' } as Record<string, string>,
+    accept: { request_confirmation: 'Confirm', request_checkbox_confirmation: 'Confirm', suggest_tasks: 'Make the tasks', request_item_verdicts: 'Judge' } as Record<string, string>, answer: 'Answer', reject: 'Reject', reallyReject: (l: string) => `${l}: sure`, reason: 'Reason', other: 'Something else', answered: 'Answered', refused: 'Rejected',
+    answerFirst: (q: string) => `Still open: ${q}`, atLeast: (n: number) => `Choose at least ${n}`, atMost: (n: number) => `Choose at most ${n}`, chooseTask: 'Choose at least one task', waiting: 'Asked here',
+  },
+  inbox: {
+    kind: 'Kind', kinds: { approval: 'approval', issue_thread_interaction: 'question', budget_alert: 'budget', agent_error_alert: 'agent error', failed_run: 'failed run', waiting_run: 'waiting run', blocker_attention: 'blocked', recovery_action: 'recovery', review: 'review', join_request: 'asks to join' } as Record<string, string>,
+    keys: 'a approve · r reject · e dismiss · z tomorrow · Enter open', empty: 'Nothing waits for you', emptyWhy: 'Approvals, questions, blocked issues, failed runs and budget stops appear here.', dismiss: 'Dismiss', dismissed: 'Dismissed', snoozed: 'It comes back tomorrow', lookRun: 'Open the run', lookAgent: 'Open the agent',
+  },
+  approvals: {
+    one: 'Approval', what: 'What', type: 'Kind', by: 'Asked by', asked: 'Asked', status: 'State', decided: 'Decided', decidedBy: 'By', note: 'Note', agent: 'Agent', waits: 'What happens when it is approved', did: 'What was approved', noteField: 'Note to who asked', noteFirst: 'Say in the note what is to be changed', revise: 'Ask for a revision', sentBack: 'Sent back for a revision', newLimit: 'New limit in dollars', proposed: 'is proposed',
+    comments: 'Comments', refused: (e: string) => `It was approved and could not be carried out: ${e}`, keys: 'a approve · r reject · Enter open', empty: 'No approvals', emptyWhy: 'What agents may not do alone waits here for a person.', many: (n: string) => `${n} approvals`,
+  },
+  costs: {
+    raise: 'Raise', raised: 'The limit is raised', spentOf: (a: string, b: string) => `${a} of ${b} is spent`,
+  },
   nodes: {
     title: 'Nodes', map: 'Map of the mesh', name: 'Node', status: 'State', role: 'Role', runs: 'Runs', version: 'Version', address: 'Address', labels: 'Labels', scheduling: 'New runs', joined: 'Joined', here: 'this page',
     requests: 'Asking to join', noRequests: 'No node asks to join.', approve: 'Approve', refuse: 'Refuse', code: 'Code', compare: 'Approve only if the node shows the same code.', approved: (n: string) => `${n} is let in`, refused: (n: string) => `${n} was refused`,

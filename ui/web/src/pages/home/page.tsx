@@ -18,6 +18,7 @@ import { toast } from '../../parts/toast'
 import { Avatar, Id, Lasting, Money, Time } from '../../parts/values'
 import { useStorePart } from '../../store'
 import { statusText, t } from '../../text/en'
+import { useTitleOf } from '../approval/titles'
 
 export function Page() {
   const company = useCompany()
@@ -38,6 +39,7 @@ const maxNeeds = 8
 function NeedsYou({ company, prefix }: { company: string; prefix: string }) {
   const attention = useAttention(company)
   const requests = useJoinRequests().data ?? []
+  const nameOf = useTitleOf(company, attention.data?.items ?? [])
   return (
     <Section title={t.home.needsYou} aside={attention.data && attention.data.totalCount > maxNeeds && <Link to={`/${prefix}/inbox`} className="text-sm text-accent">{t.common.all} {attention.data.totalCount}</Link>}>
       <div className={box}>
@@ -50,7 +52,7 @@ function NeedsYou({ company, prefix }: { company: string; prefix: string }) {
           {(feed) => {
             const items = (feed.items ?? []).slice(0, maxNeeds)
             if (items.length === 0 && requests.length === 0) return <div className="flex min-h-14 items-center gap-3 px-4 text-sm"><StatusMark status="ok" bare label={t.home.nothingNeeds} /><span>{t.home.nothingNeeds} <span className="text-ink3">{t.home.nothingNeedsWhy}</span></span></div>
-            return items.map((item) => <NeedOf key={item.id} item={item} company={company} prefix={prefix} />)
+            return items.map((item) => <NeedOf key={item.id} item={item} title={nameOf(item)} company={company} prefix={prefix} />)
           }}
         </Loaded>
       </div>
@@ -65,7 +67,7 @@ const excerptOf = (item: AttentionItem): string | undefined => {
   return typeof said === 'string' && said !== '' ? said : undefined
 }
 
-function NeedOf({ item, company, prefix }: { item: AttentionItem; company: string; prefix: string }) {
+function NeedOf({ item, title, company, prefix }: { item: AttentionItem; title: string; company: string; prefix: string }) {
   const subject = item.subject
   const decide = (verb: 'approve' | 'reject') => {
     post(verb === 'approve' ? '/api/approvals/{id}/approve' : '/api/approvals/{id}/reject', { path: { id: subject.id } })
@@ -74,7 +76,7 @@ function NeedOf({ item, company, prefix }: { item: AttentionItem; company: strin
   }
   const href = subject.href?.startsWith('/') ? subject.href : subject.identifier ? `/${prefix}/issues/${subject.identifier}` : `/${prefix}/inbox`
   return (
-    <Need mark={markOf[item.sourceKind] ?? 'pending'} kind={words(item.sourceKind)} title={subject.title} why={excerptOf(item) ?? item.whyNow} at={item.activityAt ?? item.createdAt} href={href}>
+    <Need mark={markOf[item.sourceKind] ?? 'pending'} kind={words(item.sourceKind)} title={title} why={excerptOf(item) ?? item.whyNow} at={item.activityAt ?? item.createdAt} href={href}>
       {item.sourceKind === 'approval' ? (
         <><Button small onClick={() => decide('approve')}>{t.home.approve}</Button><Button small look="quiet" onClick={() => decide('reject')}>{t.home.reject}</Button></>
       ) : <Link to={href} className="rounded border border-line2 px-2 text-xs font-strong leading-[22px] hover:bg-ground2">{t.home.look}</Link>}
