@@ -18,7 +18,7 @@ type Duty struct {
 	At     core.Time `cbor:"5,keyasint" json:"at"`
 }
 
-var duties = ledger.NewMeshTable[Duty]("node-duty")
+var duties = ledger.NewMeshTable[string, Duty]("node-duty")
 
 // DutyOf returns what keeps a node from new runs, if anything does.
 func DutyOf(tx *ledger.Tx, node string) (Duty, bool) { return duties.Get(tx, node) }
@@ -111,7 +111,7 @@ const (
 	maxRefusal = 200
 )
 
-var placements = ledger.NewTable[Placement]("placement")
+var placements = ledger.NewTable[string, Placement]("placement")
 
 // PlacementOf returns the last that was decided about where a run goes.
 func PlacementOf(tx *ledger.Tx, company, run string) (Placement, bool) {

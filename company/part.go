@@ -25,9 +25,9 @@ type part struct {
 //	part-staged/<ms, 16 hex digits>/<sha256>    parts that nothing names, the oldest first
 //	part-total/total                            how many of those there are
 var (
-	Parts       = ledger.NewTable[part]("part")
-	partsStaged = ledger.NewIndex("part-staged")
-	PartTotals  = ledger.NewTable[PartTotal]("part-total")
+	Parts       = ledger.NewTable[string, part]("part")
+	partsStaged = ledger.NewIndex[string, string]("part-staged")
+	PartTotals  = ledger.NewTable[string, PartTotal]("part-total")
 )
 
 type PartTotal struct {

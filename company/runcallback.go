@@ -37,7 +37,7 @@ const (
 	maxCallbackResult = 16 << 10
 )
 
-var callbacks = ledger.NewTable[Callback]("run-callback")
+var callbacks = ledger.NewTable[string, Callback]("run-callback")
 
 // CallbackOf returns what was told of the end of a run that goes on.
 func CallbackOf(tx *ledger.Tx, company, run string) (Callback, bool) {

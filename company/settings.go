@@ -35,9 +35,9 @@ func (o SidebarOrder) Clone() SidebarOrder {
 }
 
 var (
-	settings        = ledger.NewMeshTable[Settings]("settings")
-	sidebarOrders   = ledger.NewMeshTable[SidebarOrder]("sidebar")
-	companySidebars = ledger.NewTable[SidebarOrder]("sidebar")
+	settings        = ledger.NewMeshTable[string, Settings]("settings")
+	sidebarOrders   = ledger.NewMeshTable[string, SidebarOrder]("sidebar")
+	companySidebars = ledger.NewTable[string, SidebarOrder]("sidebar")
 )
 
 const (

@@ -59,7 +59,7 @@ func TestDecodedRowsOfViewsAreCounted(t *testing.T) {
 		t.Errorf("rows of %d bytes with what they decode to are held, want at most %d and some", held, limit)
 	}
 	// A row that was found by its key alone is not kept in decoded form: nobody counted that.
-	table := NewTable[note]("note")
+	table := NewTable[string, note]("note")
 	found := &readRow{value: Marshal(note{Text: "x"})}
 	if row, ok := table.rows.view(found); !ok || row.Text != "x" || found.decoded.Load() != nil {
 		t.Errorf("view = %v, %v; decoded is kept: %v", row, ok, found.decoded.Load() != nil)

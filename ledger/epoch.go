@@ -48,7 +48,7 @@ type Epoch struct {
 	At      int64           `cbor:"5,keyasint"` // ms since 1970
 }
 
-var epochTab = NewMeshTable[Epoch]("epoch")
+var epochTab = NewMeshTable[string, Epoch]("epoch")
 
 // CurrentEpoch returns the present epoch; number 1 and nothing else before any
 // other was founded.

@@ -30,9 +30,9 @@ type sealedKey struct {
 }
 
 var (
-	keysRow  = NewMeshTable[Keys]("keys")
-	wrapped  = NewMeshTable[NodeKeys]("wrapped")     // by node, of the current epoch
-	previous = NewMeshTable[sealedKey]("keys-chain") // by epoch: that epoch's data key under the next one
+	keysRow  = NewMeshTable[string, Keys]("keys")
+	wrapped  = NewMeshTable[string, NodeKeys]("wrapped")     // by node, of the current epoch
+	previous = NewMeshTable[string, sealedKey]("keys-chain") // by epoch: that epoch's data key under the next one
 )
 
 // CurrentKeys returns the current epoch.

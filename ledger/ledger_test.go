@@ -31,8 +31,8 @@ type notePut struct {
 }
 
 var (
-	notes      = NewTable[note]("note")
-	notesByLen = NewIndex("note-len")
+	notes      = NewTable[string, note]("note")
+	notesByLen = NewIndex[string, string]("note-len")
 )
 
 func noteMux() Mux {

@@ -157,10 +157,10 @@ type genesisRow struct {
 }
 
 var (
-	nodes      = NewMeshTable[Node]("node")
-	rosterRow  = NewMeshTable[rosterVersion]("roster")
-	featureRow = NewMeshTable[features]("feature")
-	genesisTab = NewMeshTable[genesisRow]("genesis")
+	nodes      = NewMeshTable[string, Node]("node")
+	rosterRow  = NewMeshTable[string, rosterVersion]("roster")
+	featureRow = NewMeshTable[string, features]("feature")
+	genesisTab = NewMeshTable[string, genesisRow]("genesis")
 )
 
 // rosterPrefix is what the keys of the roster begin with.
@@ -234,7 +234,7 @@ type authRow struct {
 	Mode string `cbor:"1,keyasint"`
 }
 
-var authTab = NewMeshTable[authRow]("auth-mode")
+var authTab = NewMeshTable[string, authRow]("auth-mode")
 
 // AuthMode returns how people prove who they are, "" when nobody ever said. What
 // the words mean is for the rooms above.

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"hash/maphash"
-	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -253,16 +252,14 @@ func (r *viewReader) ids(prefix []byte) ([]string, bool) {
 }
 
 // yieldIDs yields ids in order, backwards when reverse is set.
-func yieldIDs(ids []string, reverse bool) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for n := range ids {
-			id := ids[n]
-			if reverse {
-				id = ids[len(ids)-1-n]
-			}
-			if !yield(id) {
-				return
-			}
+func yieldIDs[ID ~string](ids []string, reverse bool, yield func(ID) bool) {
+	for n := range ids {
+		id := ids[n]
+		if reverse {
+			id = ids[len(ids)-1-n]
+		}
+		if !yield(ID(id)) {
+			return
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestRowsOfAHotTableReadBackAsPut(t *testing.T) {
 		Text string `cbor:"1,keyasint,omitempty"`
 		N    int64  `cbor:"2,keyasint"`
 	}
-	hot := NewTable[row]("hot").Hot()
+	hot := NewTable[string, row]("hot").Hot()
 	l := newLedger(t)
 	tx := l.apply.group
 	hot.Put(tx, "co", "a", row{"x", 1})

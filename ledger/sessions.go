@@ -64,8 +64,8 @@ type sessionRef struct {
 }
 
 var (
-	sessions   = NewMeshTable[Session]("session")
-	sessionsOf = NewMeshTable[sessionRef]("session-of") // by node: its session that lasts
+	sessions   = NewMeshTable[string, Session]("session")
+	sessionsOf = NewMeshTable[string, sessionRef]("session-of") // by node: its session that lasts
 )
 
 // FindSession returns a session, also one that has ended.

@@ -8,47 +8,118 @@ import (
 	"slices"
 )
 
+// A CompanyID is the UUID of a company, "" where something is of the mesh itself.
+type CompanyID = string
+
 // A Table is a typed set of rows of one company, stored under
 // c/<company>/<name>/<id>. Rows are values: change the copy and Put it.
+// ID is the type of their IDs.
 //
 // Apply keeps rows in decoded form when T holds no references (pointers,
 // slices, maps), or has a method Clone() T that copies what it refers to.
-type Table[T any] struct {
+type Table[ID ~string, T any] struct {
 	name  string
 	rows  rows[T]
-	sides []Side[T]
+	sides []Side[ID, T]
 }
 
 // A Side keeps what is stored beside a row up to date: it is called after the row
 // was written, with the row before, nil for a new one, and after, nil for a deleted one.
-type Side[T any] func(tx *Tx, company, id string, old, next *T)
+type Side[ID ~string, T any] func(tx *Tx, company CompanyID, id ID, old, next *T)
 
 // NewTable returns the table called name. T must not be able to hold a float.
-func NewTable[T any](name string) Table[T] {
+func NewTable[ID ~string, T any](name string) Table[ID, T] {
 	checkType[T]()
-	return Table[T]{name: name, rows: newRows[T](name)}
+	return Table[ID, T]{name: name, rows: newRows[T](name)}
 }
 
 // Name returns what the table is called in keys.
-func (t Table[T]) Name() string { return t.name }
+func (t Table[ID, T]) Name() string { return t.name }
 
 // Beside returns t as a table whose Put and Delete call side.
-func (t Table[T]) Beside(side Side[T]) Table[T] {
+func (t Table[ID, T]) Beside(side Side[ID, T]) Table[ID, T] {
 	t.sides = append(t.sides[:len(t.sides):len(t.sides)], side)
 	return t
 }
 
-// Indexed returns t as a table that keeps an index: a row's ID stands in x under the
-// value that of returns, and nowhere when that is "".
-func (t Table[T]) Indexed(x Index, of func(row *T) (value string)) Table[T] {
-	return t.IndexedAs(x, func(row *T, id string) (string, string) { return of(row), id })
+// Hot returns t as a table whose rows are read again soon after they were
+// written: apply keeps what is put in decoded form. A row that is put must then
+// read back as it was: no empty slice where its encoding leaves it out, and only
+// valid UTF-8. T must be of those kept in decoded form.
+func (t Table[ID, T]) Hot() Table[ID, T] {
+	if t.rows.share == shareNot {
+		panic("ledger: rows of " + t.name + " can not be kept")
+	}
+	t.rows.hot = true
+	return t
 }
 
-// IndexedAs is Indexed for an index that holds something else than the ID, such as the
+// Key returns the key of a row.
+func (t Table[ID, T]) Key(company CompanyID, id ID) []byte {
+	return Key("c", string(company), t.name, string(id))
+}
+
+// Get returns the row with the given ID.
+func (t Table[ID, T]) Get(tx *Tx, company CompanyID, id ID) (row T, ok bool) {
+	return t.rows.get(tx, tx.key("c", string(company), t.name, string(id)))
+}
+
+// Look returns the row with the given ID as it lies in the cache, nil when there
+// is none. It is for what is asked with every command: nothing is copied, and the
+// caller must not change what it is given.
+func (t Table[ID, T]) Look(tx *Tx, company CompanyID, id ID) *T {
+	return t.rows.look(tx, tx.key("c", string(company), t.name, string(id)))
+}
+
+// Put writes a row, and what t keeps beside it, and returns the row's encoding.
+func (t Table[ID, T]) Put(tx *Tx, company CompanyID, id ID, row T) []byte {
+	if len(t.sides) == 0 {
+		return t.rows.put(tx, tx.key("c", string(company), t.name, string(id)), row)
+	}
+	return t.Replace(tx, company, id, t.Look(tx, company, id), row)
+}
+
+// Replace is Put for who has read the row that is there: old, or nil for none.
+func (t Table[ID, T]) Replace(tx *Tx, company CompanyID, id ID, old *T, row T) []byte {
+	b := t.rows.put(tx, tx.key("c", string(company), t.name, string(id)), row)
+	for _, side := range t.sides {
+		side(tx, company, id, old, &row)
+	}
+	return b
+}
+
+// Delete removes a row, and what t keeps beside it.
+func (t Table[ID, T]) Delete(tx *Tx, company CompanyID, id ID) {
+	var old *T
+	if len(t.sides) > 0 {
+		old = t.Look(tx, company, id)
+	}
+	tx.Delete(tx.key("c", string(company), t.name, string(id)))
+	if old == nil {
+		return
+	}
+	for _, side := range t.sides {
+		side(tx, company, id, old, nil)
+	}
+}
+
+// All yields the rows of company by ID.
+func (t Table[ID, T]) All(tx *Tx, company CompanyID) iter.Seq2[ID, T] {
+	return all[ID](t.rows, tx, Key("c", string(company), t.name, ""))
+}
+
+// Indexed is a side that keeps an index: a row's ID stands in x under the value that of
+// returns, and nowhere when that is "".
+func Indexed[V, ID ~string, T any](x Index[V, ID], of func(row *T) (value V)) Side[ID, T] {
+	return IndexedAs(x, func(row *T, id ID) (V, ID) { return of(row), id })
+}
+
+// IndexedAs is [Indexed] for an index that holds something else than the ID, such as the
 // ID behind what rows are sorted by.
-func (t Table[T]) IndexedAs(x Index, of func(row *T, id string) (value, entry string)) Table[T] {
-	return t.Beside(func(tx *Tx, company, id string, old, next *T) {
-		var from, to, was, is string
+func IndexedAs[V, E, ID ~string, T any](x Index[V, E], of func(row *T, id ID) (value V, entry E)) Side[ID, T] {
+	return func(tx *Tx, company CompanyID, id ID, old, next *T) {
+		var from, to V
+		var was, is E
 		if old != nil {
 			from, was = of(old, id)
 		}
@@ -64,13 +135,13 @@ func (t Table[T]) IndexedAs(x Index, of func(row *T, id string) (value, entry st
 		if to != "" {
 			x.Add(tx, company, to, is)
 		}
-	})
+	}
 }
 
-// IndexedEach is Indexed for a row that stands under several values, or under none.
-func (t Table[T]) IndexedEach(x Index, of func(row *T) (values []string)) Table[T] {
-	return t.Beside(func(tx *Tx, company, id string, old, next *T) {
-		var from, to []string
+// IndexedEach is [Indexed] for a row that stands under several values, or under none.
+func IndexedEach[V, ID ~string, T any](x Index[V, ID], of func(row *T) (values []V)) Side[ID, T] {
+	return func(tx *Tx, company CompanyID, id ID, old, next *T) {
+		var from, to []V
 		if old != nil {
 			from = of(old)
 		}
@@ -87,105 +158,41 @@ func (t Table[T]) IndexedEach(x Index, of func(row *T) (values []string)) Table[
 				x.Add(tx, company, v, id)
 			}
 		}
-	})
-}
-
-// Hot returns t as a table whose rows are read again soon after they were
-// written: apply keeps what is put in decoded form. A row that is put must then
-// read back as it was: no empty slice where its encoding leaves it out, and only
-// valid UTF-8. T must be of those kept in decoded form.
-func (t Table[T]) Hot() Table[T] {
-	if t.rows.share == shareNot {
-		panic("ledger: rows of " + t.name + " can not be kept")
 	}
-	t.rows.hot = true
-	return t
-}
-
-// Key returns the key of a row.
-func (t Table[T]) Key(company, id string) []byte { return Key("c", company, t.name, id) }
-
-// Get returns the row with the given ID.
-func (t Table[T]) Get(tx *Tx, company, id string) (row T, ok bool) {
-	return t.rows.get(tx, tx.key("c", company, t.name, id))
-}
-
-// Look returns the row with the given ID as it lies in the cache, nil when there
-// is none. It is for what is asked with every command: nothing is copied, and the
-// caller must not change what it is given.
-func (t Table[T]) Look(tx *Tx, company, id string) *T {
-	return t.rows.look(tx, tx.key("c", company, t.name, id))
-}
-
-// Put writes a row, and what t keeps beside it, and returns the row's encoding.
-func (t Table[T]) Put(tx *Tx, company, id string, row T) []byte {
-	if len(t.sides) == 0 {
-		return t.rows.put(tx, tx.key("c", company, t.name, id), row)
-	}
-	return t.Replace(tx, company, id, t.Look(tx, company, id), row)
-}
-
-// Replace is Put for who has read the row that is there: old, or nil for none.
-func (t Table[T]) Replace(tx *Tx, company, id string, old *T, row T) []byte {
-	b := t.rows.put(tx, tx.key("c", company, t.name, id), row)
-	for _, side := range t.sides {
-		side(tx, company, id, old, &row)
-	}
-	return b
-}
-
-// Delete removes a row, and what t keeps beside it.
-func (t Table[T]) Delete(tx *Tx, company, id string) {
-	var old *T
-	if len(t.sides) > 0 {
-		old = t.Look(tx, company, id)
-	}
-	tx.Delete(tx.key("c", company, t.name, id))
-	if old == nil {
-		return
-	}
-	for _, side := range t.sides {
-		side(tx, company, id, old, nil)
-	}
-}
-
-// All yields the rows of company by ID.
-func (t Table[T]) All(tx *Tx, company string) iter.Seq2[string, T] {
-	return t.rows.all(tx, Key("c", company, t.name, ""))
 }
 
 // A MeshTable is a typed set of rows that belong to no company, stored under
 // m/<name>/<id>.
-type MeshTable[T any] struct {
+type MeshTable[ID ~string, T any] struct {
 	name string
 	rows rows[T]
 }
 
 // NewMeshTable returns the table called name. T must not be able to hold a float.
-func NewMeshTable[T any](name string) MeshTable[T] {
+func NewMeshTable[ID ~string, T any](name string) MeshTable[ID, T] {
 	checkType[T]()
-	return MeshTable[T]{name, newRows[T](name)}
+	return MeshTable[ID, T]{name, newRows[T](name)}
 }
 
 // Key returns the key of a row.
-func (t MeshTable[T]) Key(id string) []byte { return Key("m", t.name, id) }
+func (t MeshTable[ID, T]) Key(id ID) []byte { return Key("m", t.name, string(id)) }
 
 // Get returns the row with the given ID.
-func (t MeshTable[T]) Get(tx *Tx, id string) (row T, ok bool) {
-	return t.rows.get(tx, tx.key("m", t.name, id))
+func (t MeshTable[ID, T]) Get(tx *Tx, id ID) (row T, ok bool) {
+	return t.rows.get(tx, tx.key("m", t.name, string(id)))
 }
 
 // Put writes a row and returns its encoding.
-func (t MeshTable[T]) Put(tx *Tx, id string, row T) []byte {
-	return t.rows.put(tx, tx.key("m", t.name, id), row)
+func (t MeshTable[ID, T]) Put(tx *Tx, id ID, row T) []byte {
+	return t.rows.put(tx, tx.key("m", t.name, string(id)), row)
 }
 
 // Delete removes a row.
-func (t MeshTable[T]) Delete(tx *Tx, id string) { tx.Delete(tx.key("m", t.name, id)) }
+func (t MeshTable[ID, T]) Delete(tx *Tx, id ID) { tx.Delete(tx.key("m", t.name, string(id))) }
 
 // All yields the rows by ID.
-func (t MeshTable[T]) All(tx *Tx) iter.Seq2[string, T] {
-	return t.rows.all(tx, Key("m", t.name, ""))
+func (t MeshTable[ID, T]) All(tx *Tx) iter.Seq2[ID, T] {
+	return all[ID](t.rows, tx, Key("m", t.name, ""))
 }
 
 // rows reads and writes values of T by key.
@@ -294,13 +301,14 @@ func (r rows[T]) handOut(row T) T {
 	return row
 }
 
-func (r rows[T]) all(tx *Tx, prefix []byte) iter.Seq2[string, T] {
-	return func(yield func(string, T) bool) {
+// all yields the rows whose keys begin with prefix, by what follows it there.
+func all[ID ~string, T any](r rows[T], tx *Tx, prefix []byte) iter.Seq2[ID, T] {
+	return func(yield func(ID, T) bool) {
 		if tx.view != nil {
 			if ids, ok := tx.view.ids(prefix); ok {
 				for _, id := range ids {
 					row, ok := r.view(tx.view.row(append(prefix[:len(prefix):len(prefix)], id...), r.flat))
-					if ok && !yield(id, row) {
+					if ok && !yield(ID(id), row) {
 						return
 					}
 				}
@@ -308,7 +316,7 @@ func (r rows[T]) all(tx *Tx, prefix []byte) iter.Seq2[string, T] {
 			}
 		}
 		for k, v := range tx.Prefix(prefix) {
-			if !yield(string(bytes.TrimPrefix(k, prefix)), r.decode(v)) {
+			if !yield(ID(bytes.TrimPrefix(k, prefix)), r.decode(v)) {
 				return
 			}
 		}
@@ -323,24 +331,25 @@ func (r rows[T]) decode(b []byte) (row T) {
 }
 
 // An Index is a set of row IDs of one company under a sortable value, stored
-// as c/<company>/<name>/<value>/<id> with an empty value.
-type Index struct{ name string }
+// as c/<company>/<name>/<value>/<id> with an empty value. V and ID say what the values
+// and the IDs are: IDs of other rows, or texts.
+type Index[V, ID ~string] struct{ name string }
 
 // NewIndex returns the index called name, conventionally <table>-<field>.
-func NewIndex(name string) Index { return Index{name} }
+func NewIndex[V, ID ~string](name string) Index[V, ID] { return Index[V, ID]{name} }
 
 // Add enters id under value.
-func (x Index) Add(tx *Tx, company, value, id string) {
-	tx.Set(tx.key("c", company, x.name, value, id), nil)
+func (x Index[V, ID]) Add(tx *Tx, company CompanyID, value V, id ID) {
+	tx.Set(tx.key("c", string(company), x.name, string(value), string(id)), nil)
 }
 
 // Remove takes id out from under value.
-func (x Index) Remove(tx *Tx, company, value, id string) {
-	tx.Delete(tx.key("c", company, x.name, value, id))
+func (x Index[V, ID]) Remove(tx *Tx, company CompanyID, value V, id ID) {
+	tx.Delete(tx.key("c", string(company), x.name, string(value), string(id)))
 }
 
 // Move takes id from one value to another; equal values are left alone.
-func (x Index) Move(tx *Tx, company, from, to, id string) {
+func (x Index[V, ID]) Move(tx *Tx, company CompanyID, from, to V, id ID) {
 	if from != to {
 		x.Remove(tx, company, from, id)
 		x.Add(tx, company, to, id)
@@ -348,16 +357,17 @@ func (x Index) Move(tx *Tx, company, from, to, id string) {
 }
 
 // IDs yields the IDs under value, in order, backwards when reverse is set.
-func (x Index) IDs(tx *Tx, company, value string, reverse bool) iter.Seq[string] {
-	prefix := Key("c", company, x.name, value, "")
-	if tx.view != nil {
-		if ids, ok := tx.view.ids(prefix); ok {
-			return yieldIDs(ids, reverse)
+func (x Index[V, ID]) IDs(tx *Tx, company CompanyID, value V, reverse bool) iter.Seq[ID] {
+	prefix := Key("c", string(company), x.name, string(value), "")
+	return func(yield func(ID) bool) {
+		if tx.view != nil {
+			if ids, ok := tx.view.ids(prefix); ok {
+				yieldIDs(ids, reverse, yield)
+				return
+			}
 		}
-	}
-	return func(yield func(string) bool) {
 		for k := range tx.Scan(prefix, PrefixEnd(prefix), reverse) {
-			if !yield(string(bytes.TrimPrefix(k, prefix))) {
+			if !yield(ID(bytes.TrimPrefix(k, prefix))) {
 				return
 			}
 		}

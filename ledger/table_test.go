@@ -13,11 +13,11 @@ type shelved struct {
 // A table keeps its indexes: a row stands under what it says now, and nowhere once it
 // says nothing or is deleted.
 func TestATableKeepsItsIndexes(t *testing.T) {
-	byShelf, byPlace := NewIndex("book-shelf"), NewIndex("book-place")
+	byShelf, byPlace := NewIndex[string, string]("book-shelf"), NewIndex[string, string]("book-place")
 	sides := 0
-	books := NewTable[shelved]("book").
-		Indexed(byShelf, func(b *shelved) string { return b.Shelf }).
-		IndexedAs(byPlace, func(b *shelved, id string) (value, entry string) { return b.Shelf, Order(b.Place) + "." + id }).
+	books := NewTable[string, shelved]("book").
+		Beside(Indexed(byShelf, func(b *shelved) string { return b.Shelf })).
+		Beside(IndexedAs(byPlace, func(b *shelved, id string) (value, entry string) { return b.Shelf, Order(b.Place) + "." + id })).
 		Beside(func(*Tx, string, string, *shelved, *shelved) { sides++ })
 	tx := NewTx(emptyState{})
 	check := func(step, shelf string, ids, places []string) {

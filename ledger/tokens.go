@@ -60,7 +60,7 @@ const (
 	keepToken = 30 * 24 * time.Hour
 )
 
-var tokens = NewMeshTable[Token]("token")
+var tokens = NewMeshTable[string, Token]("token")
 
 // FindToken returns a join token.
 func FindToken(tx *Tx, id string) (Token, bool) { return tokens.Get(tx, id) }

@@ -39,7 +39,7 @@ func (void) Scan([]byte, []byte, bool) iter.Seq2[[]byte, []byte] {
 	return func(func(k, v []byte) bool) {}
 }
 
-var sessionRows = ledger.NewMeshTable[ledger.Session]("session")
+var sessionRows = ledger.NewMeshTable[string, ledger.Session]("session")
 
 func newBank(t testing.TB) *bank {
 	b := &bank{tx: ledger.NewTx(void{}), mux: rules.Handlers(), now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC), commands: map[string]int{}}

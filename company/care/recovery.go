@@ -69,7 +69,7 @@ const (
 
 // recoveries are kept by <issue>.<height>, oldest first; the issue's row names
 // the one that is active.
-var recoveries = ledger.NewTable[RecoveryAction]("recovery-action")
+var recoveries = ledger.NewTable[string, RecoveryAction]("recovery-action")
 
 const KindIssueResolveRecovery = "issue.resolve_recovery"
 

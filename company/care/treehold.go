@@ -81,8 +81,8 @@ const (
 //	tree-hold-active/<issue>.<mode>   <issue>.<height>
 //	tree-hold-count/<company>
 var (
-	TreeHolds      = ledger.NewTable[TreeHold]("tree-hold")
-	treeHoldCounts = ledger.NewTable[holdCount]("tree-hold-count")
+	TreeHolds      = ledger.NewTable[string, TreeHold]("tree-hold")
+	treeHoldCounts = ledger.NewTable[string, holdCount]("tree-hold-count")
 )
 
 type holdCount struct {

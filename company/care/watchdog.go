@@ -35,8 +35,8 @@ const (
 
 // Watchdogs are keyed by their issue.
 var (
-	Watchdogs        = ledger.NewTable[Watchdog]("watchdog").Indexed(watchdogsByAgent, func(w *Watchdog) string { return w.Agent })
-	watchdogsByAgent = ledger.NewIndex("watchdog-agent")
+	Watchdogs        = ledger.NewTable[string, Watchdog]("watchdog").Beside(ledger.Indexed(watchdogsByAgent, func(w *Watchdog) string { return w.Agent }))
+	watchdogsByAgent = ledger.NewIndex[string, string]("watchdog-agent")
 )
 
 // SetWatchdog is the payload of watchdog.set. Instructions nil: as they are.

@@ -8,7 +8,7 @@ import (
 )
 
 // SessionRows are the ledger's sessions, which a desk has none of.
-var SessionRows = ledger.NewMeshTable[ledger.Session]("session")
+var SessionRows = ledger.NewMeshTable[string, ledger.Session]("session")
 
 // Open gives a node a session; shut ends it.
 func (d *Desk) Open(node string) uint64 {

@@ -33,14 +33,14 @@ func OwnerOf(tx *ledger.Tx, id string) string {
 var OwnedTables = map[string]bool{}
 
 // Owned returns t as a table whose rows [OwnerOf] finds by their IDs.
-func Owned[T any](t ledger.Table[T]) ledger.Table[T] {
+func Owned[ID ~string, T any](t ledger.Table[ID, T]) ledger.Table[ID, T] {
 	OwnedTables[t.Name()] = true
-	return t.Beside(func(tx *ledger.Tx, company, id string, old, next *T) {
+	return t.Beside(func(tx *ledger.Tx, company ledger.CompanyID, id ID, old, next *T) {
 		switch {
 		case next == nil:
-			tx.Delete(OwnerKey(id))
+			tx.Delete(OwnerKey(string(id)))
 		case old == nil:
-			tx.Set(OwnerKey(id), []byte(company))
+			tx.Set(OwnerKey(string(id)), []byte(company))
 		}
 	})
 }

@@ -71,7 +71,7 @@ func OrNull(b json.RawMessage) json.RawMessage {
 }
 
 // HasRoom refuses one more row where a company has most already.
-func HasRoom[T any](rows iter.Seq2[string, T], most int, what string) error {
+func HasRoom[ID ~string, T any](rows iter.Seq2[ID, T], most int, what string) error {
 	n := 0
 	for range rows {
 		if n++; n >= most {

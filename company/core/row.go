@@ -12,7 +12,7 @@ func DecodeRow[T any](b []byte) (v T) {
 }
 
 // Reindex moves id between values of x, where "" is not indexed.
-func Reindex(tx *ledger.Tx, x ledger.Index, company, from, to, id string) {
+func Reindex[V, ID ~string](tx *ledger.Tx, x ledger.Index[V, ID], company ledger.CompanyID, from, to V, id ID) {
 	if from == to {
 		return
 	}

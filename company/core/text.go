@@ -42,9 +42,9 @@ func Assign[T any](field *T, v *T) {
 	}
 }
 
-func AssignText(field *NullText, v *string) {
+func AssignText[T ~string](field *Null[T], v *T) {
 	if v != nil {
-		*field = NullText(*v)
+		*field = Null[T](*v)
 	}
 }
 
@@ -60,8 +60,8 @@ func Snippet(s string, n int) string {
 }
 
 // SortedSet returns ids sorted and without repetitions or empty strings.
-func SortedSet(ids []string) []string {
-	out := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.TrimSpace(id) == "" })
+func SortedSet[T ~string](ids []T) []T {
+	out := slices.DeleteFunc(slices.Clone(ids), func(id T) bool { return strings.TrimSpace(string(id)) == "" })
 	slices.Sort(out)
 	return slices.Compact(out)
 }
@@ -73,7 +73,7 @@ func TextKey(text string) string {
 }
 
 // Unique returns list without what it has twice, in its order.
-func Unique(list []string) (out []string) {
+func Unique[T ~string](list []T) (out []T) {
 	for _, s := range list {
 		if !slices.Contains(out, s) {
 			out = append(out, s)
@@ -85,11 +85,17 @@ func Unique(list []string) (out []string) {
 // UintText is n in decimal digits.
 func UintText(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// NullText is a string whose empty value is null in JSON.
-type NullText string
+// A Null is a T whose empty value is null in JSON: the ID of a row that may be missing.
+type Null[T ~string] string
+
+// NullText is a text of that kind.
+type NullText = Null[string]
+
+// ID returns s as what it is when it is there.
+func (s Null[T]) ID() T { return T(s) }
 
 // MarshalJSON writes null for the empty string.
-func (s NullText) MarshalJSON() ([]byte, error) {
+func (s Null[T]) MarshalJSON() ([]byte, error) {
 	if s == "" {
 		return []byte("null"), nil
 	}
@@ -97,14 +103,14 @@ func (s NullText) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads a string or null.
-func (s *NullText) UnmarshalJSON(b []byte) error {
+func (s *Null[T]) UnmarshalJSON(b []byte) error {
 	var p *string
 	if err := json.Unmarshal(b, &p); err != nil {
 		return err
 	}
 	*s = ""
 	if p != nil {
-		*s = NullText(*p)
+		*s = Null[T](*p)
 	}
 	return nil
 }

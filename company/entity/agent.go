@@ -83,13 +83,13 @@ type Permissions struct {
 // agentsByKey lists agents under their urlKey, AgentsByManager under whom they
 // report to ("root" when nobody), AgentsByStatus under their status.
 var (
-	AgentTable = core.Owned(ledger.NewTable[Agent]("agent").
-			Indexed(agentsByKey, func(a *Agent) string { return a.URLKey() }).
-			Indexed(AgentsByManager, func(a *Agent) string { return ManagerValue(*a) }).
-			Indexed(AgentsByStatus, func(a *Agent) string { return string(a.Status) }))
-	agentsByKey     = ledger.NewIndex("agent-urlkey")
-	AgentsByManager = ledger.NewIndex("agent-manager")
-	AgentsByStatus  = ledger.NewIndex("agent-status")
+	AgentTable = core.Owned(ledger.NewTable[string, Agent]("agent").
+			Beside(ledger.Indexed(agentsByKey, func(a *Agent) string { return a.URLKey() })).
+			Beside(ledger.Indexed(AgentsByManager, func(a *Agent) string { return ManagerValue(*a) })).
+			Beside(ledger.Indexed(AgentsByStatus, func(a *Agent) string { return string(a.Status) })))
+	agentsByKey     = ledger.NewIndex[string, string]("agent-urlkey")
+	AgentsByManager = ledger.NewIndex[string, string]("agent-manager")
+	AgentsByStatus  = ledger.NewIndex[string, string]("agent-status")
 )
 
 const (

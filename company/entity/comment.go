@@ -42,7 +42,7 @@ type Comment struct {
 //
 //	c/<company>/comment-at/<comment>            its key
 //	c/<company>/comment-request/<hash>          its key, by issue and clientRequestId
-var Comments = ledger.NewTable[Comment]("comment")
+var Comments = ledger.NewTable[string, Comment]("comment")
 
 func (cm Comment) RowKey() string { return cm.Issue + "." + ledger.Order(cm.Height) + "." + cm.ID }
 

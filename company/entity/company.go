@@ -55,7 +55,7 @@ type FeedbackConsent struct {
 	Terms   core.NullText `cbor:"4,keyasint,omitempty"`
 }
 
-var CompanyTable = ledger.NewTable[Company]("company")
+var CompanyTable = ledger.NewTable[string, Company]("company")
 
 const (
 	// MaxName bounds names, in bytes.

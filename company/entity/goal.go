@@ -35,8 +35,8 @@ type Goal struct {
 }
 
 var (
-	Goals         = core.Owned(ledger.NewTable[Goal]("goal").Indexed(GoalsByParent, func(g *Goal) string { return string(g.Parent) }))
-	GoalsByParent = ledger.NewIndex("goal-parent")
+	Goals         = core.Owned(ledger.NewTable[string, Goal]("goal").Beside(ledger.Indexed(GoalsByParent, func(g *Goal) string { return string(g.Parent) })))
+	GoalsByParent = ledger.NewIndex[string, string]("goal-parent")
 )
 
 const (

@@ -14,7 +14,7 @@ type Halt struct {
 	At     core.Time `cbor:"3,keyasint" json:"at"`
 }
 
-var Halts = ledger.NewMeshTable[Halt]("halt")
+var Halts = ledger.NewMeshTable[string, Halt]("halt")
 
 // AllHalted is the ID of the only halt there is, that of everything.
 const AllHalted = "all"

@@ -21,22 +21,22 @@ import (
 //	issue-company/<issue>                       company of an issue
 //	issue-identifier/<ACM-42>                   "<company>/<issue>"
 var (
-	IssueTable = ledger.NewTable[Issue]("issue").
-			Indexed(IssuesByAssignee, func(i *Issue) string { return i.Assigned() }).
-			Indexed(IssuesByProject, func(i *Issue) string { return i.Project }).
-			Indexed(IssuesByGoal, func(i *Issue) string { return i.Goal }).
-			Indexed(IssuesByParent, func(i *Issue) string { return i.Parent }).
-			Indexed(IssuesByRun, func(i *Issue) string { return i.CheckoutRun }).
-			IndexedEach(IssuesByLabel, func(i *Issue) []string { return i.Labels }).
-			IndexedEach(IssuesByBlocker, func(i *Issue) []string { return i.BlockedBy }).
+	IssueTable = ledger.NewTable[string, Issue]("issue").
+			Beside(ledger.Indexed(IssuesByAssignee, func(i *Issue) string { return i.Assigned() })).
+			Beside(ledger.Indexed(IssuesByProject, func(i *Issue) string { return i.Project })).
+			Beside(ledger.Indexed(IssuesByGoal, func(i *Issue) string { return i.Goal })).
+			Beside(ledger.Indexed(IssuesByParent, func(i *Issue) string { return i.Parent })).
+			Beside(ledger.Indexed(IssuesByRun, func(i *Issue) string { return i.CheckoutRun })).
+			Beside(ledger.IndexedEach(IssuesByLabel, func(i *Issue) []string { return i.Labels })).
+			Beside(ledger.IndexedEach(IssuesByBlocker, func(i *Issue) []string { return i.BlockedBy })).
 			Beside(keepIssueKeys)
-	IssuesByAssignee = ledger.NewIndex(IssuesByAssigneeName)
-	IssuesByProject  = ledger.NewIndex("issue-project")
-	IssuesByGoal     = ledger.NewIndex("issue-goal")
-	IssuesByParent   = ledger.NewIndex("issue-parent")
-	IssuesByLabel    = ledger.NewIndex("issue-label")
-	IssuesByBlocker  = ledger.NewIndex("issue-blocks") // under the blocker: who waits for it
-	IssuesByRun      = ledger.NewIndex("issue-held")
+	IssuesByAssignee = ledger.NewIndex[string, string](IssuesByAssigneeName)
+	IssuesByProject  = ledger.NewIndex[string, string]("issue-project")
+	IssuesByGoal     = ledger.NewIndex[string, string]("issue-goal")
+	IssuesByParent   = ledger.NewIndex[string, string]("issue-parent")
+	IssuesByLabel    = ledger.NewIndex[string, string]("issue-label")
+	IssuesByBlocker  = ledger.NewIndex[string, string]("issue-blocks") // under the blocker: who waits for it
+	IssuesByRun      = ledger.NewIndex[string, string]("issue-held")
 )
 
 // keepIssueKeys keeps what finds an issue by its ID alone, its identifier or its

@@ -18,7 +18,7 @@ type Label struct {
 	UpdatedAt core.Time `cbor:"6,keyasint" json:"updatedAt"`
 }
 
-var Labels = ledger.NewTable[Label]("label")
+var Labels = ledger.NewTable[string, Label]("label")
 
 func LabelCompanyKey(id string) []byte { return ledger.Key("label-company", id) }
 

@@ -55,7 +55,7 @@ var (
 )
 
 var (
-	ProjectTable = core.Owned(ledger.NewTable[Project]("project"))
+	ProjectTable = core.Owned(ledger.NewTable[string, Project]("project"))
 )
 
 const (

@@ -28,9 +28,9 @@ func QueueValue(r Run) []byte {
 }
 
 func parseQueueKey(rest []byte) (company, run string) {
-	company, ref, _ := strings.Cut(string(rest), "/")
-	_, run, _ = strings.Cut(ref, "/")
-	return company, run
+	of, ref, _ := strings.Cut(string(rest), "/")
+	_, id, _ := strings.Cut(ref, "/")
+	return of, id
 }
 
 // QueuedRuns returns up to limit runs that wait for a node and whose agents have

@@ -27,7 +27,7 @@ type Revision struct {
 }
 
 // Revisions are kept by <agent>.<height>, oldest first.
-var Revisions = ledger.NewTable[Revision]("agent-revision")
+var Revisions = ledger.NewTable[string, Revision]("agent-revision")
 
 // RevisionsOf returns the changes of an agent's configuration as they may be
 // shown, newest first.

@@ -241,16 +241,16 @@ type Usage struct {
 // runs holds every run by ID; runsByAgent and runsByIssue list them by what
 // they belong to, oldest first; RunsLive lists an agent's live ones.
 var (
-	RunTable = ledger.NewTable[Run]("run").
-			IndexedAs(runsByTime, func(r *Run, _ string) (value, entry string) { return AllRuns, r.Ref() }).
-			IndexedAs(runsByAgent, func(r *Run, _ string) (value, entry string) { return r.Agent, r.Ref() }).
-			IndexedAs(runsByIssue, func(r *Run, _ string) (value, entry string) { return r.Context.IssueID, r.Ref() }).
-			Indexed(RunsLive, liveOf).
+	RunTable = ledger.NewTable[string, Run]("run").
+			Beside(ledger.IndexedAs(runsByTime, func(r *Run, _ string) (value, entry string) { return AllRuns, r.Ref() })).
+			Beside(ledger.IndexedAs(runsByAgent, func(r *Run, _ string) (value, entry string) { return r.Agent, r.Ref() })).
+			Beside(ledger.IndexedAs(runsByIssue, func(r *Run, _ string) (value, entry string) { return r.Context.IssueID, r.Ref() })).
+			Beside(ledger.Indexed(RunsLive, liveOf)).
 			Beside(keepRunCompany)
-	runsByTime  = ledger.NewIndex("run-time")
-	runsByAgent = ledger.NewIndex("run-agent")
-	runsByIssue = ledger.NewIndex("run-issue")
-	RunsLive    = ledger.NewIndex("run-live")
+	runsByTime  = ledger.NewIndex[string, string]("run-time")
+	runsByAgent = ledger.NewIndex[string, string]("run-agent")
+	runsByIssue = ledger.NewIndex[string, string]("run-issue")
+	RunsLive    = ledger.NewIndex[string, string]("run-live")
 )
 
 // liveOf is the agent of a run that is queued or at work.
@@ -378,7 +378,7 @@ func compareUint(a, b uint64) int {
 
 // runsIn yields the runs that index lists under value, newest first. The index
 // holds "<queue order>.<run ID>" so that it is ordered by time.
-func runsIn(tx *ledger.Tx, company string, x ledger.Index, value string) iter.Seq[Run] {
+func runsIn(tx *ledger.Tx, company string, x ledger.Index[string, string], value string) iter.Seq[Run] {
 	return func(yield func(Run) bool) {
 		for ref := range x.IDs(tx, company, value, true) {
 			if r, ok := RunTable.Get(tx, company, ref[len(ledger.Order(0))+1:]); ok && !yield(r) {

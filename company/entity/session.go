@@ -49,8 +49,8 @@ type RuntimeState struct {
 }
 
 var (
-	TaskSessions  = ledger.NewTable[TaskSession]("task-session") // by SessionRow
-	RuntimeStates = ledger.NewTable[RuntimeState]("runtime-state")
+	TaskSessions  = ledger.NewTable[string, TaskSession]("task-session") // by SessionRow
+	RuntimeStates = ledger.NewTable[string, RuntimeState]("runtime-state")
 )
 
 // SessionRow is the ID of a session's row; an agent's sessions lie together.

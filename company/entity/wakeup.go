@@ -61,7 +61,7 @@ type Wakeup struct {
 
 // Wakeups holds the requests; WakeupOrderKey finds the n-th of an agent, so that
 // the one that falls out of keptWakeups is found without a scan.
-var Wakeups = ledger.NewTable[Wakeup]("wakeup")
+var Wakeups = ledger.NewTable[string, Wakeup]("wakeup")
 
 func WakeupOrderKey(company, agent string, n uint64) []byte {
 	return ledger.Key("c", company, "wakeup-order", agent, ledger.Order(n))
@@ -128,7 +128,7 @@ type AgentClock struct {
 	Fruitless int64 `cbor:"6,keyasint,omitempty"`
 }
 
-var AgentClocks = ledger.NewTable[AgentClock]("agent-clock")
+var AgentClocks = ledger.NewTable[string, AgentClock]("agent-clock")
 
 // MaxWakeComments bounds the comments that one run is told of.
 const MaxWakeComments = 50

@@ -52,10 +52,10 @@ type Attachment struct {
 //	attachment-issue/<issue>/<id>
 //	attachment-sweep/<issue>                 a deleted issue whose attachments are to go
 var (
-	Assets           = core.Owned(ledger.NewTable[Asset]("asset").Indexed(assetsCreated, func(a *Asset) string { return ledger.Order(uint64(a.CreatedAt)) }))
-	assetsCreated    = ledger.NewIndex("asset-created")
-	Attachments      = core.Owned(ledger.NewTable[Attachment]("attachment").Indexed(attachmentsIssue, func(a *Attachment) string { return a.Issue }))
-	attachmentsIssue = ledger.NewIndex("attachment-issue")
+	Assets           = core.Owned(ledger.NewTable[string, Asset]("asset").Beside(ledger.Indexed(assetsCreated, func(a *Asset) string { return ledger.Order(uint64(a.CreatedAt)) })))
+	assetsCreated    = ledger.NewIndex[string, string]("asset-created")
+	Attachments      = core.Owned(ledger.NewTable[string, Attachment]("attachment").Beside(ledger.Indexed(attachmentsIssue, func(a *Attachment) string { return a.Issue })))
+	attachmentsIssue = ledger.NewIndex[string, string]("attachment-issue")
 )
 
 func ObjectKey(company, key string) []byte {

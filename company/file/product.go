@@ -45,8 +45,8 @@ func (w WorkProduct) Clone() WorkProduct {
 
 // Products are keyed by ID, and found by work-product-issue/<issue>/<id>.
 var (
-	Products      = core.Owned(ledger.NewTable[WorkProduct]("work-product").Indexed(productsIssue, func(w *WorkProduct) string { return w.Issue }))
-	productsIssue = ledger.NewIndex("work-product-issue")
+	Products      = core.Owned(ledger.NewTable[string, WorkProduct]("work-product").Beside(ledger.Indexed(productsIssue, func(w *WorkProduct) string { return w.Issue })))
+	productsIssue = ledger.NewIndex[string, string]("work-product-issue")
 )
 
 // MaxProducts bounds the work products of one issue: lists show all of them.

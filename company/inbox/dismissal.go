@@ -47,7 +47,7 @@ const (
 )
 
 // dismissals are kept by <hash of the user>.<hash of the key>.
-var dismissals = ledger.NewTable[Dismissal]("inbox-dismissal")
+var dismissals = ledger.NewTable[string, Dismissal]("inbox-dismissal")
 
 func dismissalRow(user, key string) string { return core.TextKey(user) + "." + core.TextKey(key) }
 

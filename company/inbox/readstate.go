@@ -37,8 +37,8 @@ type InboxArchive struct {
 // Both tables are keyed by "<issue>.<hash of the user>", so that one issue's
 // rows lie together and a user's name can hold anything.
 var (
-	reads    = ledger.NewTable[ReadState]("issue-read")
-	archives = ledger.NewTable[InboxArchive]("issue-archive")
+	reads    = ledger.NewTable[string, ReadState]("issue-read")
+	archives = ledger.NewTable[string, InboxArchive]("issue-archive")
 )
 
 func readerKey(issue, user string) string { return issue + "." + core.TextKey(user) }

@@ -23,8 +23,8 @@ import (
 // What agents have is in the index of assignees. Of comments by more than
 // MaxVoices on one issue the rest are kept as of one, "others".
 var (
-	issuesTouched = ledger.NewIndex("issue-touch")
-	SaidOn        = ledger.NewTable[said]("issue-said")
+	issuesTouched = ledger.NewIndex[string, string]("issue-touch")
+	SaidOn        = ledger.NewTable[string, said]("issue-said")
 )
 
 // MaxVoices bounds those who are told apart among the authors of an issue's comments.

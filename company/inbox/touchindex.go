@@ -18,7 +18,7 @@ type indexing struct {
 	Done bool   `cbor:"2,keyasint,omitempty"`
 }
 
-var indexings = ledger.NewTable[indexing]("issue-index")
+var indexings = ledger.NewTable[string, indexing]("issue-index")
 
 // theVoices is the ID of the only row: that of who made, has and spoke on what.
 const theVoices = "voices"

@@ -42,7 +42,7 @@ const (
 )
 
 // votes are kept by <issue>.<hash of target and user>.
-var votes = ledger.NewTable[Vote]("issue-vote")
+var votes = ledger.NewTable[string, Vote]("issue-vote")
 
 const KindIssueVote = "issue.vote"
 

@@ -22,7 +22,7 @@ type Allowance struct {
 
 // Allowances lie under c/<company>/allowance/<issue>. One outlives its issue, as
 // what was made below that may go on.
-var Allowances = ledger.NewTable[Allowance]("allowance")
+var Allowances = ledger.NewTable[string, Allowance]("allowance")
 
 // MaxAllowance bounds an allowance, as a reservation is bounded.
 const MaxAllowance = MaxReservation

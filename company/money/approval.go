@@ -118,13 +118,13 @@ type approvalDraft struct {
 // hireApprovals finds what decides about a pending agent. Comments are keyed
 // "<approval>.<order of height>.<comment>".
 var (
-	Approvals        = ledger.NewTable[Approval]("approval").IndexedAs(approvalsByState, func(a *Approval, _ string) (value, entry string) { return a.State(), a.Ref() })
-	approvalDrafts   = ledger.NewTable[approvalDraft]("approval-draft")
-	approvalComments = ledger.NewTable[ApprovalComment]("approval-comment")
-	approvalsByState = ledger.NewIndex("approval-status-type")
-	approvalsByIssue = ledger.NewIndex("approval-by-issue")
-	IssuesByApproval = ledger.NewIndex("issue-by-approval")
-	hireApprovals    = ledger.NewIndex("approval-by-agent")
+	Approvals        = ledger.NewTable[string, Approval]("approval").Beside(ledger.IndexedAs(approvalsByState, func(a *Approval, _ string) (value, entry string) { return a.State(), a.Ref() }))
+	approvalDrafts   = ledger.NewTable[string, approvalDraft]("approval-draft")
+	approvalComments = ledger.NewTable[string, ApprovalComment]("approval-comment")
+	approvalsByState = ledger.NewIndex[string, string]("approval-status-type")
+	approvalsByIssue = ledger.NewIndex[string, string]("approval-by-issue")
+	IssuesByApproval = ledger.NewIndex[string, string]("issue-by-approval")
+	hireApprovals    = ledger.NewIndex[string, string]("approval-by-agent")
 )
 
 // ApprovalCompanyKey holds the company of an approval.

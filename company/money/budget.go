@@ -202,7 +202,7 @@ func (b ScopeBudget) seed(w WindowKind, now core.Time) ScopeBudget {
 	return b
 }
 
-var BudgetTable = ledger.NewTable[ScopeBudget]("budget").Hot()
+var BudgetTable = ledger.NewTable[string, ScopeBudget]("budget").Hot()
 
 func scopeKey(t entity.ScopeType, id string) string { return string(t) + "." + id }
 
@@ -353,8 +353,8 @@ type BudgetIncident struct {
 }
 
 var (
-	Incidents     = ledger.NewTable[BudgetIncident]("budget-incident").Indexed(incidentsOpen, func(in *BudgetIncident) string { return in.Status })
-	incidentsOpen = ledger.NewIndex("budget-incident-status")
+	Incidents     = ledger.NewTable[string, BudgetIncident]("budget-incident").Beside(ledger.Indexed(incidentsOpen, func(in *BudgetIncident) string { return in.Status }))
+	incidentsOpen = ledger.NewIndex[string, string]("budget-incident-status")
 )
 
 // Incident returns one incident of company.

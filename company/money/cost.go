@@ -116,12 +116,12 @@ func (cell CostCell) hash() string {
 //
 // Hours and days are counted from the Unix epoch, UTC, in fixed width.
 var (
-	CostEvents = ledger.NewTable[CostEvent]("cost")
-	costHours  = ledger.NewTable[CostCell]("cost-hour").Hot()
-	costDays   = ledger.NewTable[CostCell]("cost-day").Hot()
-	costIssues = ledger.NewTable[Total]("cost-issue").Hot()
+	CostEvents = ledger.NewTable[string, CostEvent]("cost")
+	costHours  = ledger.NewTable[string, CostCell]("cost-hour").Hot()
+	costDays   = ledger.NewTable[string, CostCell]("cost-day").Hot()
+	costIssues = ledger.NewTable[string, Total]("cost-issue").Hot()
 
-	costsByAgent = ledger.NewIndex("cost-agent")
+	costsByAgent = ledger.NewIndex[string, string]("cost-agent")
 )
 
 const (
@@ -264,7 +264,7 @@ func bookCost(tx *ledger.Tx, e CostEvent) []byte {
 	return encoded
 }
 
-func add(tx *ledger.Tx, t ledger.Table[CostCell], company, id string, cell CostCell) {
+func add(tx *ledger.Tx, t ledger.Table[string, CostCell], company, id string, cell CostCell) {
 	if old := t.Look(tx, company, id); old != nil {
 		cell.Total = old.Total.Plus(cell.Total)
 	}

@@ -103,8 +103,8 @@ func (e FinanceEvent) Sum() FinanceSum {
 //	finance-id/<event>                 that the ID is taken
 //	finance-day/<day>.<biller, kind>   FinanceSum
 var (
-	financeEvents = ledger.NewTable[FinanceEvent]("finance")
-	financeDays   = ledger.NewTable[FinanceSum]("finance-day")
+	financeEvents = ledger.NewTable[string, FinanceEvent]("finance")
+	financeDays   = ledger.NewTable[string, FinanceSum]("finance-day")
 )
 
 // MaxFinanceList bounds the bookings that a list shows at a time.

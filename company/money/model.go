@@ -139,10 +139,10 @@ type ModelPrice struct {
 }
 
 var (
-	modelProviders     = ledger.NewTable[ModelProvider]("model-provider")
-	modelPrices        = ledger.NewTable[ModelPrice]("model-price")
-	meshModelProviders = ledger.NewMeshTable[ModelProvider]("model-provider")
-	meshModelPrices    = ledger.NewMeshTable[ModelPrice]("model-price")
+	modelProviders     = ledger.NewTable[string, ModelProvider]("model-provider")
+	modelPrices        = ledger.NewTable[string, ModelPrice]("model-price")
+	meshModelProviders = ledger.NewMeshTable[string, ModelProvider]("model-provider")
+	meshModelPrices    = ledger.NewMeshTable[string, ModelPrice]("model-price")
 )
 
 // SaveModelProvider is the payload of model_provider.save, of the command's

@@ -85,21 +85,21 @@ func (r Reservation) Held() core.Money {
 //	reservation-open/<node>/<id>          the open ones
 //	reservation-done/all/<height>.<id>    the settled ones, until they are swept
 var (
-	Reservations = ledger.NewTable[Reservation]("reservation").
-			Indexed(reservationsOpen, func(r *Reservation) string {
+	Reservations = ledger.NewTable[string, Reservation]("reservation").
+			Beside(ledger.Indexed(reservationsOpen, func(r *Reservation) string {
 			if r.Status != ReservationOpen {
 				return ""
 			}
 			return r.Node
-		}).
-		IndexedAs(reservationsDone, func(r *Reservation, _ string) (value, entry string) {
+		})).
+		Beside(ledger.IndexedAs(reservationsDone, func(r *Reservation, _ string) (value, entry string) {
 			if r.Status != ReservationSettled {
 				return "", ""
 			}
 			return AllDone, r.DoneRef()
-		})
-	reservationsOpen = ledger.NewIndex("reservation-open")
-	reservationsDone = ledger.NewIndex("reservation-done")
+		}))
+	reservationsOpen = ledger.NewIndex[string, string]("reservation-open")
+	reservationsDone = ledger.NewIndex[string, string]("reservation-done")
 )
 
 // AllDone is the value under which reservationsDone keeps all.

@@ -34,7 +34,7 @@ type resumption struct {
 	After string `cbor:"4,keyasint,omitempty"`
 }
 
-var resumptions = ledger.NewTable[resumption]("budget-resume")
+var resumptions = ledger.NewTable[string, resumption]("budget-resume")
 
 // toResume notes that the work of a scope which was stopped at since is to go on.
 func toResume(c *ledger.Context, t entity.ScopeType, id string, since core.Time) {

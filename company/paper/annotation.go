@@ -58,7 +58,7 @@ type AnnotationComment struct {
 }
 
 // Annotations are keyed by "<issue>.<document>.<number>", oldest first.
-var annotations = ledger.NewTable[Annotation]("annotation")
+var annotations = ledger.NewTable[string, Annotation]("annotation")
 
 const (
 	// MaxAnnotations bounds the threads of one document: lists show all of them.

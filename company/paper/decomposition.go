@@ -41,7 +41,7 @@ func (d Decomposition) Clone() Decomposition {
 }
 
 // Decompositions are keyed by "<issue>.<revision>".
-var decompositions = ledger.NewTable[Decomposition]("decomposition")
+var decompositions = ledger.NewTable[string, Decomposition]("decomposition")
 
 const (
 	// MaxDecomposed bounds the children of one decomposition: one command makes them.

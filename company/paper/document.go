@@ -66,8 +66,8 @@ func (r DocumentRevision) Clone() DocumentRevision {
 // Documents are keyed by "<issue>.<key>", revisions by
 // "<issue>.<document>.<number>", so that an issue's lie together.
 var (
-	documents    = ledger.NewTable[Document]("document")
-	docRevisions = ledger.NewTable[DocumentRevision]("document-revision")
+	documents    = ledger.NewTable[string, Document]("document")
+	docRevisions = ledger.NewTable[string, DocumentRevision]("document-revision")
 )
 
 const (

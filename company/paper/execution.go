@@ -27,7 +27,7 @@ type ExecutionDecision struct {
 }
 
 // Decisions are keyed by "<issue>.<height>", oldest first.
-var executionDecisions = ledger.NewTable[ExecutionDecision]("execution-decision")
+var executionDecisions = ledger.NewTable[string, ExecutionDecision]("execution-decision")
 
 // KeptDecisions bounds the decisions of one issue; the oldest go first.
 const KeptDecisions = 200

@@ -71,13 +71,13 @@ const (
 //	interaction-pending/<issue>/<number>
 //	interaction-request/<hash of issue and key>   <issue>.<number>
 var (
-	Interactions = ledger.NewTable[Interaction]("interaction").IndexedAs(interactionsPending, func(in *Interaction, _ string) (value, entry string) {
+	Interactions = ledger.NewTable[string, Interaction]("interaction").Beside(ledger.IndexedAs(interactionsPending, func(in *Interaction, _ string) (value, entry string) {
 		if in.Status != "pending" {
 			return "", ""
 		}
 		return in.Issue, ledger.Order(in.Seq)
-	})
-	interactionsPending = ledger.NewIndex("interaction-pending")
+	}))
+	interactionsPending = ledger.NewIndex[string, string]("interaction-pending")
 )
 
 func InteractionRequestKey(company, issue, request string) []byte {

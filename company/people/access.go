@@ -55,7 +55,7 @@ type SetEndpoint struct {
 	Fingerprint string `cbor:"2,keyasint,omitempty"`
 }
 
-var endpoints = ledger.NewMeshTable[Endpoint]("endpoint")
+var endpoints = ledger.NewMeshTable[string, Endpoint]("endpoint")
 
 const maxEndpoint = 300 // bytes of a URL
 

@@ -74,8 +74,8 @@ func BoardUserKey(user, id string) []byte {
 }
 
 var (
-	BoardKeys  = ledger.NewMeshTable[BoardKey]("board-key")
-	challenges = ledger.NewMeshTable[Challenge]("cli-challenge")
+	BoardKeys  = ledger.NewMeshTable[string, BoardKey]("board-key")
+	challenges = ledger.NewMeshTable[string, Challenge]("cli-challenge")
 )
 
 const (

@@ -114,14 +114,14 @@ func InviteCompanyKey(id string) []byte { return ledger.Key("invite-company", id
 func JoinCompanyKey(id string) []byte   { return ledger.Key("join-company", id) }
 
 var (
-	Invites      = ledger.NewTable[Invite]("invite")
-	JoinRequests = ledger.NewTable[JoinRequest]("join-request").Indexed(JoinsPending, func(j *JoinRequest) string {
+	Invites      = ledger.NewTable[string, Invite]("invite")
+	JoinRequests = ledger.NewTable[string, JoinRequest]("join-request").Beside(ledger.Indexed(JoinsPending, func(j *JoinRequest) string {
 		if j.Status != JoinPending {
 			return ""
 		}
 		return "all"
-	})
-	JoinsPending = ledger.NewIndex("join-pending")
+	}))
+	JoinsPending = ledger.NewIndex[string, string]("join-pending")
 )
 
 const (

@@ -39,8 +39,8 @@ func TokenKey(hash string) []byte    { return ledger.Key("agent-key-token", hash
 func KeyCompanyKey(id string) []byte { return ledger.Key("agent-key-company", id) }
 
 var (
-	AgentKeys   = ledger.NewTable[AgentKey]("agent-key").Indexed(keysByAgent, func(k *AgentKey) string { return k.Agent })
-	keysByAgent = ledger.NewIndex("agent-key-agent")
+	AgentKeys   = ledger.NewTable[string, AgentKey]("agent-key").Beside(ledger.Indexed(keysByAgent, func(k *AgentKey) string { return k.Agent }))
+	keysByAgent = ledger.NewIndex[string, string]("agent-key-agent")
 )
 
 // MaxAgentKeys bounds the keys of one agent, revoked ones included: the oldest

@@ -86,7 +86,7 @@ func (m Member) Clone() Member {
 	return m
 }
 
-var Members = ledger.NewTable[Member]("member")
+var Members = ledger.NewTable[string, Member]("member")
 
 const (
 	// MaxMembers bounds the members of a company: lists show all of them.

@@ -38,7 +38,7 @@ type JoinResource struct {
 const MaxMemberships = 2_000
 
 // resourceMemberships are kept by user.
-var resourceMemberships = ledger.NewTable[ResourceMembership]("resource-membership")
+var resourceMemberships = ledger.NewTable[string, ResourceMembership]("resource-membership")
 
 const KindResourceJoin = "resource.join"
 

@@ -74,9 +74,9 @@ type userTally struct {
 }
 
 var (
-	UserTable    = ledger.NewMeshTable[User]("user")
-	UserSessions = ledger.NewMeshTable[UserSession]("user-session")
-	userTallies  = ledger.NewMeshTable[userTally]("user-tally")
+	UserTable    = ledger.NewMeshTable[string, User]("user")
+	UserSessions = ledger.NewMeshTable[string, UserSession]("user-session")
+	userTallies  = ledger.NewMeshTable[string, userTally]("user-tally")
 )
 
 const (

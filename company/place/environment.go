@@ -53,7 +53,7 @@ type SecretRef struct {
 	Version json.RawMessage `json:"version"` // "latest" or a number
 }
 
-var NamedEnvironments = core.Owned(ledger.NewTable[NamedEnvironment]("environment"))
+var NamedEnvironments = core.Owned(ledger.NewTable[string, NamedEnvironment]("environment"))
 
 const (
 	// MaxEnvironments bounds those of one company: lists show all.

@@ -86,19 +86,19 @@ func (w ExecutionWorkspace) Clone() ExecutionWorkspace {
 //	exec-workspace-company/<id>         its company; spans companies
 //	exec-cleanup/<node>/<id>            its company: the node is to remove the folder; spans companies
 var (
-	ExecWorkspaces = ledger.NewTable[ExecutionWorkspace]("exec-workspace").
-			Indexed(execWorkspaceTimes, func(w *ExecutionWorkspace) string { return ledger.Order(uint64(w.CreatedAt)) }).
-			Indexed(execWorkspaceIssue, func(w *ExecutionWorkspace) string { // the one that runs get
+	ExecWorkspaces = ledger.NewTable[string, ExecutionWorkspace]("exec-workspace").
+			Beside(ledger.Indexed(execWorkspaceTimes, func(w *ExecutionWorkspace) string { return ledger.Order(uint64(w.CreatedAt)) })).
+			Beside(ledger.Indexed(execWorkspaceIssue, func(w *ExecutionWorkspace) string { // the one that runs get
 			if w.ClosedAt != 0 {
 				return ""
 			}
 			return string(w.SourceIssue)
-		}).
-		Indexed(execWorkspaceOf, func(w *ExecutionWorkspace) string { return w.listed(string(w.SourceIssue)) }).
-		Indexed(execWorkspaceOf, func(w *ExecutionWorkspace) string { return w.listed(w.Project) })
-	execWorkspaceTimes = ledger.NewIndex("exec-workspace-created")
-	execWorkspaceIssue = ledger.NewIndex("exec-workspace-issue")
-	execWorkspaceOf    = ledger.NewIndex("exec-workspace-of")
+		})).
+		Beside(ledger.Indexed(execWorkspaceOf, func(w *ExecutionWorkspace) string { return w.listed(string(w.SourceIssue)) })).
+		Beside(ledger.Indexed(execWorkspaceOf, func(w *ExecutionWorkspace) string { return w.listed(w.Project) }))
+	execWorkspaceTimes = ledger.NewIndex[string, string]("exec-workspace-created")
+	execWorkspaceIssue = ledger.NewIndex[string, string]("exec-workspace-issue")
+	execWorkspaceOf    = ledger.NewIndex[string, string]("exec-workspace-of")
 )
 
 func ExecCompanyKey(id string) []byte       { return ledger.Key("exec-workspace-company", id) }

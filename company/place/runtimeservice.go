@@ -84,8 +84,8 @@ func (s RuntimeService) Clone() RuntimeService {
 //	runtime-service-company/<id>       its company; spans companies
 //	runtime-service-node/<node>/<id>   its company: the node is to look after it; spans companies
 var (
-	Services      = ledger.NewTable[RuntimeService]("runtime-service").Indexed(servicesPlace, func(s *RuntimeService) string { return s.Place })
-	servicesPlace = ledger.NewIndex("runtime-service-of")
+	Services      = ledger.NewTable[string, RuntimeService]("runtime-service").Beside(ledger.Indexed(servicesPlace, func(s *RuntimeService) string { return s.Place }))
+	servicesPlace = ledger.NewIndex[string, string]("runtime-service-of")
 )
 
 func ServiceCompanyKey(id string) []byte    { return ledger.Key("runtime-service-company", id) }

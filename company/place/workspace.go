@@ -323,8 +323,8 @@ func (w Workspace) commands() string {
 }
 
 var (
-	workspacesProject = ledger.NewIndex("workspace-project")
-	Workspaces        = core.Owned(ledger.NewTable[Workspace]("workspace").Indexed(workspacesProject, func(w *Workspace) string { return w.Project }))
+	workspacesProject = ledger.NewIndex[string, string]("workspace-project")
+	Workspaces        = core.Owned(ledger.NewTable[string, Workspace]("workspace").Beside(ledger.Indexed(workspacesProject, func(w *Workspace) string { return w.Project })))
 )
 
 var workspaceKinds = []company.Kind{

@@ -83,11 +83,11 @@ func (o WorkspaceOperation) Clone() WorkspaceOperation {
 //	workspace-op-company/<id>       its company; spans companies
 //	workspace-op-node/<node>/<id>   its company: it is under way there; spans companies
 var (
-	Operations = ledger.NewTable[WorkspaceOperation]("workspace-op").
-			Indexed(operationsPlace, func(o *WorkspaceOperation) string { return o.Place }).
-			Indexed(operationsRun, func(o *WorkspaceOperation) string { return string(o.Run) })
-	operationsPlace = ledger.NewIndex("workspace-op-of")
-	operationsRun   = ledger.NewIndex("workspace-op-run")
+	Operations = ledger.NewTable[string, WorkspaceOperation]("workspace-op").
+			Beside(ledger.Indexed(operationsPlace, func(o *WorkspaceOperation) string { return o.Place })).
+			Beside(ledger.Indexed(operationsRun, func(o *WorkspaceOperation) string { return string(o.Run) }))
+	operationsPlace = ledger.NewIndex[string, string]("workspace-op-of")
+	operationsRun   = ledger.NewIndex[string, string]("workspace-op-run")
 )
 
 func OperationCompanyKey(id string) []byte    { return ledger.Key("workspace-op-company", id) }

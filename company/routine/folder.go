@@ -41,7 +41,7 @@ type Folder struct {
 	UpdatedAt core.Time     `cbor:"11,keyasint" json:"updatedAt"`
 }
 
-var Folders = core.Owned(ledger.NewTable[Folder]("folder"))
+var Folders = core.Owned(ledger.NewTable[string, Folder]("folder"))
 
 // SaveFolder is the payload of folder.save: a folder is made when New is set,
 // else changed, where a nil field keeps what is there.

@@ -150,12 +150,12 @@ type RoutineRevision struct {
 //	(mesh) routine-due/<time>/<trigger>   company; schedules that will fire
 //	(mesh) routine-public/<publicId>      company/trigger
 var (
-	Routines         = core.Owned(ledger.NewTable[Routine]("routine"))
-	RoutineTriggers  = core.Owned(ledger.NewTable[RoutineTrigger]("routine-trigger").Indexed(triggersOf, func(t *RoutineTrigger) string { return t.Routine }))
-	triggersOf       = ledger.NewIndex("routine-trigger-of")
-	RoutineRuns      = ledger.NewTable[RoutineRun]("routine-run")
-	routineIssues    = ledger.NewIndex("routine-issue")
-	routineRevisions = ledger.NewTable[RoutineRevision]("routine-revision")
+	Routines         = core.Owned(ledger.NewTable[string, Routine]("routine"))
+	RoutineTriggers  = core.Owned(ledger.NewTable[string, RoutineTrigger]("routine-trigger").Beside(ledger.Indexed(triggersOf, func(t *RoutineTrigger) string { return t.Routine })))
+	triggersOf       = ledger.NewIndex[string, string]("routine-trigger-of")
+	RoutineRuns      = ledger.NewTable[string, RoutineRun]("routine-run")
+	routineIssues    = ledger.NewIndex[string, string]("routine-issue")
+	routineRevisions = ledger.NewTable[string, RoutineRevision]("routine-revision")
 )
 
 // SaveRoutine is the payload of routine.create, and of routine.update, where a

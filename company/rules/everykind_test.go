@@ -60,7 +60,7 @@ type storyteller struct {
 func newStory(t *testing.T, told map[string]int) *storyteller {
 	s := &storyteller{player: &player{Desk: companytest.NewDesk(t)}, t: t, told: told, keys: identity.Derive(sha256.Sum256([]byte("n")))}
 	s.node = string(s.keys.ID())
-	ledger.NewMeshTable[ledger.Node]("node").Put(s.Tx, s.node, ledger.Node{ID: s.keys.ID(), Key: s.keys.Public()})
+	ledger.NewMeshTable[string, ledger.Node]("node").Put(s.Tx, s.node, ledger.Node{ID: s.keys.ID(), Key: s.keys.Public()})
 	s.session = s.newSession()
 	return s
 }

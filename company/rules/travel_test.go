@@ -29,7 +29,7 @@ func TestEveryTableTravelsOrSaysWhyNot(t *testing.T) {
 				return true
 			}
 			of := call.Fun
-			if generic, ok := of.(*ast.IndexExpr); ok {
+			if generic, ok := of.(*ast.IndexListExpr); ok {
 				of = generic.X
 			}
 			if sel, ok := of.(*ast.SelectorExpr); ok && sel.Sel.Name == "NewTable" {

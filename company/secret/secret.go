@@ -98,20 +98,20 @@ type SecretAccess struct {
 // Versions are kept by <secret>.<version>, accesses by <secret>.<number>. The
 // indexes hold names and keys of the company's own secrets: each is there once.
 var (
-	Secrets = core.Owned(ledger.NewTable[Secret]("secret").
-		Indexed(secretsByName, func(s *Secret) string { return s.ofCompany(url.PathEscape(s.Name)) }).
-		Indexed(secretsByKey, func(s *Secret) string { return s.ofCompany(strings.ToLower(s.Key)) }).
-		Indexed(userSecretIndex, func(s *Secret) string {
+	Secrets = core.Owned(ledger.NewTable[string, Secret]("secret").
+		Beside(ledger.Indexed(secretsByName, func(s *Secret) string { return s.ofCompany(url.PathEscape(s.Name)) })).
+		Beside(ledger.Indexed(secretsByKey, func(s *Secret) string { return s.ofCompany(strings.ToLower(s.Key)) })).
+		Beside(ledger.Indexed(userSecretIndex, func(s *Secret) string {
 			if s.Scope == "company" {
 				return ""
 			}
 			return string(s.Definition) + "." + url.PathEscape(string(s.Owner))
-		}))
-	secretVersions  = ledger.NewTable[SecretVersion]("secret-version")
-	secretAccesses  = ledger.NewTable[SecretAccess]("secret-access")
-	secretsByName   = ledger.NewIndex("secret-name")
-	secretsByKey    = ledger.NewIndex("secret-key")
-	userSecretIndex = ledger.NewIndex("secret-user") // under <definition>.<user>
+		})))
+	secretVersions  = ledger.NewTable[string, SecretVersion]("secret-version")
+	secretAccesses  = ledger.NewTable[string, SecretAccess]("secret-access")
+	secretsByName   = ledger.NewIndex[string, string]("secret-name")
+	secretsByKey    = ledger.NewIndex[string, string]("secret-key")
+	userSecretIndex = ledger.NewIndex[string, string]("secret-user") // under <definition>.<user>
 )
 
 func secretPart(id string, n int) string { return id + "." + ledger.Order(uint64(n)) }

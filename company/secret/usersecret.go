@@ -28,7 +28,7 @@ type UserSecretDefinition struct {
 	UpdatedAt core.Time     `cbor:"9,keyasint" json:"updatedAt"`
 }
 
-var userSecretDefinitions = ledger.NewTable[UserSecretDefinition]("user-secret-definition")
+var userSecretDefinitions = ledger.NewTable[string, UserSecretDefinition]("user-secret-definition")
 
 // MaxUserSecretDefinitions bounds those of a company.
 const MaxUserSecretDefinitions = 200

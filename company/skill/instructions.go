@@ -55,7 +55,7 @@ type instructionFiles struct {
 // Clone returns a copy that shares no memory with f.
 func (f instructionFiles) Clone() instructionFiles { return instructionFiles{slices.Clone(f.Files)} }
 
-var instructionRows = ledger.NewTable[instructionFiles]("agent-instructions")
+var instructionRows = ledger.NewTable[string, instructionFiles]("agent-instructions")
 
 // instructionKey keeps the text of a file, as it is.
 func instructionKey(company, agent, path string) []byte {

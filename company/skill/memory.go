@@ -66,9 +66,9 @@ func (m Message) Clone() Message {
 }
 
 var (
-	memories   = ledger.NewTable[Memory]("memory")
-	memoryUses = ledger.NewTable[memoryUse]("memory-use")
-	messages   = ledger.NewTable[Message]("message")
+	memories   = ledger.NewTable[string, Memory]("memory")
+	memoryUses = ledger.NewTable[string, memoryUse]("memory-use")
+	messages   = ledger.NewTable[string, Message]("message")
 
 	memoryKeys = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 )

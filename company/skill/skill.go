@@ -73,8 +73,8 @@ type agentSkills struct {
 func (a agentSkills) Clone() agentSkills { return agentSkills{slices.Clone(a.Keys)} }
 
 var (
-	SkillRows    = ledger.NewTable[Skill]("skill")
-	wantedSkills = ledger.NewTable[agentSkills]("agent-skills")
+	SkillRows    = ledger.NewTable[string, Skill]("skill")
+	wantedSkills = ledger.NewTable[string, agentSkills]("agent-skills")
 )
 
 // skillFileKey keeps the text of a file, as it is.

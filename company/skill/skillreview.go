@@ -62,9 +62,9 @@ type SkillTest struct {
 
 // Keyed by "<skill>.<order>"; inputs by "<skill>.<id>".
 var (
-	skillComments   = ledger.NewTable[SkillComment]("skill-comment")
-	skillTestInputs = ledger.NewTable[SkillTestInput]("skill-test-input")
-	skillTests      = ledger.NewTable[SkillTest]("skill-test")
+	skillComments   = ledger.NewTable[string, SkillComment]("skill-comment")
+	skillTestInputs = ledger.NewTable[string, SkillTestInput]("skill-test-input")
+	skillTests      = ledger.NewTable[string, SkillTest]("skill-test")
 )
 
 const (
@@ -150,7 +150,7 @@ var skillReviewKinds = []company.Kind{
 	{Name: KindSkillTestForget, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(forgetSkillTest)},
 }
 
-func ofSkill[T any](tx *ledger.Tx, t ledger.Table[T], company, skill string) []T {
+func ofSkill[T any](tx *ledger.Tx, t ledger.Table[string, T], company, skill string) []T {
 	out := []T{}
 	for _, v := range tx.Prefix(t.Key(company, skill+".")) {
 		out = append(out, core.DecodeRow[T](v))

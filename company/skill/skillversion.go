@@ -64,7 +64,7 @@ const maxVersionLabel = 2_000
 //
 //	skill-version/<skill>.<number>
 //	skill-text/<skill>.<sha256>
-var skillVersions = ledger.NewTable[SkillVersion]("skill-version")
+var skillVersions = ledger.NewTable[string, SkillVersion]("skill-version")
 
 func skillTextKey(company, skill, sum string) []byte {
 	return ledger.Key("c", company, "skill-text", skill+"."+sum)

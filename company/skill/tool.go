@@ -136,7 +136,7 @@ type ExecuteTool struct {
 	Input   string `cbor:"3,keyasint"` // SHA-256 of what it is given, in hex
 }
 
-var toolRows = ledger.NewTable[Tool]("tool")
+var toolRows = ledger.NewTable[string, Tool]("tool")
 
 // ToolsOf returns the tools of a company by name.
 func ToolsOf(tx *ledger.Tx, company string) []Tool {

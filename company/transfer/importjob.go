@@ -63,7 +63,7 @@ const (
 	maxJobText = 1 << 10
 )
 
-var importJobs = ledger.NewMeshTable[ImportJob]("import-job")
+var importJobs = ledger.NewMeshTable[string, ImportJob]("import-job")
 
 // BeginImportJob is the payload of import_job.begin.
 type BeginImportJob struct {

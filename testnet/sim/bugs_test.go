@@ -165,7 +165,7 @@ func careless(seed uint64) func(context.Context, *world) error {
 
 // keptLocks leaves an issue locked when its run has ended.
 func keptLocks(_ string, h ledger.Handler) ledger.Handler {
-	issues := ledger.NewTable[entity.Issue]("issue")
+	issues := ledger.NewTable[string, entity.Issue]("issue")
 	return func(c *ledger.Context) ([]byte, error) {
 		held := map[string]entity.Issue{}
 		for id, i := range issues.All(c.Tx, c.Cmd.Company) {
