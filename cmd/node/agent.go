@@ -202,10 +202,6 @@ func (a *adapterFlags) config() (map[string]any, error) {
 	return config, nil
 }
 
-func agents(c *cli.CLI, cmd *cobra.Command, company string) (rows []agentRow, err error) {
-	return rows, c.Call(cmd.Context(), "GET", "/api/companies/"+company+"/agents", nil, &rows)
-}
-
 // agentVerbs are the rows of selvage agent.
 var agentVerbs = []cli.Verb{
 	{Use: "list", Short: "List the agents of a company", Path: "/api/companies/{company}/agents",
