@@ -1,6 +1,7 @@
 package selvage
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"go/ast"
@@ -13,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -95,22 +97,31 @@ type pkg struct {
 	GoFiles              []string
 }
 
-func packages(t *testing.T) (all []pkg) {
+func packages(t *testing.T) []pkg {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,Doc,Imports,TestImports,XTestImports,GoFiles", "./...").Output()
+	all, err := listed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+	return all
+}
+
+// listed asks go for the packages of the module, once for all tests.
+var listed = sync.OnceValues(func() (all []pkg, err error) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Dir,Doc,Imports,TestImports,XTestImports,GoFiles", "./...").Output()
+	if err != nil {
+		return nil, err
+	}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p pkg
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return all
+			return all, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		all = append(all, p)
 	}
-}
+})
 
 // room returns the room of a package and its floor, from 1; examples, tools and
 // the root stand on none.
@@ -251,7 +262,7 @@ func TestRoomsOfLibraries(t *testing.T) {
 // kits are the packages that only tests import, and that may import testing. kit itself
 // imports no other room, so that a test of any room can use it.
 var kits = []string{
-	"kit", "ledger/ledgertest", "company/companytest", "adapter/shim/shimtest", "adapter/cli/clitest", "api/apitest", "testnet/testkit",
+	"kit", "company/companytest", "adapter/shim/shimtest", "adapter/cli/clitest", "api/apitest", "testnet/testkit",
 }
 
 func TestRoomsOfKits(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/cli/clitest"
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) {
 		(&agent{mode: os.Args[2], in: bufio.NewScanner(os.Stdin)}).run()
 		os.Exit(0)
 	}
-	clitest.Main(m)
+	shimtest.Main(m)
 }
 
 // An agent speaks the protocol from its other side.

@@ -8,10 +8,11 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/cli"
 	"github.com/selvage-mesh/selvage/adapter/cli/clitest"
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-func TestMain(m *testing.M) { clitest.Main(m) }
+func TestMain(m *testing.M) { shimtest.Main(m) }
 
 // plainTool prints what it does; .plain in the user's home is its own.
 type plainTool struct{}

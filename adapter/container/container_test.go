@@ -23,6 +23,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/kit"
@@ -39,10 +40,9 @@ var playDocker func(dir, short string) int
 // The test binary is the shim, a node that can be killed, and what runs in the
 // container.
 func TestMain(m *testing.M) {
+	shimtest.MaybeShim()
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case "run-shim":
-			os.Exit(shim.Main(os.Args[2:]))
 		case "play-node":
 			os.Exit(playNode(os.Args[2:]))
 		case "play-docker":
@@ -240,13 +240,13 @@ func adapterIn(t testing.TB, data, node string) *Adapter {
 	}
 	dir := filepath.Join(data, "runs")
 	of := func(entity.Run) (string, error) { return token, nil }
-	p, err := process.New(process.Config{Shim: []string{"/proc/self/exe", "run-shim"}, Dir: dir, APIURL: "http://127.0.0.1:1", ListenHost: "127.0.0.1", ListenPort: "1", Token: of})
+	p, err := process.New(process.Config{Shim: shimtest.Command, Dir: dir, APIURL: "http://127.0.0.1:1", ListenHost: "127.0.0.1", ListenPort: "1", Token: of})
 	fail(err)
 	engine := engineOf()
 	if engine == nil {
 		engine = []string{"/bin/false"}
 	}
-	a, err := New(Config{Engine: engine, Node: node, Shim: []string{"/proc/self/exe", "run-shim"}, Dir: dir, Private: shim.Floor{Hide: []string{data}}.Hidden, Process: p, Token: of, Environ: os.Environ(),
+	a, err := New(Config{Engine: engine, Node: node, Shim: shimtest.Command, Dir: dir, Private: shim.Floor{Hide: []string{data}}.Hidden, Process: p, Token: of, Environ: os.Environ(),
 		API: func() http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprintf(w, "asked by %t, cookie %q, run %q", r.Header.Get("Authorization") == "Bearer "+token, r.Header.Get("Cookie"), r.Header.Get("X-Paperclip-Run-Id"))

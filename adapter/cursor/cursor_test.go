@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/adapter/cli/clitest"
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-func TestMain(m *testing.M) { clitest.Main(m) }
+func TestMain(m *testing.M) { shimtest.Main(m) }
 
 // Lines as the manual of the output format has them.
 const (

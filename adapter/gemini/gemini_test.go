@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/adapter/cli/clitest"
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-func TestMain(m *testing.M) { clitest.Main(m) }
+func TestMain(m *testing.M) { shimtest.Main(m) }
 
 // Lines as version 0.61.0 writes them.
 const (

@@ -12,17 +12,13 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
 // The test binary is the shim too, as the program is.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "run-shim" {
-		os.Exit(shim.Main(os.Args[2:]))
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { shimtest.Main(m) }
 
 const token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.run-token"
 
@@ -44,7 +40,7 @@ func newBed(t *testing.T, config any) *bed {
 	t.Helper()
 	b := &bed{t: t, dir: t.TempDir(), log: map[string]string{}, pid: make(chan int64, 1), lease: shim.BootTime() + time.Minute}
 	var err error
-	b.Adapter, err = New(Config{Shim: []string{"/proc/self/exe", "run-shim"}, Dir: b.dir, APIURL: "http://127.0.0.1:3100",
+	b.Adapter, err = New(Config{Shim: shimtest.Command, Dir: b.dir, APIURL: "http://127.0.0.1:3100",
 		ListenHost: "127.0.0.1", ListenPort: "3100", Token: func(entity.Run) (string, error) { return token, nil },
 		Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=/home/x", "AWS_SECRET=do-not-pass-on"}})
 	if err != nil {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
@@ -30,7 +32,7 @@ func TestAShellReachesItsOwnWorktreeOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := Shell{Argv: append([]string{"/proc/self/exe", "run-shim"}, shim.Floor{Hide: []string{data}}.Args()...), Environ: os.Environ()}
+	s := Shell{Argv: append(slices.Clone(shimtest.Command), shim.Floor{Hide: []string{data}}.Args()...), Environ: os.Environ()}
 	until := shim.BootTime() + time.Minute
 	for _, c := range []struct {
 		name string

@@ -14,6 +14,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/entity"
@@ -58,7 +59,7 @@ func NewWorkingHarness(t testing.TB) *Harness {
 	web := httptest.NewServer(h)
 	h.Web = web.URL
 	host, port, _ := net.SplitHostPort(strings.TrimPrefix(web.URL, "http://"))
-	p, err := process.New(process.Config{Shim: []string{"/proc/self/exe", "run-shim"}, Dir: dir + "/runs", APIURL: web.URL, ListenHost: host, ListenPort: port,
+	p, err := process.New(process.Config{Shim: shimtest.Command, Dir: dir + "/runs", APIURL: web.URL, ListenHost: host, ListenPort: port,
 		Token: func(r entity.Run) (string, error) {
 			claims := identity.RunClaims{Agent: r.Agent, Company: r.Company, Adapter: "process", Run: r.ID, Responsible: string(r.ResponsibleUser)}
 			return identity.MintRunToken(TestDataKey, h.Node.Mesh, claims, time.Now())

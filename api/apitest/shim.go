@@ -1,15 +1,6 @@
 package apitest
 
-import (
-	"os"
+import "github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 
-	"github.com/selvage-mesh/selvage/adapter/shim"
-)
-
-// A test binary is the shim of the runs that its tests start; without this it would be
-// itself again, and start them anew.
-func init() {
-	if len(os.Args) > 1 && os.Args[1] == "run-shim" {
-		os.Exit(shim.Main(os.Args[2:]))
-	}
-}
+// The tests of many rooms start runs by a harness, and none of them has a TestMain for it.
+func init() { shimtest.MaybeShim() }

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -33,12 +33,7 @@ const patience = 12 * time.Minute
 const canary = "sk-canary-00112233445566778899"
 
 // The test binary is the run shim too, as the program is.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "run-shim" {
-		os.Exit(shim.Main(os.Args[2:]))
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { shimtest.Main(m) }
 
 // programs is where the programs are; the PATH begins with it.
 func programs(t *testing.T) (dir string) {
@@ -380,7 +375,7 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 			up := newVendor(t, c.answer)
 			dir := t.TempDir()
 			b := testkit.Mesh(t, 1, func(_ int, conf *node.Config) {
-				conf.Adapters, conf.Shim = nil, []string{"/proc/self/exe", "run-shim"}
+				conf.Adapters, conf.Shim = nil, shimtest.Command
 				conf.Dir = filepath.Join(dir, conf.Name)
 			})
 			of := b.Company("Acme")

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/testnet"
 	"github.com/selvage-mesh/selvage/testnet/testkit"
@@ -102,7 +103,7 @@ func TestAnOpenClawGatewayIsAsked(t *testing.T) {
 	at := claws(t, up.URL, token)
 	dir := t.TempDir()
 	b := testkit.Mesh(t, 1, func(_ int, conf *node.Config) {
-		conf.Adapters, conf.Shim = nil, []string{"/proc/self/exe", "run-shim"}
+		conf.Adapters, conf.Shim = nil, shimtest.Command
 		conf.Dir = filepath.Join(dir, conf.Name)
 		conf.Private = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})

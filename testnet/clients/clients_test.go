@@ -14,7 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/testnet/testkit"
 )
@@ -27,13 +27,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "mcp" {
 		os.Exit(serveTools())
 	}
-	if len(os.Args) > 1 && os.Args[1] == "run-shim" {
-		os.Exit(shim.Main(os.Args[2:]))
-	}
-	os.Exit(m.Run())
+	shimtest.Main(m)
 }
-
-var shimCommand = []string{"/proc/self/exe", "run-shim"}
 
 // installed returns the folder that `make clients` installs them in.
 func installed(t *testing.T) string {
@@ -162,7 +157,7 @@ func (p *paper) steps(steps []step) {
 // another node of the mesh than the last one's where that is possible.
 func TestPaperclipsCommandLine(t *testing.T) {
 	dir := installed(t)
-	b := testkit.Mesh(t, 3, func(_ int, c *node.Config) { c.Adapters, c.Shim = nil, shimCommand }) // with the process adapter
+	b := testkit.Mesh(t, 3, func(_ int, c *node.Config) { c.Adapters, c.Shim = nil, shimtest.Command }) // with the process adapter
 	home := t.TempDir()
 	file := filepath.Join(home, "note.txt")
 	if err := os.WriteFile(file, []byte("a note\n"), 0o600); err != nil {

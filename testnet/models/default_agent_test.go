@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
@@ -50,7 +51,7 @@ func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
 	at, said := overheard(t, server(t, "embeds"))
 	dir := t.TempDir()
 	b := testkit.Mesh(t, 1, func(_ int, c *node.Config) {
-		c.Adapters, c.Shim = nil, []string{"/proc/self/exe", "run-shim"}
+		c.Adapters, c.Shim = nil, shimtest.Command
 		c.Dir = filepath.Join(dir, c.Name)
 	})
 	of := b.Company("Acme")

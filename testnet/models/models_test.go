@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -29,19 +29,14 @@ const patience = 8 * time.Minute
 
 // The test binary is the run shim too, and the agent.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case "run-shim":
-			os.Exit(shim.Main(os.Args[2:]))
-		case "agent":
-			if err := agent(); err != nil {
-				fmt.Println("agent:", err)
-				os.Exit(1)
-			}
-			os.Exit(0)
+	if len(os.Args) > 1 && os.Args[1] == "agent" {
+		if err := agent(); err != nil {
+			fmt.Println("agent:", err)
+			os.Exit(1)
 		}
+		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	shimtest.Main(m)
 }
 
 // serve is llama.cpp's server as a program: where the model is, and whether it embeds
@@ -151,7 +146,7 @@ func TestAnAgentAsksARealModelAndPaysForIt(t *testing.T) {
 	at := server(t, "talks")
 	dir := t.TempDir()
 	b := testkit.Mesh(t, 1, func(_ int, c *node.Config) {
-		c.Adapters, c.Shim = nil, []string{"/proc/self/exe", "run-shim"}
+		c.Adapters, c.Shim = nil, shimtest.Command
 		c.Dir = filepath.Join(dir, c.Name)
 	})
 	of := b.Company("Acme")

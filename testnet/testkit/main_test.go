@@ -6,18 +6,15 @@ import (
 	"os"
 	"testing"
 
-	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 )
 
 // The test binary is the run shim too, as the program is.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "run-shim" {
-		os.Exit(shim.Main(os.Args[2:]))
-	}
 	if len(os.Args) > 1 && os.Args[1] == "serve-http" {
 		serveHTTP()
 	}
-	os.Exit(m.Run())
+	shimtest.Main(m)
 }
 
 // serveHTTP is a service of a workspace: it answers on the port that it is given.
@@ -27,5 +24,3 @@ func serveHTTP() {
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
 }
-
-var shimCommand = []string{"/proc/self/exe", "run-shim"}

@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/node"
 )
 
 // working are meshes whose agents are real processes.
 func working(dir string) func(int, *node.Config) {
 	return func(i int, c *node.Config) {
-		c.Adapters, c.Shim = nil, shimCommand
+		c.Adapters, c.Shim = nil, shimtest.Command
 		c.Dir = filepath.Join(dir, c.Name)
 	}
 }

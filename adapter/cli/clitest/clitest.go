@@ -15,6 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/cli"
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
@@ -22,15 +23,6 @@ import (
 
 // Token is the token of the run.
 const Token = "eyJhbGciOiJIUzI1NiJ9.run-token-4711"
-
-// Main is TestMain of a package whose tests start programs: the test binary is
-// the run shim too.
-func Main(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "run-shim" {
-		os.Exit(shim.Main(os.Args[2:]))
-	}
-	os.Exit(m.Run())
-}
 
 // A Bed is an adapter and a program in the place of the tool's.
 type Bed struct {
@@ -50,7 +42,7 @@ type Bed struct {
 func New(t testing.TB, tool cli.Tool, config map[string]any, script string) *Bed {
 	t.Helper()
 	b := &Bed{t: t, Dir: t.TempDir(), bin: t.TempDir(), log: map[string]string{}}
-	p, err := process.New(process.Config{Shim: []string{"/proc/self/exe", "run-shim"}, Dir: b.Dir, APIURL: "http://127.0.0.1:3100",
+	p, err := process.New(process.Config{Shim: shimtest.Command, Dir: b.Dir, APIURL: "http://127.0.0.1:3100",
 		ListenHost: "127.0.0.1", ListenPort: "3100", Token: func(entity.Run) (string, error) { return Token, nil },
 		Environ: []string{"PATH=" + b.bin + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "AWS_SECRET=do-not-pass-on"}})
 	if err != nil {
