@@ -13,7 +13,7 @@ STARVED ?= 10m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: board ui ui-dev ui-types screenshots notice agent clients models model system help up down build examples test race check contract bench soak dist clean
+.PHONY: board ui ui-dev ui-types screenshots notice agent clients models model system help up down build examples test room race check contract bench soak dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
@@ -37,6 +37,10 @@ down: ## stop the local mesh (its data stays in .run)
 
 test: build ## run every test, the 200-seed fault simulation included
 	./scripts/test
+
+room: ## test one room and those inside it, without what takes long: make room ROOM=scheduler
+	@test -n "$(ROOM)" || { echo "name a room: make room ROOM=scheduler"; exit 2; }
+	go test -short ./$(ROOM)/...
 
 clients: ## install Paperclip's own clients for the tests that run them
 	./scripts/clients

@@ -4,8 +4,9 @@
 //
 //	tested [-stage NAME] [go test's arguments]
 //
-// It prints what go test prints, and appends "SECONDS NAME" to the file that
-// SELVAGE_STAGES names.
+// It prints what go test prints, and appends a line to the file that SELVAGE_STAGES names:
+// how long it took, how much of the processors it used, which on a busy machine says more,
+// and the stage.
 package main
 
 import (
@@ -54,7 +55,7 @@ func main() {
 	}
 	if file := os.Getenv("SELVAGE_STAGES"); file != "" && stage != "" {
 		if f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
-			fmt.Fprintf(f, "%5.0f s  %s\n", time.Since(start).Seconds(), stage)
+			fmt.Fprintf(f, "%5.0f s  %5.0f s CPU  %s\n", time.Since(start).Seconds(), used(cmd).Seconds(), stage)
 			f.Close()
 		}
 	}
@@ -72,6 +73,12 @@ func main() {
 		fmt.Printf("FAIL: %d tests were skipped, and with SELVAGE_CI set none may be\n", len(skipped))
 		os.Exit(1)
 	}
+}
+
+// used is the time of processors that a command and all that it waited for have used: to
+// compile and link the tests, and to run them.
+func used(c *exec.Cmd) time.Duration {
+	return c.ProcessState.UserTime() + c.ProcessState.SystemTime()
 }
 
 // follow copies what go test would print to out, and returns the tests that were skipped
