@@ -24,11 +24,13 @@ export function StackBar({ parts, label, legend = true }: { parts: readonly Part
 }
 
 /** How much of something is used: red above all of it. */
-export function Bar({ value, of, label }: { value: number; of: number; label: string }) {
+export function Bar({ value, of, label, forecast }: { value: number; of: number; label: string; forecast?: number }) {
   const part = of > 0 ? value / of : 0
+  const later = of > 0 && forecast !== undefined ? Math.min(100, (100 * forecast) / of) : 0
   return (
-    <div role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={of} aria-valuenow={Math.min(value, of)} aria-valuetext={label} className="h-1.5 overflow-hidden rounded-full bg-ground3">
-      <span className={`block h-full rounded-full ${part >= 1 ? 'bg-bad' : part >= 0.8 ? 'bg-warn' : 'bg-accent'}`} style={{ width: `${Math.min(100, part * 100)}%` }} />
+    <div role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={of} aria-valuenow={Math.min(value, of)} aria-valuetext={label} className="relative h-1.5 overflow-hidden rounded-full bg-ground3">
+      {later > part * 100 && <span className={`absolute inset-y-0 left-0 opacity-30 ${(forecast ?? 0) > of ? 'bg-warn' : 'bg-accent'}`} style={{ width: `${later}%` }} />}
+      <span className={`relative block h-full rounded-full ${part >= 1 ? 'bg-bad' : part >= 0.8 ? 'bg-warn' : 'bg-accent'}`} style={{ width: `${Math.min(100, part * 100)}%` }} />
     </div>
   )
 }
@@ -68,6 +70,31 @@ export function StackedBars({ bars, label, height = 64, axis = true }: { bars: r
         ))}
       </div>
       {axis && bars.length > 1 && <div aria-hidden="true" className="mt-1 flex justify-between text-xs text-ink3"><span>{bars[0]?.label}</span><span>{bars[bars.length - 1]?.label}</span></div>}
+    </figure>
+  )
+}
+
+/** Steps of the accent for things that have no meaning of their own: the first is the largest. */
+export const tones = [100, 74, 54, 38, 25].map((part) => `color-mix(in oklch, var(--accent) ${part}%, var(--ground))`)
+
+export interface Band { label: string; value: number; text?: string }
+
+/** Bars over time, each divided into bands of tones; more bands than tones are grey. A click picks a bar. */
+export function Stacks({ bars, label, height = 120, onPick, picked }: { bars: readonly { label: string; parts: readonly Band[] }[]; label: string; height?: number; onPick?: (label: string) => void; picked?: string | undefined }) {
+  const total = (b: { parts: readonly Band[] }) => b.parts.reduce((sum, p) => sum + p.value, 0)
+  const top = Math.max(1, ...bars.map(total))
+  const said = (b: (typeof bars)[number]) => `${b.label}: ${b.parts.filter((p) => p.value > 0).map((p) => `${p.label} ${p.text ?? p.value}`).join(', ') || '0'}`
+  return (
+    <figure aria-label={label} className="m-0">
+      <div className="flex items-end gap-[3px]" style={{ height }}>
+        {bars.map((b) => (
+          <button key={b.label} type="button" title={said(b)} aria-label={said(b)} aria-pressed={picked === b.label} onClick={() => onPick?.(b.label)}
+            className={`flex h-full min-w-0 grow flex-col justify-end gap-px rounded-[2px] hover:bg-ground2 ${picked && picked !== b.label ? 'opacity-40' : ''}`}>
+            {total(b) === 0 ? <span className="h-px w-full bg-line2" /> : [...b.parts.entries()].reverse().map(([i, p]) => p.value > 0 && <span key={p.label} className="w-full rounded-[1px]" style={{ height: `${(100 * p.value) / top}%`, minHeight: 2, background: tones[i] ?? 'var(--line2)' }} />)}
+          </button>
+        ))}
+      </div>
+      {bars.length > 1 && <div aria-hidden="true" className="mt-1 flex justify-between text-xs text-ink3"><span>{bars[0]?.label}</span><span>{bars[bars.length - 1]?.label}</span></div>}
     </figure>
   )
 }

@@ -110,7 +110,9 @@ export const en = {
     comments: 'Comments', refused: (e: string) => `It was approved and could not be carried out: ${e}`, keys: 'a approve · r reject · Enter open', empty: 'No approvals', emptyWhy: 'What agents may not do alone waits here for a person.', many: (n: string) => `${n} approvals`,
   },
   costs: {
-    raise: 'Raise', raised: 'The limit is raised', spentOf: (a: string, b: string) => `${a} of ${b} is spent`,
+    limits: 'Limits', limit: 'Limit', noLimits: 'No limits', noLimitsWhy: 'A limit stops an agent, a project or the company before it spends more. Set the first one.', newPolicy: 'Set a limit', raise: 'Raise', raised: 'The limit is raised', saved: 'The limit is set', spentOf: (a: string, b: string) => `${a} of ${b} is spent`, forecast: (m: string) => `${m} at the end at this rate`, stopped: 'stopped', soft: 'only warns', stoppedWhy: (m: string) => `Work is stopped: ${m} is spent. A limit above that lets it go on.`,
+    window: { calendar_month_utc: 'a month', calendar_week_utc: 'a week', calendar_day_utc: 'a day', rolling_24h: '24 hours', rolling_7d: '7 days', rolling_30d: '30 days', lifetime: 'for good' } as Record<string, string>, windowField: 'For', scope: 'Of', warnAt: 'Warn at so many per cent', hardStop: 'Stop work at the limit', positive: 'Limit: more than 0',
+    spent: 'Spent', span: 'Days', thisMonth: 'This month', days: (n: number) => `${n} days`, by: 'Divided by', bys: { agent: 'Agent', project: 'Project', model: 'Model', provider: 'Provider' } as Record<'agent' | 'project' | 'model' | 'provider', string>, others: 'others', cost: 'Cost', input: 'Tokens in', cached: 'Cached', output: 'Tokens out', share: 'Share', total: 'Total', nothing: 'Nothing was spent', nothingWhy: 'Costs appear here when models are called or programs tell of them.',
   },
   nodes: {
     title: 'Nodes', map: 'Map of the mesh', name: 'Node', status: 'State', role: 'Role', runs: 'Runs', version: 'Version', address: 'Address', labels: 'Labels', scheduling: 'New runs', joined: 'Joined', here: 'this page',

@@ -1,4 +1,190 @@
-import { Unbuilt } from '../../parts/unbuilt'
-import { t } from '../../text/en'
+// Costs: each limit with its forecast, what is spent over days, and a table that adds up to what is drawn.
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useState } from 'react'
+import { keys } from '../../cache'
+import { useCompany } from '../../company'
+import { daysBack, useAgents, useCostDays, useProjects, useRead, useWrite } from '../../data'
+import { exactMoney, moneyOf, number, short, words } from '../../format'
+import { Page as Frame } from '../../frame/page'
+import { post, type Schemas } from '../../http'
+import { Button, IconButton } from '../../parts/button'
+import { Bar, Stacks, tones } from '../../parts/charts'
+import { Checkbox, Field, Input, Select } from '../../parts/form'
+import { Dialog, DialogFoot } from '../../parts/overlay'
+import { Empty, ErrorBox, Loaded, Rows, Section } from '../../parts/states'
+import { StatusMark } from '../../parts/status'
+import { csvOf, download, type Column } from '../../parts/table'
+import { toast } from '../../parts/toast'
+import { Money } from '../../parts/values'
+import { statusText, t } from '../../text/en'
+import { bandsOf, forecastOf, narrowed, sumBy, type By, type CostRow, type Only, type Sum } from './sums'
 
-export const Page = () => <Unbuilt title={t.nav.costs} command="selvage cost" />
+type Policy = Schemas['ApiBudgetPolicy']
+interface Search extends Only { by?: By; span?: string }
+
+const spans: Record<string, () => string[]> = {
+  month: () => daysBack(new Date().getUTCDate()), '7': () => daysBack(7), '30': () => daysBack(30),
+}
+const bys: By[] = ['agent', 'project', 'model', 'provider']
+const most = tones.length
+
+export function Page() {
+  const company = useCompany()
+  const [editing, setEditing] = useState<Policy | 'new'>()
+  return (
+    <Frame title={t.nav.costs} command={`selvage cost --company ${company.issuePrefix}`} tools={<Button icon="plus" onClick={() => setEditing('new')}>{t.costs.newPolicy}</Button>}>
+      <div className="flex w-full max-w-[1200px] flex-col gap-6 p-4">
+        <Limits onEdit={setEditing} />
+        <Spent />
+      </div>
+      {editing && <PolicyDialog policy={editing === 'new' ? undefined : editing} onClose={() => setEditing(undefined)} />}
+    </Frame>
+  )
+}
+
+function Limits({ onEdit }: { onEdit: (p: Policy) => void }) {
+  const company = useCompany()
+  const overview = useRead(keys.budgets(company.id, 'overview'), '/api/companies/{companyId}/budgets/overview', { path: { companyId: company.id } })
+  return (
+    <Section title={t.costs.limits} aside={overview.data && overview.data.heldAmount > 0 && <span className="text-xs text-ink3">{t.home.held(moneyOf(overview.data.heldAmount).text)}</span>}>
+      <Loaded of={overview} rows={3}>
+        {(o) => {
+          const policies = [...(o.policies ?? [])].sort((a, b) => Number(b.scopeType === 'company') - Number(a.scopeType === 'company') || b.utilizationPercent - a.utilizationPercent)
+          if (policies.length === 0) return <Empty icon="costs" title={t.costs.noLimits} why={t.costs.noLimitsWhy} />
+          return <ul className="rounded border border-line">{policies.map((p) => <Limit key={p.policyId} policy={p} onEdit={() => onEdit(p)} />)}</ul>
+        }}
+      </Loaded>
+    </Section>
+  )
+}
+
+function Limit({ policy: p, onEdit }: { policy: Policy; onEdit: () => void }) {
+  const forecast = forecastOf(p.observedAmount, p.windowStart, p.windowEnd)
+  const state = !p.isActive ? 'archived' : p.status === 'hard_stop' ? 'bad' : p.status === 'ok' ? 'ok' : 'warn'
+  return (
+    <li className="grid min-h-14 grid-cols-[minmax(0,1fr)_auto] items-center gap-x-3 gap-y-1 border-b border-line px-3 py-2 last:border-0 tab:grid-cols-[200px_minmax(0,1fr)_auto]">
+      <span className="min-w-0"><span className="flex items-center gap-2"><StatusMark status={state} bare label={p.paused ? t.costs.stopped : statusText(state)} /><span className="truncate font-strong">{p.scopeName}</span></span><span className="block truncate text-xs text-ink3">{words(p.scopeType)} · {t.costs.window[p.windowKind] ?? words(p.windowKind)}{p.hardStopEnabled ? '' : ` · ${t.costs.soft}`}</span></span>
+      <span className="max-tab:order-3 max-tab:col-span-2">
+        <Bar value={p.observedAmount} of={p.amount} {...(forecast === undefined ? {} : { forecast })} label={t.costs.spentOf(exactMoney(p.observedAmount), exactMoney(p.amount))} />
+        <span className="mt-1 flex flex-wrap gap-x-3 text-xs text-ink2"><span><Money cents={p.observedAmount} /> {t.home.ofBudget('')}<Money cents={p.amount} /></span>
+          {forecast !== undefined && <span className={forecast > p.amount ? 'text-warn' : 'text-ink3'}>{t.costs.forecast(moneyOf(forecast).text)}</span>}{p.paused && <span className="text-bad">{t.costs.stopped}</span>}</span>
+      </span>
+      <Button small onClick={onEdit}>{p.paused ? t.costs.raise : t.common.edit}</Button>
+    </li>
+  )
+}
+
+function Spent() {
+  const search = useSearch({ strict: false }) as Search
+  const go = useNavigate()
+  const by = search.by ?? 'agent'
+  const set = (next: Search) => void go({ to: '.', search: Object.fromEntries(Object.entries({ ...search, ...next }).filter(([, v]) => v)) as never, replace: true })
+  const days = (spans[search.span ?? 'month'] ?? spans['month']!)()
+  return (
+    <Section title={t.costs.spent} aside={
+      <span className="flex gap-1.5">
+        <Select small aria-label={t.costs.span} value={search.span ?? 'month'} onChange={(e) => set({ span: e.target.value === 'month' ? '' : e.target.value, day: '' })} choices={[{ value: 'month', label: t.costs.thisMonth }, { value: '7', label: t.costs.days(7) }, { value: '30', label: t.costs.days(30) }]} />
+        <Select small aria-label={t.costs.by} value={by} onChange={(e) => set({ by: e.target.value as By })} choices={bys.map((b) => ({ value: b, label: t.costs.bys[b] }))} />
+      </span>}>
+      {by === 'project' ? <ByProject days={days} search={search} set={set} /> : <ByModel days={days} by={by} search={search} set={set} />}
+    </Section>
+  )
+}
+
+interface Read { days: { date: string; rows: readonly CostRow[] }[]; pending: boolean; error: unknown }
+interface Shown { search: Search; set: (next: Search) => void }
+
+function ByProject({ days, ...rest }: { days: string[] } & Shown) {
+  const company = useCompany()
+  return <Drawn read={useCostDays(company.id, '/api/companies/{companyId}/costs/by-project', days)} by="project" {...rest} />
+}
+function ByModel({ days, by, ...rest }: { days: string[]; by: By } & Shown) {
+  const company = useCompany()
+  return <Drawn read={useCostDays(company.id, '/api/companies/{companyId}/costs/by-agent-model', days)} by={by} {...rest} />
+}
+
+function Drawn({ read, by, search, set }: { read: Read; by: By } & Shown) {
+  const company = useCompany()
+  const only: Only = by === 'project' ? {} : search
+  const days = read.days.map((d) => ({ date: d.date, rows: narrowed(d.rows, only) }))
+  const inTable = days.filter((d) => !search.day || d.date === search.day).flatMap((d) => d.rows)
+  const order = sumBy(days.flatMap((d) => d.rows), by)
+  const sums = sumBy(inTable, by)
+  const total = sums.reduce((n, s) => n + s.cents, 0)
+  const nameOf = (key: string) => (key === '' ? t.costs.others : order.find((s) => s.key === key)?.name ?? key)
+  // A click on a name asks for it alone, divided by the next thing to know of it.
+  const narrow = (s: Sum) => {
+    if (by === 'agent') set({ agent: s.key, by: 'model' })
+    else if (by === 'model') set({ model: s.key, by: 'agent' })
+    else if (by === 'provider') set({ provider: s.key, by: 'model' })
+  }
+  const chips = (['agent', 'model', 'provider', 'day'] as const).filter((k) => search[k] && (by !== 'project' || k === 'day'))
+  const agents = useAgents(company.id).data
+  const columns: Column<Sum>[] = [
+    { id: 'name', head: t.costs.bys[by], width: '', cell: (s) => s.name }, { id: 'cents', head: t.costs.cost, width: '', cell: (s) => exactMoney(s.cents) },
+    { id: 'in', head: t.costs.input, width: '', cell: (s) => s.input }, { id: 'cached', head: t.costs.cached, width: '', cell: (s) => s.cached }, { id: 'out', head: t.costs.output, width: '', cell: (s) => s.output },
+  ]
+  if (read.error) return <ErrorBox error={read.error} />
+  if (read.pending) return <Rows n={6} />
+  return (
+    <div className="flex flex-col gap-4">
+      {chips.length > 0 && <div className="flex flex-wrap gap-1.5">{chips.map((k) => <Button key={k} small icon="close" onClick={() => set({ [k]: '' })}>{k === 'agent' ? agents?.find((a) => a.id === search.agent)?.name ?? search.agent : search[k]}</Button>)}</div>}
+      <Stacks label={t.costs.spent} height={120} onPick={(date) => set({ day: search.day === date ? '' : date })} picked={search.day}
+        bars={days.map((d) => ({ label: d.date, parts: bandsOf(d.rows, order, by, most).map((b) => ({ label: nameOf(b.key), value: b.value, text: exactMoney(b.value) })) }))} />
+      {sums.length === 0 ? <Empty icon="costs" title={t.costs.nothing} why={t.costs.nothingWhy} /> : (
+        <div className="overflow-x-auto rounded border border-line">
+          <table className="w-full text-base">
+            <thead><tr className="h-8 border-b border-line text-xs text-ink3">{columns.map((c, i) => <th key={c.id} scope="col" className={`px-3 font-normal ${i === 0 ? 'w-[40%] text-left' : 'text-right'} ${i > 1 ? 'max-tab:hidden' : ''}`}>{c.head}</th>)}<th scope="col" className="px-3 text-right font-normal">{t.costs.share}</th></tr></thead>
+            <tbody>
+              {sums.map((s) => {
+                const i = order.findIndex((o) => o.key === s.key)
+                return (
+                  <tr key={s.key} className="row border-b border-line hover:bg-ground2">
+                    <td className="max-w-0 truncate px-3"><span aria-hidden="true" className="mr-2 inline-block size-2.5 rounded-[2px]" style={{ background: tones[i] ?? 'var(--line2)' }} />{by === 'project' ? s.name : <button type="button" className="hover:underline" onClick={() => narrow(s)}>{s.name}</button>}</td>
+                    <td className="px-3 text-right"><Money cents={s.cents} /></td>
+                    {[s.input, s.cached, s.output].map((n, j) => <td key={j} title={number(n)} className="px-3 text-right text-ink2 max-tab:hidden">{short(n)}</td>)}
+                    <td className="px-3 text-right text-ink2">{total > 0 ? `${((100 * s.cents) / total).toFixed(1)} %` : '–'}</td>
+                  </tr>
+                )
+              })}
+            </tbody>
+            <tfoot><tr className="row font-strong"><td className="px-3">{t.costs.total}</td><td className="px-3 text-right"><Money cents={total} /></td>{(['input', 'cached', 'output'] as const).map((k) => <td key={k} className="px-3 text-right max-tab:hidden">{short(sums.reduce((n, s) => n + s[k], 0))}</td>)}<td className="px-3 text-right"><IconButton small icon="export" label={t.issues.csv} onClick={() => download(`${company.issuePrefix}-costs.csv`, csvOf(sums, columns))} /></td></tr></tfoot>
+          </table>
+        </div>
+      )}
+    </div>
+  )
+}
+
+const windows = ['calendar_month_utc', 'calendar_week_utc', 'calendar_day_utc', 'rolling_24h', 'rolling_7d', 'rolling_30d', 'lifetime']
+
+function PolicyDialog({ policy, onClose }: { policy: Policy | undefined; onClose: () => void }) {
+  const company = useCompany()
+  const agents = useAgents(company.id).data ?? []
+  const projects = useProjects(company.id).data ?? []
+  const [now, setNow] = useState({ scopeType: policy?.scopeType ?? 'company', scopeId: policy?.scopeId ?? company.id, amount: policy ? String((policy.paused ? Math.max(policy.observedAmount * 1.5, policy.amount) : policy.amount) / 100) : '', windowKind: policy?.windowKind ?? 'calendar_month_utc', warnPercent: String(policy?.warnPercent ?? 80), hardStopEnabled: policy?.hardStopEnabled ?? true })
+  const cents = Math.round(Number(now.amount) * 100)
+  const save = useWrite({
+    call: () => post('/api/companies/{companyId}/budgets/policies', { path: { companyId: company.id } }, { ...now, amount: cents, warnPercent: Number(now.warnPercent) }),
+    reread: () => [keys.budgets(company.id), keys.agents(company.id), keys.companies(), keys.attention(company.id), keys.dashboard(company.id)],
+    onDone: () => { onClose(); toast({ text: policy?.paused ? t.costs.raised : t.costs.saved }) },
+  })
+  const scopes = now.scopeType === 'agent' ? agents : now.scopeType === 'project' ? projects : [{ id: company.id, name: company.name }]
+  const pick = (name: 'scopeId' | 'windowKind' | 'amount' | 'warnPercent') => ({ value: now[name], onChange: (e: { target: { value: string } }) => setNow({ ...now, [name]: e.target.value }) })
+  return (
+    <Dialog open onClose={onClose} title={policy ? `${t.costs.limit}: ${policy.scopeName}` : t.costs.newPolicy}>
+      <form className="flex flex-col gap-3" onSubmit={(e) => { e.preventDefault(); if (cents > 0) save.mutate(undefined) }}>
+        {policy?.paused && <p className="rounded border border-line bg-ground2 p-2 text-sm">{t.costs.stoppedWhy(exactMoney(policy.observedAmount))}</p>}
+        {!policy && <>
+          <Field label={t.costs.scope}><Select value={now.scopeType} onChange={(e) => setNow({ ...now, scopeType: e.target.value, scopeId: e.target.value === 'company' ? company.id : (e.target.value === 'agent' ? agents : projects)[0]?.id ?? '' })} choices={['company', 'agent', 'project'].map((v) => ({ value: v, label: words(v) }))} /></Field>
+          {now.scopeType !== 'company' && <Field label={words(now.scopeType)}><Select {...pick('scopeId')} choices={scopes.map((s) => ({ value: s.id, label: s.name }))} /></Field>}
+          <Field label={t.costs.windowField}><Select {...pick('windowKind')} choices={windows.map((w) => ({ value: w, label: t.costs.window[w] ?? words(w) }))} /></Field>
+        </>}
+        <Field label={t.approvals.newLimit} wrong={now.amount !== '' && !(cents > 0) ? t.costs.positive : undefined}><Input autoFocus type="number" min={0} step="0.01" {...pick('amount')} /></Field>
+        <Field label={t.costs.warnAt}><Input type="number" min={1} max={99} {...pick('warnPercent')} /></Field>
+        <Checkbox label={t.costs.hardStop} checked={now.hardStopEnabled} onChange={(hardStopEnabled) => setNow({ ...now, hardStopEnabled })} />
+        <DialogFoot><Button onClick={onClose}>{t.common.cancel}</Button><Button look="primary" type="submit" disabled={!(cents > 0) || now.scopeId === ''} busy={save.isPending}>{policy?.paused ? t.costs.raise : t.common.save}</Button></DialogFoot>
+      </form>
+    </Dialog>
+  )
+}
