@@ -38,8 +38,9 @@ var notForPeople = map[string][]string{
 	"it takes a run that goes on while one talks to it; see the tests of the API": {"PATCH /api/issues/{}/queued-comments/{}", "DELETE /api/issues/{}/queued-comments/{}", "PUT /api/issues/{}/queued-comments/order", "POST /api/issues/{}/queued-comments/*"},
 	"there is none of it here, see api/absent.go": {"* {c}/managed-agent-profiles", "* {c}/remote-agent-profiles", "GET {c}/secret-providers*", "* {c}/secret-provider-configs", "* /api/secret-provider-configs", "POST {c}/secrets/remote-import*", "POST /api/instance/database-backups",
 		"POST /api/plugins/install"},
-	"it is for who writes skills, in an editor": {"POST {c}/skills/install-catalog", "POST {c}/skills/scan-projects", "POST {c}/skills/browse-project", "* /api/routines/{}/description/annotations"},
-	"it reaches for GitHub":                     {"POST {c}/skills/import"},
+	"it is for who writes skills, in an editor":            {"POST {c}/skills/install-catalog", "POST {c}/skills/scan-projects", "POST {c}/skills/browse-project", "* /api/routines/{}/description/annotations"},
+	"onboarding and model local ask this, see their tests": {"POST /api/instance/offers", "POST /api/instance/model-providers/from-environment"},
+	"it reaches for GitHub":                                {"POST {c}/skills/import"},
 }
 
 // excuses reports whether an excuse is meant for an operation, METHOD PATH.
