@@ -13,7 +13,7 @@ STARVED ?= 10m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: board ui ui-dev ui-types screenshots notice agent clients models model system help up down build examples test room race check contract bench soak dist clean
+.PHONY: board ui ui-dev ui-types screenshots notice agent clients models model readme system help up down build examples test room race check contract bench soak dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
@@ -47,6 +47,9 @@ clients: ## install Paperclip's own clients for the tests that run them
 
 models: ## install a small model and llama.cpp's server for the tests that ask one
 	./scripts/models
+
+readme: ## run every command of README.md on a fresh clone and compare what it prints
+	./scripts/readme
 
 model: build ## give the local mesh a model: one that is there (Ollama, llama.cpp), or a small one that is installed and started
 	bin/selvage --api http://127.0.0.1:$(HTTP) model local --dir $(CURDIR)/.cache/models

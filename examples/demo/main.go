@@ -268,7 +268,7 @@ func (t tour) print(urls []string, company, issue named) {
 		{"a company of yours", t.selvage + " onboard"},
 		{"stop", t.stop()},
 	} {
-		fmt.Printf("  %-18s%s\n", line[0], line[1])
+		fmt.Printf("  %-19s%s\n", line[0], line[1])
 	}
 	fmt.Println()
 }

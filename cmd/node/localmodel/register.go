@@ -72,6 +72,7 @@ func Servers(rows []NodeOffers) (out []Served) {
 		}
 	}
 	for n := range out {
+		slices.Sort(out[n].Nodes)
 		for _, r := range rows {
 			if !slices.Contains(out[n].Nodes, r.Name) {
 				out[n].Missing = append(out[n].Missing, r.Name)
