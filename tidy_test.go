@@ -40,7 +40,7 @@ var floors = []string{
 // all of them.
 var satellites = map[string]struct{ below, above []string }{
 	"company": {below: []string{"core", "conceal", "entity"}, above: []string{"rules", "companytest"}},
-	"api":     {below: []string{"skills", "chart", "mcp", "client"}, above: []string{"routes", "apitest"}},
+	"api":     {below: []string{"skills", "chart", "mcp", "client"}, above: []string{"routes", "described", "apitest"}},
 }
 
 // Bounds of one package, tests aside.
@@ -262,7 +262,7 @@ func TestRoomsOfLibraries(t *testing.T) {
 // kits are the packages that only tests import, and that may import testing. kit itself
 // imports no other room, so that a test of any room can use it.
 var kits = []string{
-	"kit", "company/companytest", "adapter/shim/shimtest", "adapter/cli/clitest", "api/apitest", "testnet/testkit",
+	"kit", "company/companytest", "adapter/shim/shimtest", "adapter/cli/clitest", "api/described", "api/apitest", "testnet/testkit",
 }
 
 func TestRoomsOfKits(t *testing.T) {

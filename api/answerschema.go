@@ -27,6 +27,22 @@ var written = map[reflect.Type]*huma.Schema{
 // Either is the Out of a route whose answers are of several types: a zero value of each.
 type Either []any
 
+// SameAs is the Out of a route that answers what GET of another path does.
+type SameAs string
+
+// outOf is what a route answers, among all routes.
+func outOf(route *Route, all []Route) any {
+	if of, ok := route.Out.(SameAs); ok {
+		for n := range all {
+			if all[n].Method == "GET" && all[n].Path == string(of) {
+				return all[n].Out
+			}
+		}
+		panic("no route GET " + string(of))
+	}
+	return route.Out
+}
+
 // answerSchema describes the values of an answer.
 func answerSchema(registry huma.Registry, out any) *huma.Schema {
 	if several, ok := out.(Either); ok {
@@ -85,6 +101,9 @@ func asWritten(registry huma.Registry, s *huma.Schema, t reflect.Type, seen map[
 	}
 	switch t.Kind() {
 	case reflect.Slice, reflect.Array:
+		if s.Type == huma.TypeArray {
+			s.Nullable = false // see filled
+		}
 		if s.Items != nil {
 			s.Items = asWritten(registry, s.Items, t.Elem(), seen)
 			if t.Elem().Kind() == reflect.Pointer {
@@ -204,6 +223,9 @@ func member(registry huma.Registry, s *huma.Schema, of reflect.Type, f reflect.S
 		m = &huma.Schema{}
 	}
 	m = asWritten(registry, m, f.Type, seen)
+	if f.Tag.Get("nullable") == "true" {
+		m = orNull(m)
+	}
 	if kind := f.Type.Kind(); m.Nullable || !omitted && (kind == reflect.Pointer || kind == reflect.Map) {
 		m = orNull(m)
 	}

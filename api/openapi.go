@@ -54,7 +54,7 @@ func schemaName(t reflect.Type, hint string) string {
 }
 
 // operation describes one route.
-func operation(o *huma.OpenAPI, route *Route) (op *huma.Operation, err error) {
+func operation(o *huma.OpenAPI, route *Route, all []Route) (op *huma.Operation, err error) {
 	defer func() {
 		if p := recover(); p != nil { // huma panics on tags that it can not read
 			err = fmt.Errorf("api: describe %s %s: %v", route.Method, route.Path, p)
@@ -119,7 +119,7 @@ func operation(o *huma.OpenAPI, route *Route) (op *huma.Operation, err error) {
 	}
 	switch {
 	case route.Out != nil:
-		answer.Content["application/json"] = &huma.MediaType{Schema: answerSchema(registry, route.Out)}
+		answer.Content["application/json"] = &huma.MediaType{Schema: answerSchema(registry, outOf(route, all))}
 	case len(route.Media) == 0 && status != http.StatusNoContent:
 		answer.Content["application/json"] = &huma.MediaType{Schema: &huma.Schema{}}
 	}
@@ -228,6 +228,7 @@ func boundedValue(registry huma.Registry, s *huma.Schema, p *plan, r bounds, see
 		s.MinLength, s.MaxLength = nil, nil // of the items
 		if s.Items != nil {
 			s.Items = boundedValue(registry, s.Items, p.Elem, r.Items(), seen)
+			s.Items.Nullable = s.Items.Nullable && p.Elem.Shape != isList
 		}
 	case isMap:
 		s.MaxProperties = new(MaxMembers)
@@ -335,7 +336,7 @@ func ToolsOf(openapi []byte) ([]*mcp.Tool, error) {
 func Describe(version string, routes []Route) ([]byte, error) {
 	spec := newOpenAPI(version)
 	for i := range routes {
-		op, err := operation(spec, &routes[i])
+		op, err := operation(spec, &routes[i], routes)
 		if err != nil {
 			return nil, err
 		}

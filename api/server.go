@@ -480,7 +480,7 @@ func EncodeJSON(v any) ([]byte, error) {
 	buf := buffers.Get().(*buffer)
 	defer buffers.Put(buf)
 	buf.b.Reset()
-	if err := buf.enc.Encode(v); err != nil {
+	if err := buf.enc.Encode(filled(v)); err != nil {
 		return nil, err
 	}
 	b := buf.b.Bytes()

@@ -23,6 +23,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/described"
 	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
@@ -305,11 +306,11 @@ func (h *Harness) Call(method, path, body string, headers ...string) Answer {
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, req)
-	if err := Untrue(method, path, w.Code, w.Header(), w.Body.Bytes()); err != nil {
+	if err := described.Untrue(method, path, w.Code, w.Header(), w.Body.Bytes()); err != nil {
 		h.T.Errorf("%s %s answered %s, which is not what the description of the API says: %v", method, path, w.Body, err)
 	}
 	if w.Code < 300 && (body == "" || strings.HasPrefix(req.Header.Get("Content-Type"), "application/json")) {
-		if err := Taken(method, path, []byte(body)); err != nil {
+		if err := described.Taken(method, path, []byte(body)); err != nil {
 			h.T.Errorf("%s %s took %s, which the description of the API forbids: %v", method, path, body, err)
 		}
 	}

@@ -20,10 +20,10 @@ import (
 // this node: any node tells the same, under the same numbers.
 func EventRoutes() []api.Route {
 	return []api.Route{
-		{Method: "GET", Path: "/api/companies/{companyId}/events", Tag: "events", Who: api.Any, NoTool: true, Out: LiveEvent{}, Handle: followEvents,
+		{Method: "GET", Path: "/api/companies/{companyId}/events", Tag: "events", Who: api.Any, NoTool: true, Out: LiveEvent{}, Media: []string{"text/event-stream"}, Handle: followEvents,
 			Summary: "Follow a company's events as server-sent events; the event's ID is a height, at which any node resumes",
 			Query:   []api.Param{{Name: "after", Type: "integer", Doc: "height to resume after, as Last-Event-ID; without it, from now on"}}},
-		{Method: "GET", Path: "/api/companies/{companyId}/events/ws", Tag: "events", Who: api.Any, NoTool: true, Out: LiveEvent{}, Handle: followSocket,
+		{Method: "GET", Path: "/api/companies/{companyId}/events/ws", Tag: "events", Who: api.Any, NoTool: true, Out: LiveEvent{}, Status: http.StatusSwitchingProtocols, Handle: followSocket,
 			Summary: "Follow a company's events on a WebSocket",
 			Query:   []api.Param{{Name: "after", Type: "integer", Doc: "height to resume after; without it, from now on"}, {Name: "token", Doc: "bearer, where headers can not be set"}}},
 	}

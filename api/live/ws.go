@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/coder/websocket"
@@ -13,6 +14,9 @@ import (
 // text message is one frame. The server pings; what a client sends is refused.
 func followSocket(rc *api.Request) (api.Response, error) {
 	s := rc.Server
+	if !strings.EqualFold(rc.HTTP.Header.Get("Upgrade"), "websocket") {
+		return api.Response{}, api.Invalid("Expected a WebSocket: the headers Upgrade and Connection are missing")
+	}
 	f, start, err := follow(s, rc)
 	if err != nil {
 		return api.Response{}, err

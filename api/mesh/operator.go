@@ -33,7 +33,7 @@ func OperatorRoutes() []api.Route {
 		{Method: "POST", Path: "/api/v1/mesh/scrub", Once: true, Tag: "mesh", Summary: "Begin to read all that this node keeps, to find what is damaged", Who: api.Admin, Out: api.ScrubState{}, Handle: startScrub},
 		{Method: "GET", Path: "/api/v1/mesh/logs", Tag: "mesh", Summary: "Read the newest lines of this node's log", Who: api.Admin, Out: []api.LogLine{},
 			Query: []api.Param{{Name: "after", Type: "integer", Doc: "only lines after this one"}, {Name: "limit", Type: "integer", Doc: "at most so many"}}, Handle: readLogs},
-		{Method: "GET", Path: "/api/v1/mesh/stacks", Tag: "mesh", Summary: "Tell what every goroutine of this node is at", Who: api.Admin, Handle: readStacks},
+		{Method: "GET", Path: "/api/v1/mesh/stacks", Tag: "mesh", Summary: "Tell what every goroutine of this node is at", Who: api.Admin, Media: []string{"text/plain"}, Handle: readStacks},
 		{Method: "POST", Path: "/api/v1/mesh/raft/transfer", Once: true, Tag: "mesh", Summary: "Make the leader hand leadership to another voter", Who: api.Admin, Out: raftInfo{}, Handle: transferLeader},
 		{Method: "POST", Path: "/api/v1/mesh/raft/remove/{id}", Once: true, Tag: "mesh", Summary: "Take a node's servers out of the consensus group", Who: api.Admin, Out: raftInfo{}, Handle: removeServer},
 		{Method: "PATCH", Path: "/api/v1/mesh/nodes/{id}", Tag: "mesh", Summary: "Change a node's labels, or whether it votes", Who: api.Admin, In: changeNode{}, Out: member{}, Handle: changeMeshNode},

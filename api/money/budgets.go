@@ -105,9 +105,9 @@ type BudgetOverview struct {
 
 func BudgetRoutes() []api.Route {
 	return []api.Route{{
-		Method: "PATCH", Path: "/api/companies/{companyId}/budgets", Tag: "costs", Summary: "Set the monthly budget of a company", Who: api.Board, In: setBudget{}, Handle: setCompanyBudget,
+		Method: "PATCH", Path: "/api/companies/{companyId}/budgets", Tag: "costs", Summary: "Set the monthly budget of a company", Who: api.Board, In: setBudget{}, Out: api.SameAs("/api/companies/{companyId}"), Handle: setCompanyBudget,
 	}, {
-		Method: "PATCH", Path: "/api/agents/{agentId}/budgets", Tag: "costs", Summary: "Set the monthly budget of an agent", Query: api.ByName(), In: setBudget{}, Handle: setAgentBudget,
+		Method: "PATCH", Path: "/api/agents/{agentId}/budgets", Tag: "costs", Summary: "Set the monthly budget of an agent", Query: api.ByName(), In: setBudget{}, Out: api.SameAs("/api/agents/{id}"), Handle: setAgentBudget,
 	}, {
 		Method: "POST", Path: "/api/companies/{companyId}/budgets/policies", Tag: "costs", Summary: "Set a budget policy", In: setPolicy{}, Out: BudgetPolicy{}, Handle: putPolicy,
 	}, {

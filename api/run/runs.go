@@ -40,8 +40,8 @@ type resetBody struct {
 func RunRoutes() []api.Route {
 	limit := api.Param{Name: "limit", Type: "integer", Doc: "at most so many"}
 	return []api.Route{
-		{Method: "POST", Path: "/api/agents/{id}/heartbeat/invoke", Tag: "agents", Summary: "Invoke an agent now", Status: 202, Handle: invokeHeartbeat},
-		{Method: "POST", Path: "/api/agents/{id}/wakeup", Tag: "agents", Summary: "Wake an agent for a reason", In: wakeBody{}, Status: 202, Handle: wakeAgent},
+		{Method: "POST", Path: "/api/agents/{id}/heartbeat/invoke", Tag: "agents", Summary: "Invoke an agent now", Out: woken, Status: 202, Handle: invokeHeartbeat},
+		{Method: "POST", Path: "/api/agents/{id}/wakeup", Tag: "agents", Summary: "Wake an agent for a reason", In: wakeBody{}, Out: woken, Status: 202, Handle: wakeAgent},
 		{Method: "GET", Path: "/api/agents/{id}/wakeups", Tag: "agents", Summary: "List the latest wakeup requests of an agent", Out: []entity.Wakeup{}, Handle: listWakeups},
 		{Method: "GET", Path: "/api/agents/{id}/runtime-state", Tag: "agents", Summary: "Read what an agent's runs added up to", Out: entity.RuntimeState{}, Handle: readRuntimeState},
 		{Method: "POST", Path: "/api/agents/{id}/runtime-state/reset-session", Tag: "agents", Summary: "Forget what the next run would resume from", In: resetBody{}, Out: entity.RuntimeState{}, Handle: resetSession},
@@ -86,6 +86,15 @@ func locateRunAgent(rc *api.Request) (of, id string, err error) {
 }
 
 // wake submits a wake with fresh IDs and answers its run.
+// A skippedWake is a wake that makes no run.
+type skippedWake struct {
+	Status entity.WakeStatus `json:"status"`
+	Reason string            `json:"reason"`
+}
+
+// woken is what came of a wake.
+var woken = api.Either{entity.Run{}, skippedWake{}}
+
 func wake(rc *api.Request, of string, w entity.Wake) (api.Response, error) {
 	w.Wakeup, w.Run = api.NewID(), api.NewID()
 	res, err := api.Do[entity.WakeResult](rc, company.KindAgentWake, of, w)
@@ -93,10 +102,7 @@ func wake(rc *api.Request, of string, w entity.Wake) (api.Response, error) {
 		return api.Response{}, err
 	}
 	if res.Run == nil {
-		return api.OK(struct {
-			Status entity.WakeStatus `json:"status"`
-			Reason string            `json:"reason"`
-		}{res.Status, res.Reason}), nil
+		return api.OK(skippedWake{res.Status, res.Reason}), nil
 	}
 	return api.OK(res.Run), nil
 }

@@ -326,7 +326,7 @@ type issueRun struct {
 	ContinuationAttempt   int               `json:"continuationAttempt"`
 	LastUsefulActionAt    core.Time         `json:"lastUsefulActionAt"`
 	NextAction            core.NullText     `json:"nextAction"`
-	WakeComments          []string          `json:"wakeCommentIds"`
+	WakeComments          []string          `json:"wakeCommentIds" nullable:"true"`
 	WakeComment           core.NullText     `json:"wakeCommentId"`
 	ContextComment        core.NullText     `json:"contextCommentId"`
 	ContextIssue          core.NullText     `json:"contextIssueId"`

@@ -129,7 +129,7 @@ func IssueRoutes() []api.Route {
 	}, {
 		Method: "DELETE", Path: "/api/issues/{id}", Tag: "issues", Summary: "Delete an issue", Out: plainIssue{}, Handle: removeIssue,
 	}, {
-		Method: "GET", Path: "/api/issues/{id}/heartbeat-context", Tag: "issues", Summary: "Read what an agent needs to begin", Handle: readHeartbeatContext,
+		Method: "GET", Path: "/api/issues/{id}/heartbeat-context", Tag: "issues", Summary: "Read what an agent needs to begin", Out: beginning{}, Handle: readHeartbeatContext,
 		Query: []api.Param{{Name: "wakeCommentId"}},
 	}, {
 		Method: "GET", Path: "/api/agents/me/inbox-lite", Tag: "agents", Summary: "List the open issues of the agent that asks", Who: api.Agent, Out: []briefIssue{},
@@ -144,7 +144,7 @@ func IssueRoutes() []api.Route {
 		Method: "GET", Path: "/api/agents/me/inbox/mine", Tag: "agents", Summary: "List what is in a person's inbox", Who: api.Agent, Out: []listedIssue{}, Handle: inboxMine,
 		Query: []api.Param{{Name: "userId", Doc: "whose inbox"}, {Name: "status", Doc: "statuses, separated by commas; all but cancelled without"}},
 	}, {
-		Method: "GET", Path: "/api/companies/{companyId}/search", Tag: "search", Summary: "Search issues", Handle: searchIssues,
+		Method: "GET", Path: "/api/companies/{companyId}/search", Tag: "search", Summary: "Search issues", Out: searchPage{}, Handle: searchIssues,
 		Query: []api.Param{{Name: "q"}, {Name: "limit", Type: "integer"}, {Name: "offset", Type: "integer"}},
 	}}
 }

@@ -254,3 +254,115 @@ type forcedRelease struct {
 		ExecutionRun core.NullText `json:"executionRunId"`
 	} `json:"previous"`
 }
+
+// A begunIssue is an issue as who begins with it is shown it.
+type begunIssue struct {
+	ID              string               `json:"id"`
+	Identifier      string               `json:"identifier"`
+	Title           string               `json:"title"`
+	Description     core.NullText        `json:"description"`
+	Status          entity.IssueStatus   `json:"status"`
+	WorkMode        string               `json:"workMode"`
+	Attention       blockerAttention     `json:"blockerAttention"`
+	ReviewAttention reviewState          `json:"reviewAttention"`
+	Retry           *issueRetry          `json:"scheduledRetry"`
+	Recovery        *care.RecoveryAction `json:"activeRecoveryAction"`
+	Priority        entity.Priority      `json:"priority"`
+	Project         core.NullText        `json:"projectId"`
+	Goal            core.NullText        `json:"goalId"`
+	Parent          core.NullText        `json:"parentId"`
+	BlockedBy       []entity.IssueRef    `json:"blockedBy"`
+	Blocks          []entity.IssueRef    `json:"blocks"`
+	Assignee        core.NullText        `json:"assigneeAgentId"`
+	AssigneeUser    core.NullText        `json:"assigneeUserId"`
+	OriginKind      string               `json:"originKind"`
+	Origin          core.NullText        `json:"originId"`
+	ExecutionState  json.RawMessage      `json:"executionState"`
+	UpdatedAt       core.Time            `json:"updatedAt"`
+}
+
+// A beginning is what an agent needs to begin with an issue.
+type beginning struct {
+	Issue     begunIssue      `json:"issue"`
+	Ancestors []ancestorIssue `json:"ancestors"`
+	Project   *struct {
+		ID         string          `json:"id"`
+		Name       string          `json:"name"`
+		Status     string          `json:"status"`
+		TargetDate json.RawMessage `json:"targetDate"`
+	} `json:"project"`
+	Goal *struct {
+		ID     string        `json:"id"`
+		Title  string        `json:"title"`
+		Status string        `json:"status"`
+		Level  string        `json:"level"`
+		Parent core.NullText `json:"parentId"`
+	} `json:"goal"`
+	Cursor struct {
+		Total    int64         `json:"totalComments"`
+		Latest   core.NullText `json:"latestCommentId"`
+		LatestAt core.Time     `json:"latestCommentAt"`
+	} `json:"commentCursor"`
+	WakeComment  *entity.Comment        `json:"wakeComment"`
+	Attachments  []contextAttachment    `json:"attachments"`
+	Continuation core.NullText          `json:"continuationSummary"`
+	PlanReview   core.NullText          `json:"planReviewContext"`
+	PaperReview  core.NullText          `json:"documentReviewContext"`
+	Workspace    *executionWorkspaceRow `json:"currentExecutionWorkspace"`
+}
+
+// A searchPage is what a search found.
+type searchPage struct {
+	Query      string                      `json:"query"`
+	Normalized string                      `json:"normalizedQuery"`
+	Scope      string                      `json:"scope"`
+	Sort       string                      `json:"sort"`
+	Limit      int64                       `json:"limit"`
+	Offset     int64                       `json:"offset"`
+	Results    []searchResult              `json:"results"`
+	Counts     map[string]int64            `json:"countsByType"`
+	Filters    map[string]map[string]int64 `json:"filterOptionCounts"`
+	Zero       core.NullText               `json:"zeroResults"`
+	More       bool                        `json:"hasMore"`
+	Partial    bool                        `json:"partial" doc:"there was too much to look at"`
+}
+
+// A searchResult is an issue, an agent or a project that was found.
+type searchResult struct {
+	ID       string          `json:"id"`
+	Type     string          `json:"type" enum:"issue,agent,project"`
+	Score    int64           `json:"score"`
+	Title    string          `json:"title"`
+	Href     string          `json:"href" doc:"its page on the board"`
+	Fields   []string        `json:"matchedFields"`
+	Source   string          `json:"sourceLabel"`
+	Snippet  string          `json:"snippet"`
+	Snippets []searchSnippet `json:"snippets"`
+	Issue    *struct {
+		ID           string             `json:"id"`
+		Identifier   string             `json:"identifier"`
+		Title        string             `json:"title"`
+		Status       entity.IssueStatus `json:"status"`
+		Priority     entity.Priority    `json:"priority"`
+		Assignee     core.NullText      `json:"assigneeAgentId"`
+		AssigneeUser core.NullText      `json:"assigneeUserId"`
+		Project      core.NullText      `json:"projectId"`
+		UpdatedAt    core.Time          `json:"updatedAt"`
+	} `json:"issue"`
+	UpdatedAt core.Time     `json:"updatedAt"`
+	Preview   core.NullText `json:"previewImageUrl"`
+}
+
+// A searchSnippet is the part of a field where the words stand.
+type searchSnippet struct {
+	Field      string       `json:"field"`
+	Label      string       `json:"label"`
+	Text       string       `json:"text"`
+	Highlights []searchMark `json:"highlights"`
+}
+
+// A searchMark is where in a snippet a word stands.
+type searchMark struct {
+	Start int64 `json:"start" doc:"in UTF-16 units"`
+	End   int64 `json:"end"`
+}

@@ -1,4 +1,5 @@
-package apitest
+// Package described holds what a node answers, and takes, to what the description of the API says of it, in tests.
+package described
 
 import (
 	"bytes"
