@@ -77,6 +77,73 @@ const steps = {
     await page.getByRole('option', { name: /ACM-1 Survey comments/ }).click()
     await page.waitForURL(/\/ACM\/issues\/ACM-1$/, wait)
   },
+  async 'an agent is hired, runs, and its run is watched as it writes'() {
+    await page.goto(`${url}/ACM/agents`)
+    await page.getByRole('button', { name: 'Hire an agent' }).first().click()
+    await page.getByLabel('Name', { exact: true }).fill('Wes')
+    await page.getByLabel('What it runs with').selectOption('process')
+    await page.getByLabel('Program *').fill('sh')
+    await page.getByRole('button', { name: 'Add' }).first().click()
+    await page.getByLabel('Arguments 1').fill('-c')
+    await page.getByRole('button', { name: 'Add' }).first().click()
+    await page.getByLabel('Arguments 2').fill('for i in 1 2 3 4 5 6; do echo "depth $i"; sleep 1; done; exit 3')
+    await page.getByText('n1, n2, n3').waitFor(wait)
+    await page.getByRole('dialog').getByRole('button', { name: 'Hire an agent' }).click()
+    await page.waitForURL(/\/ACM\/agents\/wes$/, wait)
+    await page.getByRole('button', { name: 'Run now' }).click()
+    await page.waitForURL(/\/ACM\/runs\//, wait)
+    await page.getByRole('log').getByText('depth 1').waitFor(wait)
+    await page.getByRole('log').getByText('depth 6').waitFor(wait)
+    await page.getByRole('complementary', { name: 'Facts' }).getByText('lowest score').waitFor(wait)
+    await page.getByRole('complementary', { name: 'Facts' }).getByText('failed').first().waitFor(wait)
+    await page.getByLabel('Find in the log').fill('depth 4')
+    await page.getByText('1 of 1').waitFor(wait)
+  },
+  async 'what an agent asks is answered in the inbox, and an approval with one key'() {
+    const [company] = await ask(url, '/api/companies')
+    const issue = await ask(url, '/api/issues/ACM-1')
+    await ask(url, `/api/issues/${issue.id}/interactions`, 'POST', { kind: 'request_confirmation', title: 'Delete the old chart?', payload: { version: 1, prompt: 'Delete it?', acceptLabel: 'Delete it', rejectLabel: 'Keep it' } })
+    const approval = await ask(url, `/api/companies/${company.id}/approvals`, 'POST', { type: 'request_board_approval', payload: { title: 'Buy soundings', summary: 'The old ones are from 1998.' } })
+    await page.goto(`${url}/ACM/inbox`)
+    await page.locator('[data-item]', { hasText: 'Delete the old chart?' }).getByRole('button', { name: 'Answer' }).click()
+    await page.getByRole('article', { name: 'Delete the old chart?' }).getByRole('button', { name: 'Delete it' }).click()
+    await page.locator('[data-item]', { hasText: 'Delete the old chart?' }).waitFor({ ...wait, state: 'detached' })
+    await page.locator('[data-item]', { hasText: 'Buy soundings' }).click()
+    await page.getByText('What happens when it is approved').waitFor(wait)
+    await page.keyboard.press('a')
+    await page.locator('[data-item]', { hasText: 'Buy soundings' }).waitFor({ ...wait, state: 'detached' })
+    const decided = await ask(url, `/api/approvals/${approval.id}`)
+    must(decided.status === 'approved', `the approval is ${decided.status}`)
+  },
+  async 'a limit is set and what is spent adds up'() {
+    const [company] = await ask(url, '/api/companies')
+    const [agent] = await ask(url, `/api/companies/${company.id}/agents`)
+    await ask(url, `/api/companies/${company.id}/cost-events`, 'POST', { agentId: agent.id, provider: 'local', model: 'm-1', inputTokens: 100, outputTokens: 10, costCents: 125, occurredAt: new Date().toISOString() })
+    await page.goto(`${url}/ACM/costs`)
+    await page.getByRole('row', { name: /^Total/ }).getByText('1.25').waitFor(wait)
+    await page.getByRole('button', { name: 'Set a limit' }).click()
+    await page.getByLabel('New limit in dollars').fill('20')
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+    await page.getByText(/at the end at this rate/).first().waitFor(wait)
+  },
+  async 'a card is dragged to another state, and a key assigns'() {
+    await page.goto(`${url}/ACM/issues?view=board`)
+    await page.locator('[data-column=todo] [data-card=ACM-2]').dragTo(page.locator('[data-column=backlog]'))
+    await page.locator('[data-column=backlog] [data-card=ACM-2]').waitFor(wait)
+    await page.goto(`${url}/ACM/issues?q=another`)
+    await page.getByRole('row', { name: /Another one/ }).waitFor(wait)
+    await page.keyboard.press('j')
+    await page.keyboard.press('a')
+    await page.getByRole('dialog').getByRole('combobox').fill('Wes')
+    await page.keyboard.press('Enter')
+    await page.getByRole('row', { name: /Another one.*Wes/ }).waitFor(wait)
+    for (let i = 0; ; i++) {
+      const issue = await ask(url, '/api/issues/ACM-2')
+      if (issue.status === 'backlog' && issue.assigneeAgentId) break
+      must(i < 100, `the node has ${issue.status}, ${issue.assigneeAgentId}`)
+      await page.waitForTimeout(100)
+    }
+  },
   async 'an address of the specification opens the page'() {
     const [company] = await ask(url, '/api/companies')
     await page.goto(`${url}/companies/${company.id}/tasks`)

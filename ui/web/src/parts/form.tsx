@@ -38,43 +38,48 @@ export function Select({ choices, className = '', small, ...rest }: { choices: r
 
 const maxShown = 50
 
-/** A choice among many, with a search. The child is the button that opens it. */
-export function Combobox({ choices, value, onChange, label, children, align = 'start' }: { choices: readonly Choice[]; value?: string | undefined; onChange: (value: string) => void; label: string; children: ReactElement; align?: 'start' | 'end' }) {
-  const [open, setOpen] = useState(false)
+/** The search and the list of a choice among many. */
+export function Choices({ choices, value, label, onPick }: { choices: readonly Choice[]; value?: string | undefined; label: string; onPick: (value: string) => void }) {
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
   const list = useId()
-  const portal = usePortal()
   const found = choices.filter((c) => `${c.label} ${c.hint ?? ''}`.toLowerCase().includes(text.trim().toLowerCase())).slice(0, maxShown)
-  const pick = (choice: Choice | undefined) => {
-    if (!choice) return
-    setOpen(false)
-    onChange(choice.value)
-  }
+  const pick = (choice: Choice | undefined) => { if (choice) onPick(choice.value) }
   return (
-    <Popover.Root open={open} onOpenChange={(now) => { setOpen(now); setText(''); setAt(0) }}>
+    <>
+      <input autoFocus role="combobox" aria-expanded="true" aria-controls={list} aria-activedescendant={found[at] ? `${list}-${at}` : undefined} aria-label={label} value={text} placeholder={label}
+        className="mb-1 h-8 w-full rounded bg-ground2 px-2 text-sm outline-none"
+        onChange={(e) => { setText(e.target.value); setAt(0) }}
+        onKeyDown={(e) => {
+          if (e.key === 'ArrowDown') { e.preventDefault(); setAt((i) => Math.min(i + 1, found.length - 1)) }
+          if (e.key === 'ArrowUp') { e.preventDefault(); setAt((i) => Math.max(i - 1, 0)) }
+          if (e.key === 'Enter') { e.preventDefault(); pick(found[at]) }
+        }} />
+      <div id={list} role="listbox" aria-label={label} className="max-h-64 overflow-y-auto">
+        {found.map((c, i) => (
+          <div key={c.value} id={`${list}-${i}`} role="option" aria-selected={c.value === value} onMouseMove={() => setAt(i)} onClick={() => pick(c)}
+            className={`flex h-8 items-center gap-2 rounded px-2 text-sm ${i === at ? 'bg-ground3' : ''}`}>
+            {c.mark}<span className="truncate">{c.label}</span>
+            {c.hint && <span className="ml-auto truncate text-xs text-ink3">{c.hint}</span>}
+            {c.value === value && <span className="ml-auto text-accent"><Icon name="check" size={14} /></span>}
+          </div>
+        ))}
+        {found.length === 0 && <p className="px-2 py-1.5 text-sm text-ink3">{t.common.nothingFound}</p>}
+      </div>
+    </>
+  )
+}
+
+/** A choice among many, with a search. The child is the button that opens it. */
+export function Combobox({ choices, value, onChange, label, children, align = 'start' }: { choices: readonly Choice[]; value?: string | undefined; onChange: (value: string) => void; label: string; children: ReactElement; align?: 'start' | 'end' }) {
+  const [open, setOpen] = useState(false)
+  const portal = usePortal()
+  return (
+    <Popover.Root open={open} onOpenChange={setOpen}>
       <Popover.Trigger asChild>{children}</Popover.Trigger>
       <Popover.Portal container={portal}>
         <Popover.Content align={align} sideOffset={4} collisionPadding={8} aria-label={label} className="appear z-50 w-60 rounded border border-line bg-ground p-1 shadow-float">
-          <input autoFocus role="combobox" aria-expanded="true" aria-controls={list} aria-activedescendant={found[at] ? `${list}-${at}` : undefined} aria-label={label} value={text} placeholder={label}
-            className="mb-1 h-8 w-full rounded bg-ground2 px-2 text-sm outline-none"
-            onChange={(e) => { setText(e.target.value); setAt(0) }}
-            onKeyDown={(e) => {
-              if (e.key === 'ArrowDown') { e.preventDefault(); setAt((i) => Math.min(i + 1, found.length - 1)) }
-              if (e.key === 'ArrowUp') { e.preventDefault(); setAt((i) => Math.max(i - 1, 0)) }
-              if (e.key === 'Enter') { e.preventDefault(); pick(found[at]) }
-            }} />
-          <div id={list} role="listbox" aria-label={label} className="max-h-64 overflow-y-auto">
-            {found.map((c, i) => (
-              <div key={c.value} id={`${list}-${i}`} role="option" aria-selected={c.value === value} onMouseMove={() => setAt(i)} onClick={() => pick(c)}
-                className={`flex h-8 items-center gap-2 rounded px-2 text-sm ${i === at ? 'bg-ground3' : ''}`}>
-                {c.mark}<span className="truncate">{c.label}</span>
-                {c.hint && <span className="ml-auto truncate text-xs text-ink3">{c.hint}</span>}
-                {c.value === value && <span className="ml-auto text-accent"><Icon name="check" size={14} /></span>}
-              </div>
-            ))}
-            {found.length === 0 && <p className="px-2 py-1.5 text-sm text-ink3">{t.common.nothingFound}</p>}
-          </div>
+          <Choices choices={choices} value={value} label={label} onPick={(v) => { setOpen(false); onChange(v) }} />
         </Popover.Content>
       </Popover.Portal>
     </Popover.Root>

@@ -33,6 +33,8 @@ interface TableProps<T> {
   onSelect?: (keys: ReadonlySet<string>) => void
   /** Further keys for the row under the cursor: { e: …, a: … }. */
   onKey?: Record<string, (row: T) => void>
+  /** Rows that changed just now: they flash once. */
+  flashing?: ReadonlySet<string>
   empty?: ReactNode
   dense?: boolean
 }
@@ -50,7 +52,7 @@ function useWidth(): number {
   return width
 }
 
-export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selected, onSelect, onKey, empty, dense }: TableProps<T>) {
+export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selected, onSelect, onKey, flashing, empty, dense }: TableProps<T>) {
   const width = useWidth()
   const [order, setOrder] = useState<{ id: string; down: boolean } | undefined>()
   const shown = columns.filter((c) => !c.from || width >= narrow[c.from])
@@ -105,7 +107,7 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
       <div key={key} role="row" aria-rowindex={i + 2} aria-selected={onSelect ? marked : undefined} data-index={i} data-key={key}
         style={{ ...grid, height, ...(top === undefined ? {} : { position: 'absolute', top, left: 0, right: 0 }) }}
         onClick={(e) => { setCursor(key); if (!(e.target as Element).closest('a, button, input, select')) onOpen?.(row) }}
-        className={`${line} group text-base ${onOpen ? 'cursor-pointer' : ''} ${marked ? 'bg-accent/10' : key === openKey ? 'bg-ground3' : i === at ? 'bg-ground2' : 'hover:bg-ground2'} ${i === at ? 'shadow-[inset_2px_0_0_var(--accent)]' : ''}`}>
+        className={`${line} group text-base ${flashing?.has(key) ? 'flash' : ''} ${onOpen ? 'cursor-pointer' : ''} ${marked ? 'bg-accent/10' : key === openKey ? 'bg-ground3' : i === at ? 'bg-ground2' : 'hover:bg-ground2'} ${i === at ? 'shadow-[inset_2px_0_0_var(--accent)]' : ''}`}>
         {onSelect && <span role="cell"><input type="checkbox" tabIndex={-1} aria-label={`${t.keys.select} ${key}`} checked={marked} onChange={() => toggle(key)} className={`block size-4 accent-(--accent) ${marked || selected?.size ? '' : 'opacity-0 focus:opacity-100 group-hover:opacity-100'}`} /></span>}
         {shown.map((c) => <div key={c.id} role="cell" className={`min-w-0 truncate ${c.right ? 'text-right' : ''}`}>{c.cell(row)}</div>)}
       </div>

@@ -5,7 +5,7 @@ import { keys } from '../../cache'
 import { useCompany } from '../../company'
 import { useNames, useRead, useWrite } from '../../data'
 import { words } from '../../format'
-import { del, post } from '../../http'
+import { del, patch, post, type Schemas } from '../../http'
 import { Button } from '../../parts/button'
 import { Diff } from '../../parts/diff'
 import { Combobox, Field, Input } from '../../parts/form'
@@ -21,36 +21,50 @@ import type { AgentDetail } from './page'
 const rowClass = 'flex min-h-10 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-3 py-1 text-sm last:border-0'
 const listClass = 'rounded border border-line'
 
+const fields = ['name', 'role', 'title', 'reportsTo', 'capabilities', 'adapterType', 'adapterConfig', 'runtimeConfig'] as const
+const hidden = '***REDACTED***'
+
+/** The changes of the configuration. What it was after any of them, or before the first, can be had again. */
 export function Revisions({ agent }: { agent: AgentDetail }) {
   const company = useCompany()
   const names = useNames(company.id)
   const all = useRead(keys.agent(agent.id, 'revisions'), '/api/agents/{id}/config-revisions', { path: { id: agent.id } })
   const [open, setOpen] = useState<string>()
-  const [back, setBack] = useState<string>()
-  const rollback = useWrite({
-    call: (revisionId: string) => post('/api/agents/{id}/config-revisions/{revisionId}/rollback', { path: { id: agent.id, revisionId } }),
+  const [back, setBack] = useState<{ id: string; config: unknown }>()
+  const restore = useWrite<{ id: string; config: unknown }, unknown>({
+    call: ({ id, config }) => {
+      if (id !== '') return post('/api/agents/{id}/config-revisions/{revisionId}/rollback', { path: { id: agent.id, revisionId: id } })
+      const of = config as Record<string, unknown>
+      return patch('/api/agents/{id}', { path: { id: agent.id } }, { ...Object.fromEntries(fields.filter((f) => f in of).map((f) => [f, of[f]])), replaceAdapterConfig: true } as Schemas['ApiPatchAgent'])
+    },
     reread: () => [keys.agent(agent.id), keys.agents(company.id)], onDone: () => { setBack(undefined); toast({ text: t.agent.rolledBack }) },
   })
   return (
     <Loaded of={all}>
-      {(rows) => rows.length === 0 ? <Empty icon="ledger" title={t.agent.noRevisions} why={t.agent.noRevisionsWhy} /> : (
-        <ul className={listClass}>
-          {rows.map((r) => (
-            <li key={r.id} className="border-b border-line last:border-0">
-              <div className="flex min-h-10 flex-wrap items-center gap-x-3 gap-y-1 px-3 py-1 text-sm">
-                <button type="button" aria-expanded={open === r.id} className="min-w-0 grow truncate text-left hover:underline" onClick={() => setOpen(open === r.id ? undefined : r.id)}>{(r.changedKeys ?? []).map(words).join(', ') || t.agent.changed}</button>
-                <span className="text-xs text-ink2">{names(r.createdByAgentId ?? r.createdByUserId).name}</span>{r.rolledBackFromRevisionId && <Badge>{t.agent.source['rollback']}</Badge>}
-                <span className="text-xs text-ink3"><Time at={r.createdAt} /></span><Button small onClick={() => setBack(r.id)}>{t.agent.rollback}</Button>
-              </div>
-              {open === r.id && <div className="border-t border-line p-3"><Diff before={jsonOf(r.beforeConfig)} after={jsonOf(r.afterConfig)} /></div>}
-            </li>
-          ))}
-          {rows.map((r) => <Dialog key={r.id} open={back === r.id} onClose={() => setBack(undefined)} title={t.agent.rollbackAsk} size="large">
-            <Diff before={jsonOf(r.afterConfig)} after={jsonOf(r.beforeConfig)} />
-            <DialogFoot><Button onClick={() => setBack(undefined)}>{t.common.cancel}</Button><Button look="primary" busy={rollback.isPending} onClick={() => rollback.mutate(r.id)}>{t.agent.rollback}</Button></DialogFoot>
-          </Dialog>)}
-        </ul>
-      )}
+      {(list) => {
+        const rows = [...list].sort((a, b) => (b.createdAt ?? '').localeCompare(a.createdAt ?? ''))
+        const first = rows[rows.length - 1]
+        if (!first) return <Empty icon="ledger" title={t.agent.noRevisions} why={t.agent.noRevisionsWhy} />
+        return (
+          <ul className={listClass}>
+            {rows.map((r, i) => (
+              <li key={r.id} className="border-b border-line">
+                <div className="flex min-h-10 flex-wrap items-center gap-x-3 gap-y-1 px-3 py-1 text-sm">
+                  <button type="button" aria-expanded={open === r.id} className="min-w-0 grow truncate text-left hover:underline" onClick={() => setOpen(open === r.id ? undefined : r.id)}>{(r.changedKeys ?? []).map(words).join(', ') || t.agent.changed}</button>
+                  <span className="text-xs text-ink2">{names(r.createdByAgentId ?? r.createdByUserId).name}</span>{r.rolledBackFromRevisionId && <Badge>{t.agent.source['rollback']}</Badge>}
+                  <span className="text-xs text-ink3"><Time at={r.createdAt} /></span>{i === 0 ? <Badge meaning="ok">{t.agent.inForce}</Badge> : <Button small onClick={() => setBack({ id: r.id, config: r.afterConfig })}>{t.agent.restore}</Button>}
+                </div>
+                {open === r.id && <div className="border-t border-line p-3"><Diff before={jsonOf(r.beforeConfig)} after={jsonOf(r.afterConfig)} /></div>}
+              </li>
+            ))}
+            <li className={rowClass}><span className="grow text-ink2">{t.agent.beforeAll}</span>{JSON.stringify(first.beforeConfig).includes(hidden) ? <span className="text-xs text-ink3">{t.agent.hasSecrets}</span> : <Button small onClick={() => setBack({ id: '', config: first.beforeConfig })}>{t.agent.restore}</Button>}</li>
+            <Dialog open={!!back} onClose={() => setBack(undefined)} title={t.agent.rollbackAsk} size="large">
+              <Diff before={jsonOf(rows[0]?.afterConfig)} after={jsonOf(back?.config)} />
+              <DialogFoot><Button onClick={() => setBack(undefined)}>{t.common.cancel}</Button><Button look="primary" busy={restore.isPending} onClick={() => back && restore.mutate(back)}>{t.agent.restore}</Button></DialogFoot>
+            </Dialog>
+          </ul>
+        )
+      }}
     </Loaded>
   )
 }

@@ -73,7 +73,7 @@ function Month({ agent }: { agent: AgentDetail }) {
   const all = ended + total('other')
   return (
     <Section title={t.agent.month} aside={runs.data?.length === maxRuns && <span className="text-xs text-warn">{t.agent.limited(maxRuns)}</span>}>
-      <div className="grid gap-3 tab:grid-cols-2">
+      <div className="grid grid-cols-2 gap-3">
         <Chart title={t.agent.runsDay} words={t.agent.runsWords(all)}><StackedBars height={44} axis={false} label={t.agent.runsDay} bars={counted.map((d) => ({ label: d.date, parts: [{ label: statusText('succeeded'), value: d.good, meaning: 'ok' }, { label: statusText('failed'), value: d.bad, meaning: 'bad' }, { label: t.agent.otherRuns, value: d.other, meaning: 'none' }] }))} /></Chart>
         <Chart title={t.agent.success} words={ended === 0 ? t.agent.noRuns : t.agent.successWords(`${Math.round((100 * total('good')) / ended)} %`, total('bad'))}><div className="flex h-11 items-center"><div className="grow"><StackBar legend={false} label={t.agent.success} parts={[{ label: statusText('succeeded'), value: total('good'), meaning: 'ok' }, { label: statusText('failed'), value: total('bad'), meaning: 'bad' }, { label: t.agent.otherRuns, value: total('other'), meaning: 'none' }]} /></div></div></Chart>
         <Chart title={t.agent.money} words={<><Money cents={sum} /> {t.agent.moneyWords}</>}><StackedBars height={44} axis={false} label={t.agent.money} bars={money.map((p) => ({ label: p.label, text: exactMoney(p.value), parts: [{ label: '', value: p.value, meaning: 'work' }] }))} /></Chart>

@@ -162,7 +162,7 @@ function PolicyDialog({ policy, onClose }: { policy: Policy | undefined; onClose
   const company = useCompany()
   const agents = useAgents(company.id).data ?? []
   const projects = useProjects(company.id).data ?? []
-  const [now, setNow] = useState({ scopeType: policy?.scopeType ?? 'company', scopeId: policy?.scopeId ?? company.id, amount: policy ? String((policy.paused ? Math.max(policy.observedAmount * 1.5, policy.amount) : policy.amount) / 100) : '', windowKind: policy?.windowKind ?? 'calendar_month_utc', warnPercent: String(policy?.warnPercent ?? 80), hardStopEnabled: policy?.hardStopEnabled ?? true })
+  const [now, setNow] = useState({ scopeType: policy?.scopeType ?? 'company', scopeId: policy?.scopeId ?? company.id, amount: policy ? String((policy.paused ? Math.ceil(Math.max(policy.observedAmount * 1.5, policy.amount)) : policy.amount) / 100) : '', windowKind: policy?.windowKind ?? 'calendar_month_utc', warnPercent: String(policy?.warnPercent ?? 80), hardStopEnabled: policy?.hardStopEnabled ?? true })
   const cents = Math.round(Number(now.amount) * 100)
   const save = useWrite({
     call: () => post('/api/companies/{companyId}/budgets/policies', { path: { companyId: company.id } }, { ...now, amount: cents, warnPercent: Number(now.warnPercent) }),

@@ -2,7 +2,7 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { tails } from '../../cache'
 import { useCompany } from '../../company'
-import { say, useAgents, useAttention, useDashboard, useDoctor, useIssues, useJoinRequests, useLiveRuns, useMembers, useNames, type AttentionItem, type LiveRun, type Member } from '../../data'
+import { say, useAgents, useAttention, useDashboard, useDoctor, useIssues, useJoinRequests, useLiveRuns, useMembers, useNames, useRead, type AttentionItem, type LiveRun, type Member } from '../../data'
 import { keys } from '../../cache'
 import { client } from '../../data'
 import { words } from '../../format'
@@ -12,6 +12,7 @@ import { post } from '../../http'
 import { Button } from '../../parts/button'
 import { Bar, Line, StackBar, StackedBars } from '../../parts/charts'
 import { spansOf } from '../../parts/ansi'
+import { useFlashing } from '../../parts/flash'
 import { Empty, Loaded, Section } from '../../parts/states'
 import { Badge, StatusMark, type Meaning } from '../../parts/status'
 import { toast } from '../../parts/toast'
@@ -76,7 +77,7 @@ function NeedOf({ item, title, company, prefix }: { item: AttentionItem; title: 
   }
   const href = subject.href?.startsWith('/') ? subject.href : subject.identifier ? `/${prefix}/issues/${subject.identifier}` : `/${prefix}/inbox`
   return (
-    <Need mark={markOf[item.sourceKind] ?? 'pending'} kind={words(item.sourceKind)} title={title} why={excerptOf(item) ?? item.whyNow} at={item.activityAt ?? item.createdAt} href={href}>
+    <Need mark={markOf[item.sourceKind] ?? 'pending'} kind={t.inbox.kinds[item.sourceKind] ?? words(item.sourceKind)} title={title} why={excerptOf(item) ?? item.whyNow} at={item.activityAt ?? item.createdAt} href={href}>
       {item.sourceKind === 'approval' ? (
         <><Button small onClick={() => decide('approve')}>{t.home.approve}</Button><Button small look="quiet" onClick={() => decide('reject')}>{t.home.reject}</Button></>
       ) : <Link to={href} className="rounded border border-line2 px-2 text-xs font-strong leading-[22px] hover:bg-ground2">{t.home.look}</Link>}
@@ -103,6 +104,9 @@ const day = 86_400_000
 function Moving({ company, prefix }: { company: string; prefix: string }) {
   const runs = useLiveRuns(company)
   const dashboard = useDashboard(company)
+  const reserved = useRead(keys.budgets(company, 'reservations'), '/api/companies/{companyId}/budgets/reservations', { path: { companyId: company } }).data
+  const spentBy = (run: string) => (reserved ?? []).filter((r) => r.heartbeatRunId === run).reduce((sum, r) => sum + r.spent, 0)
+  const flashing = useFlashing(runs.data, (r) => r.id, (r) => `${r.status} ${r.currentStatusMessage ?? ''}`)
   const since = new Date(Math.floor(Date.now() / day) * day - 6 * day).toISOString()
   const done = useIssues(company, { status: 'done', updatedSince: since, limit: 500 }).data
   const perDay = Array.from({ length: 7 }, (_, i) => {
@@ -113,7 +117,7 @@ function Moving({ company, prefix }: { company: string; prefix: string }) {
     <Section title={t.home.moving} aside={runs.data && runs.data.length > 0 && <span className="text-xs text-ink3">{t.home.runs(runs.data.length)}</span>}>
       <div className={box}>
         <Loaded of={runs} rows={3}>
-          {(all) => (all.length === 0 ? <div className="flex min-h-14 items-center px-4 text-sm"><span>{t.home.nothingMoves} <span className="text-ink3">{t.home.nothingMovesWhy}</span></span></div> : all.slice(0, 12).map((run) => <RunRow key={run.id} run={run} prefix={prefix} />))}
+          {(all) => (all.length === 0 ? <div className="flex min-h-14 items-center px-4 text-sm"><span>{t.home.nothingMoves} <span className="text-ink3">{t.home.nothingMovesWhy}</span></span></div> : all.slice(0, 12).map((run) => <RunRow key={run.id} run={run} prefix={prefix} spent={spentBy(run.id)} flash={flashing.has(run.id)} />))}
         </Loaded>
       </div>
       <Loaded of={dashboard} rows={2}>
@@ -138,7 +142,8 @@ function Moving({ company, prefix }: { company: string; prefix: string }) {
   )
 }
 
-function RunRow({ run, prefix }: { run: LiveRun; prefix: string }) {
+function RunRow({ run, prefix, spent, flash }: { run: LiveRun; prefix: string; spent: number; flash: boolean }) {
+  const issue = useRead(keys.run(run.id, 'issues'), '/api/heartbeat-runs/{runId}/issues', { path: { runId: run.id } }, { enabled: !!run.issueId }).data?.[0]
   const tail = useStorePart(tails, (all) => all.get(run.id))
   const go = useNavigate()
   const members = useMembers().data
@@ -146,11 +151,12 @@ function RunRow({ run, prefix }: { run: LiveRun; prefix: string }) {
   const text = tail ? spansOf(tail).map((s) => s.text).join('') : (run.currentStatusMessage ?? run.lastAssistantSnippet ?? run.waiting?.reason ?? t.home.noLine)
   const to = `/${prefix}/runs/${run.id}`
   return (
-    <div onClick={() => void go({ to })} className="row grid cursor-pointer grid-cols-[20px_minmax(0,1fr)_auto] items-center gap-3 border-b border-line px-4 last:border-0 hover:bg-ground2 tab:grid-cols-[20px_128px_minmax(0,1fr)_auto]">
+    <div onClick={() => void go({ to })} className={`row grid cursor-pointer grid-cols-[20px_minmax(0,1fr)_auto] items-center gap-3 border-b border-line px-4 last:border-0 hover:bg-ground2 tab:grid-cols-[20px_128px_minmax(0,1fr)_auto] desk:grid-cols-[20px_128px_minmax(0,280px)_minmax(0,1fr)_auto] ${flash ? 'flash' : ''}`}>
       <StatusMark status={run.status} bare />
       <Link to={to} className="flex min-w-0 items-center gap-1.5"><Avatar id={run.agentId} name={run.agentName} /><span className="truncate">{run.agentName}</span></Link>
-      <code className="hidden min-w-0 truncate font-mono text-xs text-ink2 tab:block">{text}</code>
-      <span className="flex items-center gap-3 text-xs text-ink3">{node && <span>{node}</span>}<Lasting from={run.startedAt ?? run.createdAt} /></span>
+      <span className="min-w-0 truncate text-sm max-desk:hidden">{issue ? <Link to={`/${prefix}/issues/${issue.identifier}`} onClick={(e) => e.stopPropagation()} className="hover:underline"><span className="mr-1.5 text-xs text-ink3">{issue.identifier}</span>{issue.title}</Link> : <span className="text-ink3">{words(run.invocationSource)}</span>}</span>
+      <code className="min-w-0 truncate font-mono text-xs text-ink2 max-tab:hidden">{text}</code>
+      <span className="flex items-center gap-3 text-xs text-ink3">{spent > 0 && <Money cents={spent} />}{node && <span>{node}</span>}<Lasting from={run.startedAt ?? run.createdAt} /></span>
     </div>
   )
 }

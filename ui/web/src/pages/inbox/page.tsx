@@ -167,7 +167,7 @@ function Question({ item: i, onDone }: { item: AttentionItem; onDone: () => void
 function Raise({ item: i, onDone }: { item: AttentionItem; onDone: () => void }) {
   const company = useCompany()
   const of = i.subject.metadata as { amountLimit?: number; amountObserved?: number } | null
-  const [text, setText] = useState(String(((of?.amountLimit ?? 0) * 1.5) / 100))
+  const [text, setText] = useState(String(Math.ceil((of?.amountLimit ?? 0) * 1.5) / 100))
   const raise = useWrite({
     call: () => post('/api/companies/{companyId}/budget-incidents/{incidentId}/resolve', { path: { companyId: company.id, incidentId: i.subject.id } }, { action: 'raise_budget_and_resume', amount: Math.round(Number(text) * 100) }),
     reread: () => [keys.attention(company.id), keys.budgets(company.id), keys.agents(company.id)], onDone: () => { toast({ text: t.costs.raised }); onDone() },

@@ -1,5 +1,6 @@
 // What was asked on an issue, with the form that answers it: questions, confirmations, suggested tasks, verdicts.
 import { useState } from 'react'
+import type { QueryKey } from '@tanstack/react-query'
 import { keys } from '../../cache'
 import { useNames, useWrite } from '../../data'
 import { post, type Schemas } from '../../http'
@@ -59,13 +60,13 @@ export function answerCall(i: Pick<Interaction, 'id' | 'issueId' | 'kind'>, p: P
   return post('/api/issues/{id}/interactions/{interactionId}/accept', at)
 }
 
-export function Asked({ of: i, company, onDone }: { of: Interaction; company: string; onDone?: () => void }) {
+export function Asked({ of: i, company, onDone, also = [] }: { of: Interaction; company: string; onDone?: () => void; also?: readonly QueryKey[] }) {
   const names = useNames(company)
   const p = (i.payload ?? {}) as Payload
   const [a, setA] = useState(() => firstOf(i.kind, p))
   const [refusing, setRefusing] = useState(false)
   const [reason, setReason] = useState('')
-  const reread = () => [keys.issue(i.issueId), keys.attention(company), keys.badges(company)]
+  const reread = () => [keys.issue(i.issueId), keys.attention(company), keys.badges(company), ...also]
   const answer = useWrite({ call: () => answerCall(i, p, a), reread, onDone: () => { toast({ text: t.asked.answered }); onDone?.() } })
   const reject = useWrite({ call: () => post('/api/issues/{id}/interactions/{interactionId}/reject', { path: { id: i.issueId, interactionId: i.id } }, reason.trim() ? { reason: reason.trim() } : {}), reread, onDone: () => { toast({ text: t.asked.refused }); onDone?.() } })
   const lack = lackOf(i.kind, p, a)

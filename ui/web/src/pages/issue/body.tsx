@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { keys } from '../../cache'
 import { useCompany } from '../../company'
-import { useAgents, useChangeIssue, useIssue, useIssueActivity, useIssueComments, useIssueCost, useIssueRuns, useIssues, useMembers, useNames, useProjects, useWrite, type Comment, type ShownIssue } from '../../data'
+import { useAgents, useChangeIssue, useIssue, useIssueActivity, useIssueComments, useIssueCost, useIssueRuns, useIssues, useMembers, useNames, useProjects, useRead, useWrite, type Comment, type ShownIssue } from '../../data'
 import { short } from '../../format'
 import { newIssue } from '../../frame/state'
 import { newKey, post } from '../../http'
@@ -15,6 +15,8 @@ import { Facts, Loaded, Section } from '../../parts/states'
 import { Badge, PriorityMark, StatusMark } from '../../parts/status'
 import { Avatar, Lasting, Money, Time, Who } from '../../parts/values'
 import { statusText, t } from '../../text/en'
+import { Asked } from './asked'
+import { Attachments, Chain, Documents } from './attached'
 import { threadOf, type Entry } from './thread'
 
 const states = ['backlog', 'todo', 'in_progress', 'in_review', 'blocked', 'done', 'cancelled']
@@ -31,6 +33,7 @@ export function IssueBody({ id, narrow }: { id: string; narrow?: boolean }) {
             <Title issue={row} small={narrow ?? false} />
             <div className="mt-2">{row.description ? <Markdown text={row.description} /> : <p className="text-ink3">{t.issue.noDescription}</p>}</div>
             <Thread id={id} issue={row} />
+            <Waiting issue={row} id={id} />
             <Composer issue={row} id={id} />
           </div>
           {!narrow && <Properties issue={row} />}
@@ -102,6 +105,14 @@ function CommentOf({ comment: c, names }: { comment: Comment; names: ReturnType<
   )
 }
 
+/** What was asked here and waits for an answer stands above the composer. */
+function Waiting({ issue, id }: { issue: ShownIssue; id: string }) {
+  const all = useRead(keys.issue(id, 'interactions'), '/api/issues/{id}/interactions', { path: { id: issue.id } }).data ?? []
+  const open = all.filter((i) => i.status === 'pending')
+  if (open.length === 0) return null
+  return <div className="mt-4 flex flex-col gap-3" aria-label={t.asked.waiting}>{open.map((i) => <Asked key={i.id} of={i} company={issue.companyId} also={[keys.issue(id)]} />)}</div>
+}
+
 function Composer({ issue, id }: { issue: ShownIssue; id: string }) {
   const name = `comment.${issue.id}`
   const [text, setText] = useState(() => drafts.get(name))
@@ -156,6 +167,9 @@ function Properties({ issue }: { issue: ShownIssue }) {
       {!!issue.blockedBy?.length && <Section title={t.issue.blockedBy}>{issue.blockedBy.map(link)}</Section>}
       {!!issue.blocks?.length && <Section title={t.issue.blocks}>{issue.blocks.map(link)}</Section>}
       <Section title={t.issue.subIssues} aside={<IconButton small icon="plus" label={t.issue.addSub} onClick={() => newIssue.set({ parentId: issue.id })} />}>{children.map(link)}</Section>
+      <Documents issue={issue.identifier ?? issue.id} />
+      <Attachments issue={issue.identifier ?? issue.id} real={issue.id} company={issue.companyId} />
+      <Chain activity={useIssueActivity(issue.identifier ?? issue.id).data ?? []} issue={issue.id} />
     </aside>
   )
 }
