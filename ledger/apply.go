@@ -460,7 +460,7 @@ func (a *applier) command(index uint64, b *Batch, i int, r *Receipt, s *speaker)
 	}
 	c := &Context{
 		Tx: a.child, Now: time.UnixMilli(a.pos.Time).UTC(), Height: a.pos.Height + 1, Cmd: cmd,
-		Mesh: b.Mesh, Origin: b.Origin, Session: b.Session, Index: index,
+		Mesh: b.Mesh, Origin: b.Origin, Session: b.Session, Index: index, Salt: cmd.Salt,
 	}
 	a.child.reset()
 	value, refusal := a.authorize(c)

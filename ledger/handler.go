@@ -20,6 +20,9 @@ type Context struct {
 	Origin  identity.NodeID // the node that authenticated the actor and signed the batch
 	Session uint64          // the origin's session; 0 for genesis and session.open
 	Index   uint64          // raft index of the batch
+	// Salt is that of the committed command, also where Cmd is a part of it: with Index it
+	// finds the stored payload, see [EraseBody].
+	Salt [16]byte
 
 	// Quiet says that the command is carried out as a part of another one (see
 	// [Context.Within]): rules then start nothing of themselves, such as runs.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -134,21 +135,36 @@ func ErasePayloads(tx *Tx, company string, limit int) (more bool) {
 
 // ErasePayload removes the stored payload of the command behind one entry.
 func ErasePayload(tx *Tx, e Entry) {
-	key := payloadKey(e.Company, e.Index)
+	eraseBody(tx, payloadKey(e.Company, e.Index), func(at uint64, _ []byte) bool { return at == uint64(e.Position) })
+}
+
+// EraseBody removes the stored payload of a command with this salt (see [Context.Salt])
+// from the batch at a raft index. A handler calls it for what must be forgotten; the chain
+// keeps the hash.
+func EraseBody(tx *Tx, company string, index uint64, salt [16]byte) {
+	for _, of := range []string{company, ""} {
+		eraseBody(tx, payloadKey(of, index), func(_ uint64, body []byte) bool { return bytes.HasPrefix(body, salt[:]) })
+	}
+}
+
+// eraseBody removes the bodies that match from one row of payloads.
+func eraseBody(tx *Tx, key []byte, match func(at uint64, body []byte) bool) {
 	b, ok := tx.Get(key)
 	if !ok {
 		return
 	}
 	p := parser{b: b}
-	out := []byte{p.byte()}
+	out, erased := []byte{p.byte()}, false
 	for len(p.b) > 0 && !p.bad {
 		at := p.uvarint()
 		body := p.bytes()
-		if at != uint64(e.Position) {
-			out = appendBytes(binary.AppendUvarint(out, at), body)
+		if match(at, body) {
+			erased = true
+			continue
 		}
+		out = appendBytes(binary.AppendUvarint(out, at), body)
 	}
-	if !p.bad {
+	if !p.bad && erased {
 		tx.Set(key, out)
 	}
 }

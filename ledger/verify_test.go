@@ -103,6 +103,11 @@ func TestErasedPayloadsLeaveTheChainValid(t *testing.T) {
 			ErasePayload(c.Tx, Entry{Company: c.Cmd.Company, Index: 4, Position: 0})
 			return nil, nil
 		}
+		c.Mux["note.eraseSelf"] = func(c *Context) ([]byte, error) {
+			EraseBody(c.Tx, c.Cmd.Company, c.Index, [16]byte{}) // of nobody
+			EraseBody(c.Tx, c.Cmd.Company, c.Index, c.Salt)
+			return nil, nil
+		}
 	}), newWorld(t)
 	k := w.found()
 	w.apply(l)
@@ -130,15 +135,21 @@ func TestErasedPayloadsLeaveTheChainValid(t *testing.T) {
 	if err := got.Verify(k.Public()); err != nil {
 		t.Errorf("signature after erasing: %v", err)
 	}
+	// A command in the batch that is just applied, by its salt; the others stay.
+	w.add(k, s, 4, 4, w.note("note.put", "c", "kept"), w.note("note.eraseSelf", "", "another secret of ada"), w.note("note.put", "d", "kept too"))
+	wantOK(t, w.apply(l))
+	if v, err = l.Verify(t.Context(), nil); err != nil || v.Erased != 2 {
+		t.Fatalf("Verify = %+v, %v; want two erased", v, err)
+	}
 	// the rest of the company's payloads, in chunks
-	w.add(k, s, 4, 4, w.note("note.erase", "", ""))
-	w.add(k, s, 5, 5, w.note("note.erase", "", ""))
+	w.add(k, s, 7, 7, w.note("note.erase", "", ""))
+	w.add(k, s, 8, 8, w.note("note.erase", "", ""))
 	wantOK(t, w.apply(l))
 	if v, err = l.Verify(t.Context(), nil); err != nil || v.Erased < 4 {
 		t.Errorf("Verify = %+v, %v; want at least four erased", v, err)
 	}
 	for key, row := range dump(l) {
-		if strings.Contains(row, "a secret of ada") && strings.Contains(key, payloadTable) {
+		if strings.Contains(row, "secret of ada") && strings.Contains(key, payloadTable) {
 			t.Errorf("the payload is still under %q", key)
 		}
 	}
