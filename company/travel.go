@@ -29,7 +29,7 @@ var Travelling = []string{
 
 // Derived are the tables that follow from others, or only count and hold them.
 var Derived = []string{
-	"issue-said", "issue-index", "part", "part-total", "memory-use", "agent-clock", "tree-hold-count", "asset", "budget-resume",
+	"issue-said", "issue-index", "part", "part-total", "memory-use", "agent-clock", "tree-hold-count", "asset", "budget-resume", "memory-count", "memory-change",
 }
 
 // Staying are all other tables. Kinds are the API's: do not rename.
@@ -51,6 +51,7 @@ var Staying = []StayingKind{
 	{"budget_incidents", "Money is counted where it was spent.", []string{"budget-incident"}},
 	{"costs", "Money is counted where it was spent: what a package brings could forge or hide it.", []string{"cost", "cost-hour", "cost-day", "cost-issue", "finance", "finance-day", "reservation", "allowance"}},
 	{"runs", "Runs, their logs and their costs are history.", []string{"run", "wakeup", "placement", "task-session", "runtime-state", "routine-run", "run-callback"}},
+	{"memories", "What was remembered names the runs, issues and comments that it came from, which do not travel under their names; closed issues leave it anew.", []string{"memory-record"}},
 	{"messages", "Messages wait for an agent that is at work.", []string{"message"}},
 	{"live_workspaces", "Working trees are on nodes, and paths of machines do not travel.", []string{"exec-workspace", "workspace-op", "runtime-service"}},
 	{"environments", "Machines and how they are reached belong to the place.", []string{"environment"}},

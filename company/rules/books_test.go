@@ -16,6 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/inbox"
+	"github.com/selvage-mesh/selvage/company/memory"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/people"
@@ -39,7 +40,7 @@ type books struct {
 var (
 	bookFamilies = []string{"agent-urlkey", "agent-manager", "agent-status", "approval-status-type", "approval-by-issue", "issue-by-approval", "approval-by-agent",
 		"asset-created", "asset-object", "attachment-issue", "budget-incident-status", "comment-at", "comment-request", "cost-agent", "cost-id",
-		"exec-workspace-created", "exec-workspace-issue", "exec-workspace-of", "goal-parent", "goal-root", "interaction-pending", "interaction-request", "join-pending",
+		"exec-workspace-created", "exec-workspace-issue", "exec-workspace-of", "goal-parent", "goal-root", "memory-expiry", "interaction-pending", "interaction-request", "join-pending",
 		"issue-assignee", "issue-project", "issue-goal", "issue-parent", "issue-label", "issue-blocks", "issue-held", "issue-status", "issue-touch", "issue-count",
 		"agent-key-agent", "part-staged", "work-product-issue", "workspace-project", "reservation-open", "reservation-done", "routine-trigger-of", "routine-issue",
 		"routine-run-order", "routine-run-once", "run-time", "run-agent", "run-issue", "run-live", "runtime-service-of", "secret-name", "secret-key", "secret-user",
@@ -74,6 +75,7 @@ func booksOf(tx *ledger.Tx, of ...string) *books {
 		b.money(c)
 		b.places(c)
 		b.routines(c)
+		b.memories(c)
 	}
 	for key, refs := range blobs {
 		got, _ := tx.Get([]byte(key))
@@ -399,6 +401,23 @@ func (b *books) routines(c string) {
 		if r.IdempotencyKey != "" {
 			b.key(routine.RoutineOnceKey(c, r.Routine, string(r.IdempotencyKey)), id)
 		}
+	}
+}
+
+// memories are records with what counts them.
+func (b *books) memories(c string) {
+	var sum memory.Count
+	memory.Each(b.tx, c, func(r memory.Record) bool {
+		b.owned(c, r.ID)
+		if r.ExpiresAt != 0 {
+			b.index(c, "memory-expiry", ledger.Order(uint64(r.ExpiresAt)), r.ID)
+		}
+		sum.Records++
+		sum.Bytes += int64(len(r.Text) + len(r.Vector))
+		return true
+	})
+	if n := memory.CountOf(b.tx, c); n.Records != sum.Records || n.Bytes != sum.Bytes {
+		b.want[string(ledger.Key("c", c, "memory-count", "total"))] = fmt.Sprintf("%d records, %d bytes", sum.Records, sum.Bytes)
 	}
 }
 

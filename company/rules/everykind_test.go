@@ -16,6 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/inbox"
+	"github.com/selvage-mesh/selvage/company/memory"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/people"
@@ -197,7 +198,7 @@ var stories = []struct {
 }{{"companies", tellOfCompanies}, {"issues", tellOfIssues}, {"documents", tellOfDocuments}, {"interactions", tellOfInteractions}, {"agents", tellOfAgents},
 	{"approvals", tellOfApprovals}, {"access", tellOfAccess}, {"people", tellOfPeople}, {"money", tellOfMoney}, {"runs", tellOfRuns},
 	{"workspaces", tellOfWorkspaces}, {"routines", tellOfRoutines}, {"skills", tellOfSkills}, {"secrets", tellOfSecrets}, {"the mesh", tellOfTheMesh},
-	{"imports", tellOfImports}, {"upkeep", tellOfUpkeep}}
+	{"imports", tellOfImports}, {"upkeep", tellOfUpkeep}, {"memories", tellOfMemories}}
 
 func tellOfCompanies(s *storyteller) {
 	other := s.ID()
@@ -679,4 +680,20 @@ func tellOfUpkeep(s *storyteller) {
 	s.byNode("issue.index", inbox.IndexIssues{}, "company.issues_indexed")
 	s.Now = s.Now.Add(400 * 24 * time.Hour)
 	s.byNode("part.sweep", company.SweepParts{}, "company.parts_swept")
+}
+
+func tellOfMemories(s *storyteller) {
+	ada := s.Hired("Ada")
+	at := companytest.As{Agent: ada, Run: s.Run(ada)}
+	project, issue, comment := s.Project("Site"), s.Issue(s.t, company.CreateIssue{}), s.ID()
+	s.by(companytest.Board, "comment.create", entity.CreateComment{ID: comment, Issue: issue.ID, Body: "Globex pays late"}, "issue.comment_added")
+	mine, shared, later := s.ID(), s.ID(), s.ID()
+	s.by(companytest.Board, "memory.add", memory.Save{ID: shared, Text: new("Globex pays late"), Agent: ada, Issue: issue.ID, Comment: comment, Project: &project}, "memory.added")
+	s.by(at, "memory.add", memory.Save{ID: mine, Text: new("the key is under the mat"), Private: new(true), Links: &[]string{shared}}, "memory.added")
+	s.by(companytest.Board, "memory.add", memory.Save{ID: later, Text: new("frozen until Monday"), ExpiresAt: new(core.TimeOf(s.Now.Add(10 * time.Second)))}, "memory.added")
+	s.by(at, "memory.update", memory.Save{ID: mine, Text: new("the key is with Bob"), Importance: new(int64(700)), Project: &project}, "memory.updated")
+	s.by(at, "memory.forget", memory.Forget{IDs: []string{mine}}, "memory.forgotten")
+	s.Now = s.Now.Add(time.Minute)
+	s.byNode("memory.expire", memory.Expire{}, "memory.expired")
+	s.by(companytest.Board, "issue.update", company.UpdateIssue{Issue: issue.ID, Status: entity.IssueDone}, "issue.updated")
 }

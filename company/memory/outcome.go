@@ -1,0 +1,95 @@
+package memory
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A closed issue leaves a record of what it was about and how it ended: its title, its
+// description and the last comment. There is one for an issue; when it is closed again, the
+// record is written anew. Where a company has no room, none is left.
+
+const (
+	// Outcome is the kind of such a record.
+	Outcome = "outcome"
+	// outcomeImportance is between a remark and what somebody marked as important.
+	outcomeImportance = 400
+)
+
+// OutcomeOf is the ID of the record that an issue leaves.
+func OutcomeOf(issue string) string { return core.DerivedID("memory-outcome", issue) }
+
+// leaveOutcome is told that an issue was stored.
+func leaveOutcome(tx *ledger.Tx, was, next entity.Issue) entity.Issue {
+	if was.ID == "" || next.ID == "" || was.Status.Terminal() || !next.Status.Terminal() || next.HiddenAt != 0 {
+		return next
+	}
+	old, _ := records.Get(tx, next.Company, OutcomeOf(next.ID))
+	r := outcome(tx, next, old.CreatedAt)
+	if r.Run == "" {
+		r.Run = core.NullText(was.CheckoutRun)
+	}
+	if CountOf(tx, r.Company).fits(old, r) == nil {
+		store(tx, old, r)
+	}
+	return next
+}
+
+// outcomeWithout is told that a comment was emptied: the record does not quote it any more.
+func outcomeWithout(tx *ledger.Tx, cm entity.Comment) {
+	old, ok := records.Get(tx, cm.Company, OutcomeOf(cm.Issue))
+	i, there := entity.IssueTable.Get(tx, cm.Company, cm.Issue)
+	if !ok || !there || string(old.Comment) != cm.ID {
+		return
+	}
+	r := outcome(tx, i, old.CreatedAt)
+	r.Run, r.UpdatedAt = old.Run, cm.UpdatedAt
+	store(tx, old, r)
+}
+
+// outcome is the record of a closed issue.
+func outcome(tx *ledger.Tx, i entity.Issue, created core.Time) Record {
+	r := Record{ID: OutcomeOf(i.ID), Company: i.Company, Kind: Outcome, Agent: core.NullText(i.Assignee), Project: core.NullText(i.Project), Issue: core.NullText(i.ID),
+		Run: core.NullText(i.CheckoutRun), Importance: outcomeImportance, AuthorType: "system", Author: "outcome", CreatedAt: created, UpdatedAt: i.UpdatedAt}
+	if created == 0 {
+		r.CreatedAt = i.UpdatedAt
+	}
+	text := i.Identifier + " " + string(i.Status) + ": " + i.Title
+	if i.Description != "" {
+		text += "\n\n" + core.Snippet(i.Description, outcomeSnippet)
+	}
+	if cm, ok := lastComment(tx, i); ok {
+		r.Comment = core.NullText(cm.ID)
+		text += "\n\nLast comment: " + core.Snippet(cm.Body, outcomeSnippet)
+	}
+	r.Text = core.Snippet(strings.ToValidUTF8(strings.Map(printable, text), "�"), MaxText)
+	return r
+}
+
+// printable drops the control characters that a memory can not have.
+func printable(r rune) rune {
+	if unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' {
+		return -1
+	}
+	return r
+}
+
+// lastComment returns the newest comment of an issue that was not emptied, among the last
+// few.
+func lastComment(tx *ledger.Tx, i entity.Issue) (entity.Comment, bool) {
+	const few = 20
+	prefix, n := entity.Comments.Key(i.Company, i.ID+"."), 0
+	for _, b := range tx.Scan(prefix, ledger.PrefixEnd(prefix), true) {
+		if cm := core.DecodeRow[entity.Comment](b); cm.DeletedAt == 0 && cm.Body != "" {
+			return cm, true
+		}
+		if n++; n == few {
+			break
+		}
+	}
+	return entity.Comment{}, false
+}
