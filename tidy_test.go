@@ -28,7 +28,7 @@ var floors = []string{
 	"ledger transport ledger/blob",
 	"governance consensus discovery",
 	"company kernel",
-	"scheduler adapter plugin llm purse",
+	"scheduler adapter plugin llm purse recall",
 	"api",
 	"node",
 	"testnet",

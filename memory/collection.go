@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"io"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -188,11 +189,19 @@ func (c *Collection) remove(id ID) bool {
 	return true
 }
 
-// Each calls f with the ID of each record, in no order.
-func (c *Collection) Each(f func(ID)) {
+// Len is the number of records.
+func (c *Collection) Len() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	for id := range c.slotOf {
+	return len(c.slotOf)
+}
+
+// Each calls f with the ID of each record, in no order; f may change c.
+func (c *Collection) Each(f func(ID)) {
+	c.mu.RLock()
+	all := slices.Collect(maps.Keys(c.slotOf))
+	c.mu.RUnlock()
+	for _, id := range all {
 		f(id)
 	}
 }
