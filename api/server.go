@@ -31,6 +31,7 @@ import (
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/llm"
+	"github.com/selvage-mesh/selvage/recall"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
@@ -156,6 +157,8 @@ type Config struct {
 	ProbeAdapter func(ctx context.Context, on identity.NodeID, kind string, config json.RawMessage) ([]adapter.Finding, error)
 	// Models makes the model calls of runs.
 	Models *llm.Gateway
+	// Recall searches what companies remember; nil: this node has no index of it.
+	Recall *recall.Recall
 	// Blobs keeps the bytes of attachments and images.
 	Blobs Blobs
 	// GitHubArchives is where packages are fetched from; default: GitHub.

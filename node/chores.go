@@ -9,6 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/inbox"
+	memories "github.com/selvage-mesh/selvage/company/memory"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/transfer"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -103,6 +104,9 @@ func (n *Node) chores() (due []ledger.Command) {
 			}
 			if company.EventsToSweep(tx, c.ID, now) {
 				due = append(due, n.command(company.KindRunEventSweep, c.ID, company.SweepEvents{}))
+			}
+			if len(memories.Expiring(tx, c.ID, now, 1)) > 0 {
+				due = append(due, n.command(memories.KindExpire, c.ID, memories.Expire{}))
 			}
 			if company.PartsToSweep(tx, c.ID, now) {
 				due = append(due, n.command(company.KindPartSweep, c.ID, company.SweepParts{}))

@@ -24,6 +24,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/ledger/store"
 	"github.com/selvage-mesh/selvage/llm"
+	"github.com/selvage-mesh/selvage/recall"
 	"github.com/selvage-mesh/selvage/transport"
 )
 
@@ -74,6 +75,7 @@ type Node struct {
 	advertise   atomic.Pointer[netip.AddrPort]
 	work        work
 	models      *llm.Gateway
+	recall      *recall.Recall
 	serving     serving
 	parts       []part      // in the order of opening
 	remembering atomic.Bool // the file is about to be written
@@ -170,6 +172,7 @@ func open(ctx context.Context, conf Config) (_ *Node, err error) {
 		{"founding", n.found},
 		{"work", n.openWork},
 		{"models", n.openModels},
+		{"memories", n.openRecall},
 		{"api", n.openAPI},
 	} {
 		if err := readable(func() error { return step.do(ctx) }); err != nil {

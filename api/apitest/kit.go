@@ -32,6 +32,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/ledger/store"
+	"github.com/selvage-mesh/selvage/recall"
 )
 
 // Solo is a node without peers: each command is a batch of its own, applied at
@@ -209,6 +210,7 @@ func NewHarnessOn(t testing.TB, n *Solo, change ...func(*api.Config)) *Harness {
 		Head:     func() (uint64, uint64) { h, _ := n.Ledger.Head(); return h, n.Ledger.Applied() },
 		Verify:   func(ctx context.Context) (ledger.Verified, error) { return n.Ledger.Verify(ctx, nil) },
 		Blobs:    newKeeper(t, n.Keys.ID()),
+		Recall:   recall.New(recall.Config{View: n.Ledger.View}),
 		Logger:   slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, f := range change {
 		f(&cfg)

@@ -6,6 +6,7 @@ import (
 	"github.com/selvage-mesh/selvage/api/agents"
 	"github.com/selvage-mesh/selvage/api/live"
 	"github.com/selvage-mesh/selvage/api/mcp"
+	"github.com/selvage-mesh/selvage/api/memory"
 	"github.com/selvage-mesh/selvage/api/mesh"
 	"github.com/selvage-mesh/selvage/api/money"
 	"github.com/selvage-mesh/selvage/api/people"
@@ -80,7 +81,7 @@ func Serves() api.Table {
 		people.InviteRoutes(), people.InviteHelpRoutes(),
 		people.ProfileRoutes(), transfer.TeamRoutes(), api.AbsentRoutes(),
 		money.ModelRoutes(),
-		run.ExecuteRoutes(), agents.ToolRoutes(), agents.MemoryRoutes(),
+		run.ExecuteRoutes(), agents.ToolRoutes(), agents.MemoryRoutes(), memory.Routes(),
 	} {
 		all = append(all, rows...)
 	}
