@@ -153,7 +153,7 @@ type (
 	}
 )
 
-var errNone = api.NotFound("Memory not found")
+var errNone = api.NotFound("Memory record not found")
 
 // companyOf is the company that a body or the query names, an agent's own where neither does.
 func companyOf(rc *api.Request, named string) (string, error) {

@@ -86,10 +86,10 @@ func TestMemoriesThroughTheAPI(t *testing.T) {
 	want(t, texts, "Globex wants all invoices in red")
 	d.Call("GET", "/api/v1/memory/stats?companyId="+d.of, "").Want(t, 200, `"memories":3`).Want(t, 200, `"indexed":3`)
 
-	d.Call("DELETE", "/api/v1/memory/"+blue, "", d.asBo).Want(t, 403, "")
+	d.Call("DELETE", "/api/v1/memory/"+blue, "", d.asBo).Want(t, 403, "Only the board, its author")
 	d.Call("DELETE", "/api/v1/memory/"+blue, "").Want(t, 200, `"forgotten":true`)
-	d.Call("GET", "/api/v1/memory/"+blue, "").Want(t, 404, "Memory not found")
-	d.Call("DELETE", "/api/v1/memory/"+blue, "").Want(t, 404, "Memory not found")
+	d.Call("GET", "/api/v1/memory/"+blue, "").Want(t, 404, "Memory record not found")
+	d.Call("DELETE", "/api/v1/memory/"+blue, "").Want(t, 404, "Memory record not found")
 	texts, _ = d.search(`{"query":"red","by":"words"}`)
 	want(t, texts)
 }
@@ -131,9 +131,9 @@ func TestWhoFindsMemories(t *testing.T) {
 	}
 	for _, call := range []struct{ method, id, as string }{{"GET", private, d.asBo}, {"DELETE", private, d.asBo}, {"GET", theirs, d.asAda}, {"DELETE", theirs, d.asAda},
 		{"GET", shared, eve}, {"GET", private, eve}} {
-		d.Call(call.method, "/api/v1/memory/"+call.id, "", call.as).Want(t, 404, "Memory not found")
+		d.Call(call.method, "/api/v1/memory/"+call.id, "", call.as).Want(t, 404, "Memory record not found")
 	}
-	d.Call("PATCH", "/api/v1/memory/"+private, `{"text":"x"}`, d.asBo).Want(t, 404, "")
+	d.Call("PATCH", "/api/v1/memory/"+private, `{"text":"x"}`, d.asBo).Want(t, 404, "Memory record not found")
 	d.Call("POST", "/api/v1/memory/search", `{"query":"x","companyId":"`+other+`"}`, d.asAda).Want(t, 404, "Company not found")
 	d.Call("POST", "/api/v1/memory", `{"text":"x","companyId":"`+other+`"}`, d.asAda).Want(t, 404, "Company not found")
 	d.Call("POST", "/api/v1/memory", `{"text":"x","agentId":"`+d.ada+`"}`, d.asBo).Want(t, 403, "agentId")
@@ -164,7 +164,7 @@ func TestBadMemoriesAndSearches(t *testing.T) {
 		}
 	}
 	d.Call("POST", "/api/v1/memory", `{"text":"x"}`).Want(t, 400, "companyId")
-	d.Call("GET", "/api/v1/memory/nothing", "").Want(t, 404, "Memory not found")
+	d.Call("GET", "/api/v1/memory/nothing", "").Want(t, 404, "Memory record not found")
 	d.Call("GET", "/api/v1/memory/stats?companyId=nothing", "").Want(t, 404, "Company not found")
 }
 

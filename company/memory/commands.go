@@ -76,7 +76,7 @@ var Rules = company.Rules{
 
 var words = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
-func errNone() error { return ledger.Refuse(ledger.NotFound, nil, "Memory not found") }
+func errNone() error { return ledger.Refuse(ledger.NotFound, nil, "Memory record not found") }
 
 // mayChange finds a record that the actor may change: the board each, an agent what it
 // wrote and what is its own. One that an agent may not read is not there for it.

@@ -52,11 +52,11 @@ func TestWhoseMemoriesAre(t *testing.T) {
 		t.Error("the wrong ones read it")
 	}
 	for kind, p := range map[string]any{memory.KindUpdate: memory.Save{ID: private, Text: new("x")}, memory.KindForget: memory.Forget{IDs: []string{private}}} {
-		companytest.WantRefusal(t, d.Do(asBob, kind, p, nil), ledger.NotFound, "Memory not found")
+		companytest.WantRefusal(t, d.Do(asBob, kind, p, nil), ledger.NotFound, "Memory record not found")
 	}
-	companytest.WantRefusal(t, d.Do(asBob, memory.KindForget, memory.Forget{IDs: []string{shared}}, nil), ledger.Forbidden, "")
-	companytest.WantRefusal(t, d.Do(asBob, memory.KindAdd, memory.Save{ID: d.ID(), Text: new("x"), Agent: ada}, nil), ledger.Forbidden, "")
-	companytest.WantRefusal(t, d.Do(asBob, memory.KindAdd, memory.Save{ID: d.ID(), Text: new("x"), Links: &[]string{private}}, nil), ledger.NotFound, "")
+	companytest.WantRefusal(t, d.Do(asBob, memory.KindForget, memory.Forget{IDs: []string{shared}}, nil), ledger.Forbidden, "Only the board, its author and the agent whose it is can change a memory")
+	companytest.WantRefusal(t, d.Do(asBob, memory.KindAdd, memory.Save{ID: d.ID(), Text: new("x"), Agent: ada}, nil), ledger.Forbidden, "agentId: an agent adds memories of its own, or of the company")
+	companytest.WantRefusal(t, d.Do(asBob, memory.KindAdd, memory.Save{ID: d.ID(), Text: new("x"), Links: &[]string{private}}, nil), ledger.NotFound, fmt.Sprintf("links: memory %q not found", private))
 	d.Must(t, asAda, memory.KindUpdate, memory.Save{ID: private, Importance: new(int64(5)), Links: &[]string{shared}}, nil)
 	d.Must(t, companytest.Board, memory.KindForget, memory.Forget{IDs: []string{private, shared}}, nil)
 	if n := memory.CountOf(d.Tx, d.Company); n.Records != 0 || n.Bytes != 0 || n.Changes != 5 {
@@ -136,7 +136,7 @@ func TestModelsOfMemories(t *testing.T) {
 		}
 	}
 	_, err = add("e", 16)
-	companytest.WantRefusal(t, err, ledger.Unprocessable, "")
+	companytest.WantRefusal(t, err, ledger.Unprocessable, "model: a company has vectors of at most 4 models")
 	d.Must(t, companytest.Board, memory.KindUpdate, memory.Save{ID: first, Text: new("y")}, nil)
 	if r, _ := memory.Of(d.Tx, d.Company, first); r.Vector != nil || r.Model != "" {
 		t.Errorf("the vector of another text stays: %+v", r)
