@@ -131,7 +131,7 @@ var (
 		"files": "texts", "agents": "slugs in the package", "instructionsBundle": "texts", "labels": "of a node, for placement", "metadata": "the client's own", "metadataJson": "the client's own", "details": "what the note says",
 		"presentation": "how a comment looks", "providerMetadata": "the client's own", "result": "what the program said", "runtimeConfig": "times and counts", "permissions": "flags", "scope": "what a grant is for, as whoever gave it says",
 		"serviceStates": "by the name of a service", "workspaceRuntime": "commands", "unblockDescriptor": "who is waited for, in words", "variables": "texts for a prompt", "defaultValue": "a text for a prompt", "input": "of a tool, which may do what its owner granted it",
-		"defaultsPayload": "what joiners are made with", "payload": "see wholes", "context": "for a prompt",
+		"defaultsPayload": "what joiners are made with", "payload": "see wholes", "context": "for a prompt", "vector": "numbers",
 	}
 	// texts are strings that look like IDs and are none of rows of a company, by the
 	// member's name or by route and name. ignored say again what the path says, or ask

@@ -53,6 +53,7 @@ func TestNullClearsOrIsRefused(t *testing.T) {
 		"reportsTo": boss, "PATCH /api/goals/{id} parentId": goal, "parentId": above, "parentIssueId": above, "folderId": folder, "targetDate": "2026-12-31", "path": "/srv/x",
 		"runtimeServiceId": w.values["runtime-services"], "logoAssetId": w.values["assets"], "defaultResponsibleUserId": api.LocalBoard, "assigneeUserId": api.LocalBoard, "executionWorkspaceId": w.values["execution-workspaces"],
 		"PATCH /api/issues/{id} projectWorkspaceId": w.values["projects/workspaces"], "PATCH /api/agents/{id} defaultEnvironmentId": w.values["environments"],
+		"PATCH /api/v1/memory/{id} projectId": w.values["projects"], "PATCH /api/v1/memory/{id} expiresAt": "2999-01-01T00:00:00Z",
 	}
 	tried := 0
 	for _, route := range h.Routes() {

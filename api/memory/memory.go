@@ -60,16 +60,16 @@ type (
 		Vector     json.RawMessage `json:"vector,omitempty" types:"array" maxBytes:"65536" doc:"numbers, kept as 8 bits each; without one, nodes embed the text themselves"`
 	}
 	changeBody struct {
-		Text       *string         `json:"text,omitempty" minLength:"1" maxLength:"16384" maxBytes:"16384"`
-		Kind       *string         `json:"kind,omitempty" pattern:"^[a-z][a-z0-9_-]{0,31}$"`
-		Tags       *[]string       `json:"tags,omitempty" maxItems:"16" maxLength:"64"`
-		Private    *bool           `json:"private,omitempty"`
+		Text       *string         `json:"text,omitempty" nullable:"false" minLength:"1" maxLength:"16384" maxBytes:"16384"`
+		Kind       *string         `json:"kind,omitempty" nullable:"false" pattern:"^[a-z][a-z0-9_-]{0,31}$"`
+		Tags       *[]string       `json:"tags,omitempty" nullable:"false" maxItems:"16" maxLength:"64"`
+		Private    *bool           `json:"private,omitempty" nullable:"false"`
 		Project    api.Opt[string] `json:"projectId" format:"uuid"`
-		Importance *int64          `json:"importance,omitempty" minimum:"0" maximum:"1000"`
+		Importance *int64          `json:"importance,omitempty" nullable:"false" minimum:"0" maximum:"1000"`
 		ExpiresAt  api.Opt[string] `json:"expiresAt" format:"date-time"`
-		Links      *[]string       `json:"links,omitempty" maxItems:"16"`
+		Links      *[]string       `json:"links,omitempty" nullable:"false" maxItems:"16"`
 		Model      string          `json:"model,omitempty" maxLength:"128" maxBytes:"128"`
-		Vector     json.RawMessage `json:"vector,omitempty" types:"array" maxBytes:"65536"`
+		Vector     json.RawMessage `json:"vector,omitempty" nullable:"false" types:"array" maxBytes:"65536"`
 	}
 	searchBody struct {
 		Company    string          `json:"companyId,omitempty" format:"uuid" doc:"an agent's own unless given"`

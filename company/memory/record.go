@@ -92,15 +92,15 @@ type change struct {
 //	memory-change/<number, 16 hex digits>         which record changed; the last MaxChanges
 //	memory-count/total                            what they add up to
 var (
-	expiry  = ledger.NewIndex("memory-expiry")
-	records = core.Owned(ledger.NewTable[Record]("memory-record").Indexed(expiry, func(r *Record) string {
+	expiry  = ledger.NewIndex[string, string]("memory-expiry")
+	records = core.Owned(ledger.NewTable[string, Record]("memory-record").Beside(ledger.Indexed(expiry, func(r *Record) string {
 		if r.ExpiresAt == 0 {
 			return ""
 		}
 		return ledger.Order(uint64(r.ExpiresAt))
-	}))
-	changes = ledger.NewTable[change]("memory-change")
-	counts  = ledger.NewTable[Count]("memory-count")
+	})))
+	changes = ledger.NewTable[string, change]("memory-change")
+	counts  = ledger.NewTable[string, Count]("memory-count")
 )
 
 const totalKey = "total"
