@@ -46,4 +46,29 @@ await inParallel(12, 6, (i) => post(`/api/issues/${issues[i * 3].id}/comments`, 
 await inParallel(5, 5, (i) => post(`${of}/approvals`, { type: 'request_board_approval', requestedByAgentId: agents[i].id, payload: { title: `Buy soundings of basin ${i + 1}`, summary: 'The old ones are from 1998.', recommendedAction: 'Approve' } }))
 await inParallel(4, 4, (i) => post(`/api/agents/${heads[i].id}/wakeup`, {}))
 await ask(url, `/api/agents/${rest[3].id}/pause`, 'POST', {})
+
+// An agent that writes as command-line agents do, money of two weeks, a limit that stops, and what waits on an issue.
+const said = [
+  { type: 'system', subtype: 'init', model: 'survey-1', session_id: 's1' },
+  { type: 'assistant', message: { id: 'm1', content: [{ type: 'thinking', thinking: 'The chart says 4 m. I look at the soundings first.' }, { type: 'text', text: 'I read the soundings of **basin 3** first.' }], usage: { input_tokens: 1200, output_tokens: 64 } } },
+  { type: 'assistant', message: { id: 'm2', content: [{ type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'head -20 soundings/basin3.csv' } }], usage: { input_tokens: 1400, output_tokens: 40 } } },
+  { type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 't1', content: 'buoy,depth\n1,3.1\n2,3.4\n3,2.9\n' }] } },
+  { type: 'assistant', message: { id: 'm3', content: [{ type: 'tool_use', id: 't2', name: 'Edit', input: { file_path: 'charts/basin3.md', old_string: '# Basin 3\n\ndepth: 4 m\n', new_string: '# Basin 3\n\ndepth: 2.9 m\nsounded: 2026\n' } }] } },
+  { type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 't2', content: 'The file was changed.' }] } },
+  { type: 'result', is_error: false, result: 'Basin 3 is right now.', total_cost_usd: 0.0231, usage: { input_tokens: 4100, cache_read_input_tokens: 800, output_tokens: 260 } },
+]
+const writer = await post(`${of}/agents`, { name: 'Wes', role: 'engineer', title: 'Draws the charts', reportsTo: lead.id, budgetMonthlyCents: 2000, adapterType: 'process', adapterConfig: { command: 'sh', args: ['-c', said.map((l) => `printf '%s\\n' '${JSON.stringify(l)}'`).join('; ')] } })
+await inParallel(14, 7, (i) => post(`${of}/cost-events`, { agentId: agents[i % 6].id, provider: ['local', 'harbour', 'tide'][i % 3], model: ['survey-1', 'chart-2', 'deep-3'][i % 3], inputTokens: 12000 + i * 900, outputTokens: 800 + i * 31, costCents: 120 + i * 37, occurredAt: new Date(Date.now() - i * 86_400_000).toISOString(), projectId: projects[i % 3].id }))
+await post(`${of}/budgets/policies`, { scopeType: 'agent', scopeId: rest[0].id, amount: 300, warnPercent: 80 })
+const asked = issues[1]
+const ask2 = (body) => post(`/api/issues/${asked.id}/interactions`, body)
+await ask2({ kind: 'ask_user_questions', title: 'Which datum?', payload: { version: 1, questions: [{ id: 'q1', prompt: 'Which datum shall the depths have?', selectionMode: 'single', required: true, options: [{ id: 'a', label: 'Lowest tide', description: 'as the old charts' }, { id: 'b', label: 'Mean sea level' }] }] } })
+await ask2({ kind: 'request_confirmation', title: 'Delete the old chart?', payload: { version: 1, prompt: 'Delete `charts/1998.md`?', acceptLabel: 'Delete it', rejectLabel: 'Keep it' } })
+await ask(url, `/api/issues/${asked.id}/documents/plan`, 'PUT', { format: 'markdown', title: 'Plan', body: '# Plan\n\n1. read\n2. measure\n3. write' })
+const run = await post(`/api/agents/${writer.id}/wakeup`, {})
+for (let i = 0; run?.id && i < 300; i++) {
+  const { status } = await ask(url, `/api/heartbeat-runs/${run.id}`)
+  if (!['queued', 'running'].includes(status)) break
+  await new Promise((done) => setTimeout(done, 200))
+}
 console.log(`${company.issuePrefix} ${empty.issuePrefix}`)

@@ -129,8 +129,8 @@ function Drawn({ read, by, search, set }: { read: Read; by: By } & Shown) {
   return (
     <div className="flex flex-col gap-4">
       {chips.length > 0 && <div className="flex flex-wrap gap-1.5">{chips.map((k) => <Button key={k} small icon="close" onClick={() => set({ [k]: '' })}>{k === 'agent' ? agents?.find((a) => a.id === search.agent)?.name ?? search.agent : search[k]}</Button>)}</div>}
-      <Stacks label={t.costs.spent} height={120} onPick={(date) => set({ day: search.day === date ? '' : date })} picked={search.day}
-        bars={days.map((d) => ({ label: d.date, parts: bandsOf(d.rows, order, by, most).map((b) => ({ label: nameOf(b.key), value: b.value, text: exactMoney(b.value) })) }))} />
+      {order.length > 0 && <Stacks label={t.costs.spent} height={120} onPick={(date) => set({ day: search.day === date ? '' : date })} picked={search.day}
+        bars={days.map((d) => ({ label: d.date, parts: bandsOf(d.rows, order, by, most).map((b) => ({ label: nameOf(b.key), value: b.value, text: exactMoney(b.value) })) }))} />}
       {sums.length === 0 ? <Empty icon="costs" title={t.costs.nothing} why={t.costs.nothingWhy} /> : (
         <div className="overflow-x-auto rounded border border-line">
           <table className="w-full text-base">
