@@ -4420,6 +4420,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/instance/model-providers/from-environment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Add an upstream of the mesh whose key is in the environment of this node */
+        post: operations["postApiInstanceModelProvidersFromEnvironment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/instance/model-providers/{id}": {
         parameters: {
             query?: never;
@@ -4449,6 +4466,23 @@ export interface paths {
         put?: never;
         /** Ask an upstream of the mesh whether it answers this node and takes its key */
         post: operations["postApiInstanceModelProvidersByIdTest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/instance/offers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Look what each node offers to agents: model servers, programs, and the names of variables with keys */
+        post: operations["postApiInstanceOffers"];
         delete?: never;
         options?: never;
         head?: never;
@@ -6581,6 +6615,76 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/memory": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Remember a text */
+        post: operations["postApiV1Memory"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/memory/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Find memories by words and by what they are near to, with the reasons */
+        post: operations["postApiV1MemorySearch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/memory/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Count what a company remembers, and say how much of it this node's index has */
+        get: operations["getApiV1MemoryStats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/memory/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a memory */
+        get: operations["getApiV1MemoryById"];
+        put?: never;
+        post?: never;
+        /** Forget a memory: its text and vector leave the state of every node */
+        delete: operations["deleteApiV1MemoryById"];
+        options?: never;
+        head?: never;
+        /** Change a memory */
+        patch: operations["patchApiV1MemoryById"];
+        trace?: never;
+    };
     "/api/v1/mesh": {
         parameters: {
             query?: never;
@@ -7221,7 +7325,7 @@ export interface components {
     schemas: {
         Access: {
             canAssignTasks: boolean;
-            grants: components["schemas"]["PermissionGrant"][] | null;
+            grants: components["schemas"]["PermissionGrant"][];
             membership: components["schemas"]["Membership"];
             taskAssignSource: string;
         };
@@ -7316,13 +7420,13 @@ export interface components {
             capabilities: components["schemas"]["ApiAdapterCapabilities"];
             disabled: boolean;
             displayName: string;
-            fields: components["schemas"]["ConfigField"][] | null;
+            fields: components["schemas"]["ConfigField"][];
             integration: string;
-            keys: string[] | null;
+            keys: string[];
             label: string;
             loaded: boolean;
             modelGateway: boolean;
-            models: components["schemas"]["OfferedModel"][] | null;
+            models: components["schemas"]["OfferedModel"][];
             /** Format: int64 */
             modelsCount: number;
             note: string;
@@ -7352,20 +7456,62 @@ export interface components {
         };
         ApiAdapterReport: {
             adapterType: string;
-            checks: components["schemas"]["Finding"][] | null;
-            nodes: components["schemas"]["ApiNodeReport"][] | null;
+            checks: components["schemas"]["Finding"][];
+            nodes: components["schemas"]["ApiNodeReport"][];
             status: string;
             /** Format: date-time */
             testedAt: string | null;
         };
         ApiAdapterSchema: {
             adapterType: string;
-            fields: components["schemas"]["ConfigField"][] | null;
+            fields: components["schemas"]["ConfigField"][];
         };
         ApiAdapterSupport: {
             adapterType: string;
             drivers: components["schemas"]["ApiSupport"];
             sandboxProviders: components["schemas"]["ApiSandboxVerdicts"];
+        };
+        ApiAddBody: {
+            /**
+             * Format: uuid
+             * @description whose it is; without one it is the company's
+             */
+            agentId?: string;
+            /**
+             * Format: uuid
+             * @description of that issue
+             */
+            commentId?: string;
+            /**
+             * Format: uuid
+             * @description an agent's own unless given
+             */
+            companyId?: string;
+            /** Format: date-time */
+            expiresAt?: string;
+            /** Format: int64 */
+            importance?: number;
+            /**
+             * Format: uuid
+             * @description where it came from
+             */
+            issueId?: string;
+            /** @description a word, such as note, fact or lesson; note unless given */
+            kind?: string;
+            /** @description IDs of other memories */
+            links?: string[];
+            /** @description of the vector */
+            model?: string;
+            /** @description only that agent, and the board, read it */
+            private?: boolean;
+            /** Format: uuid */
+            projectId?: string;
+            tags?: string[];
+            text: string;
+            /** @description numbers, kept as 8 bits each; without one, nodes embed the text themselves */
+            vector?: unknown;
+        } & {
+            [key: string]: unknown;
         };
         ApiAddOwnerKey: {
             note?: string;
@@ -7386,6 +7532,13 @@ export interface components {
             name: string;
             /** Format: date-time */
             suspendedAt: string | null;
+        };
+        ApiAdoptKey: {
+            name?: string;
+            /** @enum {string} */
+            variable: "ANTHROPIC_API_KEY" | "OPENAI_API_KEY" | "GEMINI_API_KEY" | "GOOGLE_API_KEY" | "OPENROUTER_API_KEY";
+        } & {
+            [key: string]: unknown;
         };
         ApiAgentConfiguration: {
             adapterConfig: unknown;
@@ -7408,7 +7561,7 @@ export interface components {
             adapterType: string;
             budgetMonthlyCents: number;
             capabilities: string | null;
-            chainOfCommand: components["schemas"]["Superior"][] | null;
+            chainOfCommand: components["schemas"]["Superior"][];
             companyId: string;
             /** @enum {string} */
             contextMode: "thin" | "fat";
@@ -7502,12 +7655,12 @@ export interface components {
         };
         ApiAgentSkillSet: {
             adapterType: string;
-            desiredSkillEntries: components["schemas"]["ApiDesiredSkill"][] | null;
-            desiredSkills: string[] | null;
-            entries: components["schemas"]["ApiAgentSkillInstall"][] | null;
+            desiredSkillEntries: components["schemas"]["ApiDesiredSkill"][];
+            desiredSkills: string[];
+            entries: components["schemas"]["ApiAgentSkillInstall"][];
             mode: string;
             supported: boolean;
-            warnings: string[] | null;
+            warnings: string[];
         };
         ApiAllSettings: {
             defaultEnvironmentId: string | null;
@@ -7543,6 +7696,15 @@ export interface components {
         ApiAnnotationSelector: {
             position: components["schemas"]["AnnotationSelectorPositionStruct"];
             quote: components["schemas"]["AnnotationSelectorQuoteStruct"];
+        };
+        ApiAnswer: {
+            building: components["schemas"]["ApiBuilding"] | null;
+            /** Format: int64 */
+            considered: number;
+            /** Format: int64 */
+            height: number;
+            model: string | null;
+            results: components["schemas"]["ApiResult"][];
         };
         ApiAnswerInteraction: {
             answers: components["schemas"]["ApiAnswerRow"][];
@@ -7597,6 +7759,13 @@ export interface components {
             /** Format: int64 */
             reassignedIssueCount: number;
         };
+        ApiAskOffers: {
+            /** Format: int64 */
+            port?: number;
+            try?: boolean;
+        } & {
+            [key: string]: unknown;
+        };
         ApiAssetRow: {
             assetId: string;
             /** Format: int64 */
@@ -7650,7 +7819,7 @@ export interface components {
             deskBadgeCount: number;
             /** Format: date-time */
             generatedAt: string | null;
-            items: components["schemas"]["ApiAttentionItem"][] | null;
+            items: components["schemas"]["ApiAttentionItem"][];
             nextCursor: string | null;
             /** Format: int64 */
             totalCount: number;
@@ -7666,7 +7835,7 @@ export interface components {
             /** Format: date-time */
             decideBy: string | null;
             decideByAttribution: string | null;
-            decisionVerbs: components["schemas"]["ApiAttentionVerb"][] | null;
+            decisionVerbs: components["schemas"]["ApiAttentionVerb"][];
             dedupKey: string;
             detail: unknown;
             dismissal: components["schemas"]["Dismissal"] | null;
@@ -7680,7 +7849,7 @@ export interface components {
             keep: boolean;
             originAgentName: string | null;
             project: components["schemas"]["AttentionItemProjectStruct"] | null;
-            queues: string[] | null;
+            queues: string[];
             /** Format: int64 */
             rank: number;
             relatedIssue: components["schemas"]["ApiAttentionSubject"] | null;
@@ -7729,7 +7898,7 @@ export interface components {
         };
         ApiAuditPage: {
             accessTier: string;
-            items: components["schemas"]["ApiAuditRow"][] | null;
+            items: components["schemas"]["ApiAuditRow"][];
             nextCursor: string | null;
         };
         ApiAuditRow: {
@@ -7769,7 +7938,7 @@ export interface components {
                 [key: string]: string;
             } | null;
             next: string;
-            servers: components["schemas"]["Seat"][] | null;
+            servers: components["schemas"]["Seat"][];
             /** Format: int64 */
             term: number;
             /** Format: int64 */
@@ -7782,7 +7951,45 @@ export interface components {
             name: string;
         };
         ApiAvailableSkills: {
-            skills: components["schemas"]["ApiAvailableSkill"][] | null;
+            skills: components["schemas"]["ApiAvailableSkill"][];
+        };
+        ApiBeginning: {
+            ancestors: components["schemas"]["ApiAncestorIssue"][];
+            attachments: components["schemas"]["ApiContextAttachment"][];
+            commentCursor: components["schemas"]["BeginningCursorStruct"];
+            continuationSummary: string | null;
+            currentExecutionWorkspace: components["schemas"]["ApiExecutionWorkspaceRow"] | null;
+            documentReviewContext: string | null;
+            goal: components["schemas"]["BeginningGoalStruct"] | null;
+            issue: components["schemas"]["ApiBegunIssue"];
+            planReviewContext: string | null;
+            project: components["schemas"]["BeginningProjectStruct"] | null;
+            wakeComment: components["schemas"]["Comment"] | null;
+        };
+        ApiBegunIssue: {
+            activeRecoveryAction: components["schemas"]["RecoveryAction"] | null;
+            assigneeAgentId: string | null;
+            assigneeUserId: string | null;
+            blockedBy: components["schemas"]["IssueRef"][];
+            blockerAttention: components["schemas"]["ApiBlockerAttention"];
+            blocks: components["schemas"]["IssueRef"][];
+            description: string | null;
+            executionState: unknown;
+            goalId: string | null;
+            id: string;
+            identifier: string;
+            originId: string | null;
+            originKind: string;
+            parentId: string | null;
+            priority: string;
+            projectId: string | null;
+            reviewAttention: components["schemas"]["ApiReviewState"];
+            scheduledRetry: components["schemas"]["ApiIssueRetry"] | null;
+            status: string;
+            title: string;
+            /** Format: date-time */
+            updatedAt: string | null;
+            workMode: string;
         };
         ApiBlastRadius: {
             /** Format: int64 */
@@ -7800,7 +8007,7 @@ export interface components {
             /** Format: int64 */
             coveredBlockerCount: number;
             directBlockerIssueId: string | null;
-            pendingFinalizeBlockerIssueIds: string[] | null;
+            pendingFinalizeBlockerIssueIds: string[];
             reason: string | null;
             sampleBlockerIdentifier: string | null;
             sampleStalledBlockerIdentifier: string | null;
@@ -7813,7 +8020,7 @@ export interface components {
             unresolvedBlockerCount: number;
         };
         ApiBlockerDiagnosis: {
-            blockers: components["schemas"]["ApiDiagnosedBlocker"][] | null;
+            blockers: components["schemas"]["ApiDiagnosedBlocker"][];
             diagnosis: string;
             issue: components["schemas"]["ApiDiagnosedIssue"];
             readiness: components["schemas"]["ApiBlockerReadiness"];
@@ -7826,10 +8033,10 @@ export interface components {
             unresolvedBlockerCount: number;
         };
         ApiBoardAccess: {
-            companyIds: string[] | null;
+            companyIds: string[];
             isInstanceAdmin: boolean;
             keyId: string | null;
-            memberships: components["schemas"]["ApiMembership"][] | null;
+            memberships: components["schemas"]["ApiMembership"][];
             source: string;
             user: components["schemas"]["ApiBoardName"];
             userId: string;
@@ -7920,7 +8127,7 @@ export interface components {
             title: string;
             /** Format: int64 */
             unresolvedBlockerCount: number;
-            unresolvedBlockerIssueIds: string[] | null;
+            unresolvedBlockerIssueIds: string[];
             /** Format: date-time */
             updatedAt: string | null;
         };
@@ -7931,7 +8138,7 @@ export interface components {
             path: string;
         };
         ApiBrowsed: {
-            entries: components["schemas"]["ApiBrowseEntry"][] | null;
+            entries: components["schemas"]["ApiBrowseEntry"][];
             parentPath: string | null;
             path: string;
             projectId: string;
@@ -7966,7 +8173,7 @@ export interface components {
             windowStart: string;
         };
         ApiBudgetOverview: {
-            activeIncidents: components["schemas"]["ApiBudgetIncident"][] | null;
+            activeIncidents: components["schemas"]["ApiBudgetIncident"][];
             companyId: string;
             heldAmount: number;
             /** Format: int64 */
@@ -7975,7 +8182,7 @@ export interface components {
             pausedProjectCount: number;
             /** Format: int64 */
             pendingApprovalCount: number;
-            policies: components["schemas"]["ApiBudgetPolicy"][] | null;
+            policies: components["schemas"]["ApiBudgetPolicy"][];
             /** Format: int64 */
             reservationCount: number;
         };
@@ -8004,6 +8211,12 @@ export interface components {
             windowKind: string;
             /** Format: date-time */
             windowStart: string;
+        };
+        ApiBuilding: {
+            /** Format: int64 */
+            done: number;
+            /** Format: int64 */
+            of: number;
         };
         ApiBundleIssue: {
             id: string;
@@ -8046,7 +8259,7 @@ export interface components {
             defaultInstall: boolean;
             description: string;
             entrypoint: string;
-            files: components["schemas"]["ApiCatalogFile"][] | null;
+            files: components["schemas"]["ApiCatalogFile"][];
             id: string;
             key: string;
             kind: string;
@@ -8054,18 +8267,18 @@ export interface components {
             packageName: string;
             packageVersion: string;
             path: string;
-            recommendedForRoles: string[] | null;
-            requires: string[] | null;
+            recommendedForRoles: string[];
+            requires: string[];
             slug: string;
-            tags: string[] | null;
+            tags: string[];
             trustLevel: string;
         };
         ApiCatalogTeam: {
-            agents: components["schemas"]["ApiTeamAgent"][] | null;
+            agents: components["schemas"]["ApiTeamAgent"][];
             contentHash: string;
             counts: components["schemas"]["ApiExportCounts"];
             description: string;
-            files: components["schemas"]["ApiCatalogFile"][] | null;
+            files: components["schemas"]["ApiCatalogFile"][];
             id: string;
             key: string;
             kind: string;
@@ -8108,6 +8321,23 @@ export interface components {
         };
         ApiChallengeToken: {
             token: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiChangeBody: {
+            /** Format: date-time */
+            expiresAt?: string | null;
+            /** Format: int64 */
+            importance?: number;
+            kind?: string;
+            links?: string[];
+            model?: string;
+            private?: boolean;
+            /** Format: uuid */
+            projectId?: string | null;
+            tags?: string[];
+            text?: string;
+            vector?: unknown;
         } & {
             [key: string]: unknown;
         };
@@ -8267,9 +8497,9 @@ export interface components {
             token: string;
         };
         ApiCloseReadiness: {
-            blockingReasons: string[] | null;
+            blockingReasons: string[];
             state: string;
-            warnings: string[] | null;
+            warnings: string[];
             workspaceId: string;
         };
         ApiCodebase: {
@@ -8292,7 +8522,7 @@ export interface components {
             [key: string]: unknown;
         };
         ApiCommentQueue: {
-            entries: components["schemas"]["Comment"][] | null;
+            entries: components["schemas"]["Comment"][];
             issueId: string;
             protocol: string;
             queueId: string | null;
@@ -8301,8 +8531,8 @@ export interface components {
             targetRunId: string | null;
         };
         ApiCompanyAccess: {
-            companyAccess: components["schemas"]["ApiMembership"][] | null;
-            companyIds: string[] | null;
+            companyAccess: components["schemas"]["ApiMembership"][];
+            companyIds: string[];
             isInstanceAdmin: boolean;
             user: components["schemas"]["Person"];
         };
@@ -8341,7 +8571,7 @@ export interface components {
             updatedAt: string | null;
         };
         ApiConfigFingerprint: {
-            categories: string[] | null;
+            categories: string[];
             categoryFingerprints: {
                 [key: string]: string;
             } | null;
@@ -8352,13 +8582,23 @@ export interface components {
             workspaceHash: string;
         };
         ApiConnectivity: {
-            allowedHostnames: string[] | null;
+            allowedHostnames: string[];
             bindHost: string;
-            connectionCandidates: string[] | null;
+            connectionCandidates: string[];
             deploymentExposure: string;
             deploymentMode: string;
-            diagnostics: components["schemas"]["ApiDiagnostic"][] | null;
+            diagnostics: components["schemas"]["ApiDiagnostic"][];
             guidance: string;
+        };
+        ApiContextAttachment: {
+            /** Format: int64 */
+            byteSize: number;
+            contentPath: string;
+            contentType: string;
+            /** Format: date-time */
+            createdAt: string | null;
+            filename: string | null;
+            id: string;
         };
         ApiControlServices: {
             /** Format: uuid */
@@ -8512,7 +8752,7 @@ export interface components {
             /** Format: int64 */
             coveredUsers: number;
             definitionId: string;
-            missingUserIds: string[] | null;
+            missingUserIds: string[];
             /** Format: int64 */
             totalUsers: number;
         };
@@ -8705,12 +8945,12 @@ export interface components {
             assigneeAgentId: string | null;
             assigneeUserId: string | null;
             billingCode: string | null;
-            blockedBy: components["schemas"]["IssueRef"][] | null;
+            blockedBy: components["schemas"]["IssueRef"][];
             /** Format: date-time */
             blockedOwnerNotifiedAt: string | null;
             /** Format: date-time */
             blockedTransitionAt: string | null;
-            blocks: components["schemas"]["IssueRef"][] | null;
+            blocks: components["schemas"]["IssueRef"][];
             /** Format: date-time */
             cancelledAt: string | null;
             checkoutRunId: string | null;
@@ -8754,8 +8994,8 @@ export interface components {
             identifier: string;
             /** Format: int64 */
             issueNumber: number;
-            labelIds: string[] | null;
-            labels: components["schemas"]["Label"][] | null;
+            labelIds: string[];
+            labels: components["schemas"]["Label"][];
             lastStatusDecisionId: string | null;
             /** Format: int64 */
             monitorAttemptCount: number;
@@ -8776,7 +9016,7 @@ export interface components {
             priority: string;
             projectId: string | null;
             projectWorkspaceId: string | null;
-            referencedIssueIdentifiers?: string[] | null;
+            referencedIssueIdentifiers?: string[];
             relatedWork?: components["schemas"]["ApiRelatedWork"];
             /** Format: int64 */
             requestDepth: number;
@@ -8866,7 +9106,7 @@ export interface components {
             message: string;
         };
         ApiDirectory: {
-            users: components["schemas"]["ApiDirectoryUser"][] | null;
+            users: components["schemas"]["ApiDirectoryUser"][];
         };
         ApiDirectoryUser: {
             principalId: string;
@@ -8894,7 +9134,7 @@ export interface components {
         };
         ApiEntry: {
             actor: components["schemas"]["ApiActor"];
-            changes: components["schemas"]["ApiEntryChange"][] | null;
+            changes: components["schemas"]["ApiEntryChange"][];
             companyId: string;
             credential: components["schemas"]["ApiActor"];
             hash: string;
@@ -8934,7 +9174,7 @@ export interface components {
             [key: string]: unknown;
         };
         ApiEnvironmentCapabilities: {
-            adapters: components["schemas"]["ApiAdapterSupport"][] | null;
+            adapters: components["schemas"]["ApiAdapterSupport"][];
             drivers: components["schemas"]["ApiSupport"];
             sandboxProviders: components["schemas"]["ApiSandboxProviders"];
         };
@@ -9071,7 +9311,7 @@ export interface components {
             providerRef: string | null;
             providerType: string;
             repoUrl: string | null;
-            runtimeServices: components["schemas"]["RuntimeService"][] | null;
+            runtimeServices: components["schemas"]["RuntimeService"][];
             sourceIssueId: string | null;
             status: string;
             strategyType: string;
@@ -9145,14 +9385,14 @@ export interface components {
         };
         ApiExportPreview: {
             counts: components["schemas"]["ApiExportCounts"];
-            fileInventory: components["schemas"]["ApiInventoryFile"][] | null;
+            fileInventory: components["schemas"]["ApiInventoryFile"][];
             files: {
                 [key: string]: components["schemas"]["PortableFile"];
             } | null;
             manifest: components["schemas"]["PortableManifest"];
             paperclipExtensionPath: string;
             rootPath: string;
-            warnings: string[] | null;
+            warnings: string[];
         };
         ApiExported: {
             files: {
@@ -9161,7 +9401,7 @@ export interface components {
             manifest: components["schemas"]["PortableManifest"];
             paperclipExtensionPath: string;
             rootPath: string;
-            warnings: string[] | null;
+            warnings: string[];
         };
         ApiExposedSecret: {
             company: string | null;
@@ -9181,7 +9421,7 @@ export interface components {
             /** Format: int64 */
             offset: number;
             partial: boolean;
-            results: components["schemas"]["ApiExtractIssue"][] | null;
+            results: components["schemas"]["ApiExtractIssue"][];
             scope: string;
             truncated: boolean;
         };
@@ -9189,7 +9429,7 @@ export interface components {
             assigneeAgentId: string | null;
             identifier: string;
             issueId: string;
-            matches: components["schemas"]["ApiExtractMatch"][] | null;
+            matches: components["schemas"]["ApiExtractMatch"][];
             matchesTruncated: boolean;
             status: string;
             title: string;
@@ -9217,7 +9457,7 @@ export interface components {
         ApiFidelity: {
             companyId: string;
             complete: boolean;
-            omissions: components["schemas"]["ApiOmission"][] | null;
+            omissions: components["schemas"]["ApiOmission"][];
         };
         ApiFileItem: {
             /** Format: uuid */
@@ -9293,7 +9533,7 @@ export interface components {
             netCents: number;
         };
         ApiFolderList: {
-            folders: components["schemas"]["Folder"][] | null;
+            folders: components["schemas"]["Folder"][];
         };
         ApiFolderNote: {
             branchName: string | null;
@@ -9318,13 +9558,17 @@ export interface components {
             issue: components["schemas"]["ApiPlainIssue"];
             previous: components["schemas"]["ForcedReleasePreviousStruct"];
         };
+        ApiForgotten: {
+            forgotten: boolean;
+            id: string;
+        };
         ApiForkPrecheck: {
-            existingForkIds: string[] | null;
+            existingForkIds: string[];
             skillId: string;
             slugAvailable: boolean;
             suggestedName: string;
             suggestedSlug: string;
-            usedByAgents: components["schemas"]["ApiSkillUser"][] | null;
+            usedByAgents: components["schemas"]["ApiSkillUser"][];
         };
         ApiGeneral: {
             backupRetention: components["schemas"]["ApiRetention"];
@@ -9355,7 +9599,7 @@ export interface components {
             [key: string]: unknown;
         };
         ApiGoalCapability: {
-            actions: string[] | null;
+            actions: string[];
             autonomousUpdates: boolean;
             availability: string;
             /** Format: int64 */
@@ -9494,25 +9738,25 @@ export interface components {
             [key: string]: unknown;
         };
         ApiImportPlan: {
-            agentPlans: components["schemas"]["ApiAgentPlan"][] | null;
+            agentPlans: components["schemas"]["ApiAgentPlan"][];
             companyAction: string;
-            issuePlans: components["schemas"]["ApiIssuePlan"][] | null;
-            projectPlans: components["schemas"]["ApiProjectPlan"][] | null;
+            issuePlans: components["schemas"]["ApiIssuePlan"][];
+            projectPlans: components["schemas"]["ApiProjectPlan"][];
         };
         ApiImportPreview: {
             collisionStrategy: string;
-            envInputs: components["schemas"]["PortableEnvInput"][] | null;
-            errors: string[] | null;
+            envInputs: components["schemas"]["PortableEnvInput"][];
+            errors: string[];
             files: {
                 [key: string]: components["schemas"]["PortableFile"];
             } | null;
             include: components["schemas"]["PortableIncludes"];
             manifest: components["schemas"]["PortableManifest"];
             plan: components["schemas"]["ApiImportPlan"];
-            selectedAgentSlugs: string[] | null;
+            selectedAgentSlugs: string[];
             targetCompanyId: string | null;
             targetCompanyName: string | null;
-            warnings: string[] | null;
+            warnings: string[];
         };
         ApiImportWhat: {
             adapterOverrides?: {
@@ -9534,13 +9778,13 @@ export interface components {
             [key: string]: unknown;
         };
         ApiImported: {
-            agents: components["schemas"]["ApiImportedRow"][] | null;
+            agents: components["schemas"]["ApiImportedRow"][];
             company: components["schemas"]["ApiImportedCompany"];
-            envInputs: components["schemas"]["PortableEnvInput"][] | null;
-            projects: components["schemas"]["ApiImportedRow"][] | null;
-            routines: components["schemas"]["ApiImportedRoutine"][] | null;
-            skills: components["schemas"]["ApiImportedRow"][] | null;
-            warnings: string[] | null;
+            envInputs: components["schemas"]["PortableEnvInput"][];
+            projects: components["schemas"]["ApiImportedRow"][];
+            routines: components["schemas"]["ApiImportedRoutine"][];
+            skills: components["schemas"]["ApiImportedRow"][];
+            warnings: string[];
         };
         ApiImportedCompany: {
             action: string;
@@ -9575,12 +9819,12 @@ export interface components {
             [key: string]: unknown;
         };
         ApiInstalledTeam: {
-            agentIds: string[] | null;
-            agents: components["schemas"]["ApiTeamAgent"][] | null;
+            agentIds: string[];
+            agents: components["schemas"]["ApiTeamAgent"][];
             contentHash: string;
             counts: components["schemas"]["ApiExportCounts"];
             description: string;
-            files: components["schemas"]["ApiCatalogFile"][] | null;
+            files: components["schemas"]["ApiCatalogFile"][];
             id: string;
             key: string;
             kind: string;
@@ -9594,14 +9838,14 @@ export interface components {
             companyId: string;
             editable: boolean;
             entryFile: string;
-            files: components["schemas"]["ApiInstructionSummary"][] | null;
+            files: components["schemas"]["ApiInstructionSummary"][];
             legacyBootstrapPromptTemplateActive: boolean;
             legacyPromptTemplateActive: boolean;
             managedRootPath: string;
             mode: string | null;
             resolvedEntryPath: string | null;
             rootPath: string | null;
-            warnings: string[] | null;
+            warnings: string[];
         };
         ApiInstructionFile: {
             content: string;
@@ -9689,7 +9933,7 @@ export interface components {
             skillIndexUrl: string;
         };
         ApiInviteList: {
-            invites: components["schemas"]["ApiInviteRow"][] | null;
+            invites: components["schemas"]["ApiInviteRow"][];
             /** Format: int64 */
             nextOffset: number | null;
         };
@@ -9896,7 +10140,7 @@ export interface components {
             createdAgentId: string | null;
             /** Format: date-time */
             createdAt: string | null;
-            diagnostics: components["schemas"]["Item"][] | null;
+            diagnostics: components["schemas"]["Item"][];
             id: string;
             inviteId: string;
             onboarding: components["schemas"]["ApiOnboarding"] | null;
@@ -9941,7 +10185,7 @@ export interface components {
             code: string;
             /** Format: date-time */
             expiresAt: string | null;
-            labels: string[] | null;
+            labels: string[];
             name: string;
             nodeId: string;
         };
@@ -10122,8 +10366,8 @@ export interface components {
             isUnreadForMe?: boolean;
             /** Format: int64 */
             issueNumber: number;
-            labelIds: string[] | null;
-            labels: components["schemas"]["Label"][] | null;
+            labelIds: string[];
+            labels: components["schemas"]["Label"][];
             /** Format: date-time */
             lastActivityAt: string | null;
             /** Format: date-time */
@@ -10262,7 +10506,7 @@ export interface components {
             token: string;
         };
         ApiMember: {
-            addresses: string[] | null;
+            addresses: string[];
             /** Format: date-time */
             admittedAt: string | null;
             admittedBy: string;
@@ -10271,7 +10515,7 @@ export interface components {
             endpoint: components["schemas"]["Endpoint"] | null;
             here: boolean;
             id: string;
-            labels: string[] | null;
+            labels: string[];
             leader: boolean;
             name: string;
             /** Format: date-time */
@@ -10293,7 +10537,7 @@ export interface components {
         };
         ApiMemberList: {
             access: components["schemas"]["ApiMemberAccess"];
-            members: components["schemas"]["ApiMemberRow"][] | null;
+            members: components["schemas"]["ApiMemberRow"][];
         };
         ApiMemberPermissions: {
             grants: components["schemas"]["ApiGrantBody"][];
@@ -10308,7 +10552,7 @@ export interface components {
             companyId: string;
             /** Format: date-time */
             createdAt: string | null;
-            grants: components["schemas"]["ApiGrantRow"][] | null;
+            grants: components["schemas"]["ApiGrantRow"][];
             id: string;
             membershipRole: string | null;
             principalId: string;
@@ -10404,8 +10648,8 @@ export interface components {
             hasKey: boolean;
             id: string;
             kind: string;
-            labels: string[] | null;
-            models: components["schemas"]["ModelRoute"][] | null;
+            labels: string[];
+            models: components["schemas"]["ModelRoute"][];
             name: string;
             /** Format: int64 */
             priority: number;
@@ -10418,6 +10662,17 @@ export interface components {
             name: string;
         } & {
             [key: string]: unknown;
+        };
+        ApiModelStats: {
+            /** Format: int64 */
+            bytes: number;
+            /** Format: int64 */
+            dimensions: number;
+            /** Format: int64 */
+            linked: number;
+            model: string;
+            /** Format: int64 */
+            vectors: number;
         };
         ApiMoveFolder: {
             /** Format: uuid */
@@ -10786,8 +11041,15 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiNodeOffers: {
+            error?: string;
+            here: boolean;
+            name: string;
+            nodeId: string;
+            offers: components["schemas"]["Offer"][];
+        };
         ApiNodeReport: {
-            checks: components["schemas"]["Finding"][] | null;
+            checks: components["schemas"]["Finding"][];
             name: string;
             nodeId: string;
             status: string;
@@ -11127,7 +11389,7 @@ export interface components {
             adapterType: string;
             /** Format: date-time */
             at: string | null;
-            candidates: components["schemas"]["ApiPlacementCandidate"][] | null;
+            candidates: components["schemas"]["ApiPlacementCandidate"][];
             nodeId: string | null;
             nodeName: string | null;
             /** Format: int64 */
@@ -11198,8 +11460,8 @@ export interface components {
             identifier: string;
             /** Format: int64 */
             issueNumber: number;
-            labelIds: string[] | null;
-            labels: components["schemas"]["Label"][] | null;
+            labelIds: string[];
+            labels: components["schemas"]["Label"][];
             lastStatusDecisionId: string | null;
             /** Format: int64 */
             monitorAttemptCount: number;
@@ -11319,8 +11581,8 @@ export interface components {
             env: unknown;
             executionWorkspacePolicy: unknown;
             goalId: string | null;
-            goalIds: string[] | null;
-            goals: components["schemas"]["ApiGoalTitle"][] | null;
+            goalIds: string[];
+            goals: components["schemas"]["ApiGoalTitle"][];
             icon: string | null;
             id: string;
             leadAgentId: string | null;
@@ -11337,7 +11599,7 @@ export interface components {
             /** Format: date-time */
             updatedAt: string | null;
             urlKey: string;
-            workspaces: components["schemas"]["Workspace"][] | null;
+            workspaces: components["schemas"]["Workspace"][];
         };
         ApiProjectPlan: {
             action: string;
@@ -11358,8 +11620,8 @@ export interface components {
             env: unknown;
             executionWorkspacePolicy: unknown;
             goalId: string | null;
-            goalIds: string[] | null;
-            goals: components["schemas"]["ApiGoalTitle"][] | null;
+            goalIds: string[];
+            goals: components["schemas"]["ApiGoalTitle"][];
             icon: string | null;
             id: string;
             leadAgentId: string | null;
@@ -11374,7 +11636,7 @@ export interface components {
             /** Format: date-time */
             updatedAt: string | null;
             urlKey: string;
-            workspaces: components["schemas"]["Workspace"][] | null;
+            workspaces: components["schemas"]["Workspace"][];
         };
         ApiPromptBody: {
             agentMessage?: string | null;
@@ -11428,7 +11690,7 @@ export interface components {
             error: string;
             ok: boolean;
             provider: string;
-            windows: components["schemas"]["Item"][] | null;
+            windows: components["schemas"]["Item"][];
         };
         ApiRaftInfo: {
             /** Format: int64 */
@@ -11442,7 +11704,7 @@ export interface components {
             leader: string;
             /** Format: int64 */
             leaderChanges: number;
-            servers: components["schemas"]["ApiRaftServer"][] | null;
+            servers: components["schemas"]["ApiRaftServer"][];
             serving: boolean;
             /** Format: int64 */
             snapshotIndex: number;
@@ -11472,15 +11734,15 @@ export interface components {
             warning?: string;
         };
         ApiRealizationNote: {
-            additional: components["schemas"]["Item"][] | null;
+            additional: components["schemas"]["Item"][];
             authoritativeRoot: string;
             bootstrap: components["schemas"]["ApiCommandNote"];
             environmentId: string;
             leaseId: string;
             local: components["schemas"]["ApiFolderNote"];
             mode: string;
-            outboundRestorePaths: components["schemas"]["Item"][] | null;
-            pathAliases: components["schemas"]["Item"][] | null;
+            outboundRestorePaths: components["schemas"]["Item"][];
+            pathAliases: components["schemas"]["Item"][];
             provider: string;
             providerLeaseId: string | null;
             rebuild: components["schemas"]["ApiRebuildNote"];
@@ -11491,7 +11753,7 @@ export interface components {
         };
         ApiRealizeRequest: {
             adapterType: string;
-            additionalSources: components["schemas"]["Item"][] | null;
+            additionalSources: components["schemas"]["Item"][];
             companyId: string;
             environmentId: string;
             executionWorkspaceId: string;
@@ -11551,7 +11813,7 @@ export interface components {
             [key: string]: unknown;
         };
         ApiRecoveryList: {
-            actions: components["schemas"]["RecoveryAction"][] | null;
+            actions: components["schemas"]["RecoveryAction"][];
             active: components["schemas"]["RecoveryAction"] | null;
         };
         ApiRecoveryResult: {
@@ -11559,8 +11821,8 @@ export interface components {
             issue: unknown;
         };
         ApiRelatedWork: {
-            inbound: components["schemas"]["Item"][] | null;
-            outbound: components["schemas"]["Item"][] | null;
+            inbound: components["schemas"]["Item"][];
+            outbound: components["schemas"]["Item"][];
         };
         ApiReleaseBody: {
             metadata?: {
@@ -11681,6 +11943,12 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiResult: {
+            memory: components["schemas"]["ApiShape"];
+            /** Format: double */
+            score: number;
+            why: components["schemas"]["ApiWhy"];
+        };
         ApiRetention: {
             /** Format: int64 */
             dailyDays: number;
@@ -11690,7 +11958,7 @@ export interface components {
             weeklyWeeks: number;
         };
         ApiReviewState: {
-            paths: components["schemas"]["Item"][] | null;
+            paths: components["schemas"]["Item"][];
             reason: string | null;
             state: string;
         };
@@ -11705,19 +11973,19 @@ export interface components {
             [key: string]: unknown;
         };
         ApiRevokedNode: {
-            addresses: string[] | null;
+            addresses: string[];
             /** Format: date-time */
             admittedAt: string | null;
             admittedBy: string;
             /** Format: int64 */
             admittedHeight: number;
             endpoint: components["schemas"]["Endpoint"] | null;
-            exposed: components["schemas"]["ApiExposedSecret"][] | null;
+            exposed: components["schemas"]["ApiExposedSecret"][];
             /** Format: int64 */
             exposedTotal: number;
             here: boolean;
             id: string;
-            labels: string[] | null;
+            labels: string[];
             leader: boolean;
             name: string;
             /** Format: date-time */
@@ -11767,7 +12035,7 @@ export interface components {
             folderId: string | null;
             goalId: string | null;
             id: string;
-            labelIds: string[] | null;
+            labelIds: string[];
             /** Format: date-time */
             lastEnqueuedAt: string | null;
             /** Format: date-time */
@@ -11783,16 +12051,16 @@ export interface components {
             priority: string;
             project: components["schemas"]["ApiRoutineProject"] | null;
             projectId: string | null;
-            recentRuns: components["schemas"]["ApiRoutineRunRow"][] | null;
+            recentRuns: components["schemas"]["ApiRoutineRunRow"][];
             responsibleUserId: string | null;
             status: string;
             title: string;
-            triggers: components["schemas"]["RoutineTrigger"][] | null;
+            triggers: components["schemas"]["RoutineTrigger"][];
             /** Format: date-time */
             updatedAt: string | null;
             updatedByAgentId: string | null;
             updatedByUserId: string | null;
-            variables: components["schemas"]["RoutineVariable"][] | null;
+            variables: components["schemas"]["RoutineVariable"][];
         };
         ApiRoutineInList: {
             activeIssue: components["schemas"]["ApiRoutineIssue"] | null;
@@ -11812,7 +12080,7 @@ export interface components {
             folderId: string | null;
             goalId: string | null;
             id: string;
-            labelIds: string[] | null;
+            labelIds: string[];
             /** Format: date-time */
             lastEnqueuedAt: string | null;
             lastRun: components["schemas"]["ApiRoutineRunRow"] | null;
@@ -11830,12 +12098,12 @@ export interface components {
             responsibleUserId: string | null;
             status: string;
             title: string;
-            triggers: components["schemas"]["RoutineTrigger"][] | null;
+            triggers: components["schemas"]["RoutineTrigger"][];
             /** Format: date-time */
             updatedAt: string | null;
             updatedByAgentId: string | null;
             updatedByUserId: string | null;
-            variables: components["schemas"]["RoutineVariable"][] | null;
+            variables: components["schemas"]["RoutineVariable"][];
         };
         ApiRoutineIssue: {
             id: string;
@@ -11904,7 +12172,7 @@ export interface components {
             folderId: string | null;
             goalId: string | null;
             id: string;
-            labelIds: string[] | null;
+            labelIds: string[];
             /** Format: date-time */
             lastEnqueuedAt: string | null;
             /** Format: date-time */
@@ -11924,7 +12192,7 @@ export interface components {
             updatedAt: string | null;
             updatedByAgentId: string | null;
             updatedByUserId: string | null;
-            variables: components["schemas"]["RoutineVariable"][] | null;
+            variables: components["schemas"]["RoutineVariable"][];
         };
         ApiRoutineRunAnswer: {
             coalescedIntoRunId: string | null;
@@ -11983,7 +12251,7 @@ export interface components {
         };
         ApiRoutineSnapshot: {
             routine: components["schemas"]["ApiSnapshotRoutine"];
-            triggers: components["schemas"]["ApiSnapshotTrigger"][] | null;
+            triggers: components["schemas"]["ApiSnapshotTrigger"][];
             /** Format: int64 */
             version: number;
         };
@@ -12028,7 +12296,7 @@ export interface components {
             /** Format: int64 */
             maxAttempts: number;
             nextAction: string | null;
-            permittedActions: string[] | null;
+            permittedActions: string[];
             phase: string;
             predecessorRunId: string | null;
             recoveryOwner: string | null;
@@ -12234,7 +12502,7 @@ export interface components {
             nextEventSeq: number;
             nodeId?: string;
             phase?: string;
-            phases?: components["schemas"]["PhaseMark"][] | null;
+            phases?: components["schemas"]["PhaseMark"][];
             /** Format: int64 */
             processGroupId: number | null;
             /** Format: int64 */
@@ -12306,7 +12574,7 @@ export interface components {
             interactionKind?: string;
             interactionStatus?: string;
             issueId?: string;
-            issueIds?: string[] | null;
+            issueIds?: string[];
             /** Format: int64 */
             mergedWakes?: number;
             originIdentityContextId: string | null;
@@ -12314,7 +12582,7 @@ export interface components {
             paperclipScratch: components["schemas"]["ApiScratchNote"] | null;
             paperclipWake: components["schemas"]["ApiWakeNote"];
             paperclipWorkspace: components["schemas"]["ApiWorkspaceNote"];
-            paperclipWorkspaces: components["schemas"]["Item"][] | null;
+            paperclipWorkspaces: components["schemas"]["Item"][];
             payload?: unknown;
             projectId?: string;
             responsibleUserId?: string;
@@ -12323,7 +12591,7 @@ export interface components {
             taskKey?: string;
             triggeredBy?: string;
             wakeCommentId?: string;
-            wakeCommentIds?: string[] | null;
+            wakeCommentIds?: string[];
             wakeReason?: string;
             wakeSource?: string;
             wakeTriggerDetail?: string;
@@ -12361,7 +12629,7 @@ export interface components {
             /** Format: date-time */
             finishedAt: string | null;
             id: string;
-            identityHistory: components["schemas"]["ApiRunIdentity"][] | null;
+            identityHistory: components["schemas"]["ApiRunIdentity"][];
             invocationSource: string;
             issueCommentRetryQueuedAt: components["schemas"]["Null"];
             issueCommentSatisfiedByCommentId: components["schemas"]["Null"];
@@ -12398,7 +12666,7 @@ export interface components {
             nodeId?: string;
             outputSilence: components["schemas"]["ApiRunSilence"];
             phase?: string;
-            phases?: components["schemas"]["PhaseMark"][] | null;
+            phases?: components["schemas"]["PhaseMark"][];
             /** Format: int64 */
             processGroupId: number | null;
             /** Format: int64 */
@@ -12461,7 +12729,7 @@ export interface components {
         };
         ApiSandboxProvider: {
             displayName: string;
-            interactiveSetupConnectionTypes: string[] | null;
+            interactiveSetupConnectionTypes: string[];
             source: string;
             status: string;
             supportsInteractiveSetup: boolean;
@@ -12583,7 +12851,7 @@ export interface components {
             cleanupPolicy: string;
             dir: string;
             marker: string;
-            tempKeysApplied: string[] | null;
+            tempKeysApplied: string[];
             type: string;
         };
         ApiScrubFinding: {
@@ -12626,7 +12894,7 @@ export interface components {
              */
             everySeconds: number;
             /** @description the first 100 of them */
-            found: components["schemas"]["ApiScrubFinding"][] | null;
+            found: components["schemas"]["ApiScrubFinding"][];
             /**
              * Format: int64
              * @description of those, put right with a peer's bytes
@@ -12643,6 +12911,114 @@ export interface components {
              * @description that it has to read
              */
             totalBytes: number;
+        };
+        ApiSearchBody: {
+            /**
+             * Format: date-time
+             * @description made then or later
+             */
+            after?: string;
+            /** @description of one of these */
+            agentIds?: string[];
+            /**
+             * Format: date-time
+             * @description made earlier
+             */
+            before?: string;
+            /**
+             * @description both unless given
+             * @enum {string}
+             */
+            by?: "both" | "words" | "vectors";
+            /**
+             * Format: uuid
+             * @description an agent's own unless given
+             */
+            companyId?: string;
+            /**
+             * Format: int64
+             * @description after so many hours a memory counts half; all count alike unless given
+             */
+            halfLifeHours?: number;
+            /**
+             * Format: int64
+             * @description how much the importance of a memory counts; not at all unless given
+             */
+            importanceWeight?: number;
+            issueIds?: string[];
+            kinds?: string[];
+            /**
+             * Format: int64
+             * @description 10 unless given
+             */
+            limit?: number;
+            model?: string;
+            projectIds?: string[];
+            /** @description words; "a phrase" must stand in a memory as it is, and a word* begins so */
+            query?: string;
+            runIds?: string[];
+            /** @description all of these */
+            tags?: string[];
+            /** @description what to be near to, under model; without one the query is embedded */
+            vector?: unknown;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiSearchMark: {
+            /** Format: int64 */
+            end: number;
+            /**
+             * Format: int64
+             * @description in UTF-16 units
+             */
+            start: number;
+        };
+        ApiSearchPage: {
+            countsByType: {
+                [key: string]: number;
+            } | null;
+            filterOptionCounts: {
+                [key: string]: {
+                    [key: string]: number;
+                };
+            } | null;
+            hasMore: boolean;
+            /** Format: int64 */
+            limit: number;
+            normalizedQuery: string;
+            /** Format: int64 */
+            offset: number;
+            /** @description there was too much to look at */
+            partial: boolean;
+            query: string;
+            results: components["schemas"]["ApiSearchResult"][];
+            scope: string;
+            sort: string;
+            zeroResults: string | null;
+        };
+        ApiSearchResult: {
+            /** @description its page on the board */
+            href: string;
+            id: string;
+            issue: components["schemas"]["SearchResultIssueStruct"] | null;
+            matchedFields: string[];
+            previewImageUrl: string | null;
+            /** Format: int64 */
+            score: number;
+            snippet: string;
+            snippets: components["schemas"]["ApiSearchSnippet"][];
+            sourceLabel: string;
+            title: string;
+            /** @enum {string} */
+            type: "issue" | "agent" | "project";
+            /** Format: date-time */
+            updatedAt: string | null;
+        };
+        ApiSearchSnippet: {
+            field: string;
+            highlights: components["schemas"]["ApiSearchMark"][];
+            label: string;
+            text: string;
         };
         ApiSecretListItem: {
             companyId: string;
@@ -12725,7 +13101,7 @@ export interface components {
             userSecretDefinitionId: string | null;
         };
         ApiSecretUsage: {
-            bindings: components["schemas"]["SecretBinding"][] | null;
+            bindings: components["schemas"]["SecretBinding"][];
             secretId: string;
         };
         ApiServiceLogPage: {
@@ -12783,12 +13159,41 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiShape: {
+            agentId: string | null;
+            authorId: string;
+            authorType: string;
+            commentId: string | null;
+            companyId: string;
+            /** Format: date-time */
+            createdAt: string | null;
+            /** Format: int64 */
+            dimensions: number;
+            /** Format: date-time */
+            expiresAt: string | null;
+            /** Format: int64 */
+            height: number;
+            id: string;
+            /** Format: int64 */
+            importance: number;
+            issueId: string | null;
+            kind: string;
+            links: string[];
+            model: string | null;
+            private: boolean;
+            projectId: string | null;
+            runId: string | null;
+            tags: string[];
+            text: string;
+            /** Format: date-time */
+            updatedAt: string | null;
+        };
         ApiShownAnnotation: {
             anchorState: string;
             baseRevisionId: string;
             /** Format: int64 */
             baseRevisionNumber: number;
-            comments: components["schemas"]["AnnotationComment"][] | null;
+            comments: components["schemas"]["AnnotationComment"][];
             companyId: string;
             /** Format: date-time */
             createdAt: string | null;
@@ -12826,8 +13231,8 @@ export interface components {
             acceptedPlanRevisionId: string;
             /** Format: int64 */
             acceptedPlanRevisionNumber: number;
-            childIssueIds: string[] | null;
-            childIssues: components["schemas"]["ApiChildBrief"][] | null;
+            childIssueIds: string[];
+            childIssues: components["schemas"]["ApiChildBrief"][];
             companyId: string;
             /** Format: date-time */
             completedAt: string | null;
@@ -12887,7 +13292,7 @@ export interface components {
             issueId: string;
             kind: string;
             legacyResolverPolicyAliases: components["schemas"]["ApiPolicyAliases"];
-            originCommentIds: string[] | null;
+            originCommentIds: string[];
             payload: unknown;
             requestedResolverPolicy: string;
             /** Format: date-time */
@@ -12910,18 +13315,18 @@ export interface components {
         ApiShownIssue: {
             activeRecoveryAction: components["schemas"]["RecoveryAction"] | null;
             activeRun: components["schemas"]["ApiHoldingRun"] | null;
-            ancestors: components["schemas"]["ApiAncestorIssue"][] | null;
+            ancestors: components["schemas"]["ApiAncestorIssue"][];
             assigneeAdapterOverrides: unknown;
             assigneeAgentId: string | null;
             assigneeUserId: string | null;
             billingCode: string | null;
-            blockedBy: components["schemas"]["IssueRef"][] | null;
+            blockedBy: components["schemas"]["IssueRef"][];
             /** Format: date-time */
             blockedOwnerNotifiedAt: string | null;
             /** Format: date-time */
             blockedTransitionAt: string | null;
             blockerAttention: components["schemas"]["ApiBlockerAttention"];
-            blocks: components["schemas"]["IssueRef"][] | null;
+            blocks: components["schemas"]["IssueRef"][];
             /** Format: date-time */
             cancelledAt: string | null;
             checkoutRunId: string | null;
@@ -12941,7 +13346,7 @@ export interface components {
             createdByUserId: string | null;
             currentExecutionWorkspace: string | null;
             description: string | null;
-            documentSummaries: components["schemas"]["Document"][] | null;
+            documentSummaries: components["schemas"]["Document"][];
             executionAgentNameKey: string | null;
             executionBlocker: string | null;
             /** Format: date-time */
@@ -12959,7 +13364,7 @@ export interface components {
              */
             fencingToken: number | null;
             goal: unknown;
-            goalChain: components["schemas"]["ChainGoal"][] | null;
+            goalChain: components["schemas"]["ChainGoal"][];
             goalId: string | null;
             harnessKind: string | null;
             /** Format: date-time */
@@ -12968,12 +13373,12 @@ export interface components {
             identifier: string;
             /** Format: int64 */
             issueNumber: number;
-            labelIds: string[] | null;
-            labels: components["schemas"]["Label"][] | null;
+            labelIds: string[];
+            labels: components["schemas"]["Label"][];
             lastStatusDecisionId: string | null;
             legacyPlanDocument: string | null;
-            linkedCases: components["schemas"]["Item"][] | null;
-            mentionedProjects: components["schemas"]["Item"][] | null;
+            linkedCases: components["schemas"]["Item"][];
+            mentionedProjects: components["schemas"]["Item"][];
             /** Format: int64 */
             monitorAttemptCount: number;
             /** Format: date-time */
@@ -12995,7 +13400,7 @@ export interface components {
             project: unknown;
             projectId: string | null;
             projectWorkspaceId: string | null;
-            referencedIssueIdentifiers?: string[] | null;
+            referencedIssueIdentifiers?: string[];
             relatedWork?: components["schemas"]["ApiRelatedWork"];
             /** Format: int64 */
             requestDepth: number;
@@ -13016,14 +13421,14 @@ export interface components {
             updatedAt: string | null;
             watchdog: components["schemas"]["Watchdog"] | null;
             workMode: string;
-            workProducts: components["schemas"]["WorkProduct"][] | null;
+            workProducts: components["schemas"]["WorkProduct"][];
         };
         ApiShownRoutineRemark: {
             anchorState: string;
             baseRevisionId: string;
             /** Format: int64 */
             baseRevisionNumber: number;
-            comments: components["schemas"]["AnnotationComment"][] | null;
+            comments: components["schemas"]["AnnotationComment"][];
             companyId: string;
             /** Format: date-time */
             createdAt: string | null;
@@ -13064,8 +13469,8 @@ export interface components {
             createdAt: string | null;
             createdByAgentId: string | null;
             createdByUserId: string | null;
-            fileInventory: components["schemas"]["SkillVersionFile"][] | null;
-            files: components["schemas"]["ApiSkillVersionFile"][] | null;
+            fileInventory: components["schemas"]["SkillVersionFile"][];
+            files: components["schemas"]["ApiSkillVersionFile"][];
             id: string;
             label: string | null;
             skillId: string;
@@ -13114,8 +13519,8 @@ export interface components {
             updatedAt: string | null;
         };
         ApiSkillAudit: {
-            codes: string[] | null;
-            findings: components["schemas"]["SkillFinding"][] | null;
+            codes: string[];
+            findings: components["schemas"]["SkillFinding"][];
             installedHash: string;
             originHash: string | null;
             scanVersion: string;
@@ -13150,7 +13555,7 @@ export interface components {
             attachedAgentCount: number;
             authorName: string | null;
             catalogKind: string | null;
-            categories: string[] | null;
+            categories: string[];
             color: string | null;
             companyId: string;
             compatibility: string;
@@ -13160,7 +13565,7 @@ export interface components {
             description: string | null;
             editable: boolean;
             editableReason: string | null;
-            fileInventory: components["schemas"]["SkillPath"][] | null;
+            fileInventory: components["schemas"]["SkillPath"][];
             folderId: string | null;
             folderPath: string | null;
             /** Format: int64 */
@@ -13194,7 +13599,7 @@ export interface components {
             trustLevel: string;
             /** Format: date-time */
             updatedAt: string | null;
-            usedByAgents: components["schemas"]["ApiSkillUser"][] | null;
+            usedByAgents: components["schemas"]["ApiSkillUser"][];
         };
         ApiSkillFileBody: {
             content: string;
@@ -13234,7 +13639,7 @@ export interface components {
             attachedAgentCount: number;
             authorName: string | null;
             catalogKind: string | null;
-            categories: string[] | null;
+            categories: string[];
             color: string | null;
             companyId: string;
             compatibility: string;
@@ -13244,7 +13649,7 @@ export interface components {
             description: string | null;
             editable: boolean;
             editableReason: string | null;
-            fileInventory: components["schemas"]["SkillPath"][] | null;
+            fileInventory: components["schemas"]["SkillPath"][];
             folderId: string | null;
             folderPath: string | null;
             /** Format: int64 */
@@ -13278,7 +13683,7 @@ export interface components {
             updatedAt: string | null;
         };
         ApiSkillIndex: {
-            skills: components["schemas"]["ApiSkillPath"][] | null;
+            skills: components["schemas"]["ApiSkillPath"][];
         };
         ApiSkillInputBody: {
             content: string;
@@ -13322,18 +13727,18 @@ export interface components {
             [key: string]: unknown;
         };
         ApiSkillScan: {
-            candidates: components["schemas"]["ApiScanCandidate"][] | null;
-            conflicts: components["schemas"]["ApiScanConflict"][] | null;
+            candidates: components["schemas"]["ApiScanCandidate"][];
+            conflicts: components["schemas"]["ApiScanConflict"][];
             /** Format: int64 */
             discovered: number;
-            imported: components["schemas"]["ApiSkillDetail"][] | null;
+            imported: components["schemas"]["ApiSkillDetail"][];
             /** Format: int64 */
             scannedProjects: number;
             /** Format: int64 */
             scannedWorkspaces: number;
-            skipped: components["schemas"]["ApiScanSkipped"][] | null;
-            updated: components["schemas"]["ApiSkillDetail"][] | null;
-            warnings: string[] | null;
+            skipped: components["schemas"]["ApiScanSkipped"][];
+            updated: components["schemas"]["ApiSkillDetail"][];
+            warnings: string[];
         };
         ApiSkillScanBody: {
             /** @enum {string} */
@@ -13404,8 +13809,12 @@ export interface components {
             sizeBytes: number;
         };
         ApiSkillsImported: {
-            imported: components["schemas"]["ApiSkillDetail"][] | null;
-            warnings: string[] | null;
+            imported: components["schemas"]["ApiSkillDetail"][];
+            warnings: string[];
+        };
+        ApiSkippedWake: {
+            reason: string;
+            status: string;
         };
         ApiSnapshotRoutine: {
             activityGatePolicy: string;
@@ -13424,7 +13833,7 @@ export interface components {
             responsibleUserId: string | null;
             status: string;
             title: string;
-            variables: components["schemas"]["RoutineVariable"][] | null;
+            variables: components["schemas"]["RoutineVariable"][];
         };
         ApiSnapshotTrigger: {
             cronExpression: string | null;
@@ -13441,6 +13850,23 @@ export interface components {
         ApiStartupRecovery: {
             phase: string;
             updatedAt: components["schemas"]["ApiIsoTime"];
+        };
+        ApiStats: {
+            building: components["schemas"]["ApiBuilding"] | null;
+            /** Format: int64 */
+            bytes: number;
+            companyId: string;
+            /** Format: int64 */
+            indexed: number;
+            /** Format: int64 */
+            maxBytes: number;
+            /** Format: int64 */
+            maxMemories: number;
+            /** Format: int64 */
+            memories: number;
+            models: components["schemas"]["ApiModelStats"][];
+            /** Format: int64 */
+            words: number;
         };
         ApiStopAll: {
             reason?: string | null;
@@ -13460,7 +13886,7 @@ export interface components {
             issue: components["schemas"]["ApiDiagnosedIssue"];
             /** Format: int64 */
             issueCount: number;
-            issues: components["schemas"]["ApiSubtreeRow"][] | null;
+            issues: components["schemas"]["ApiSubtreeRow"][];
             /** Format: int64 */
             needsAttentionCount: number;
             truncated: boolean;
@@ -13545,11 +13971,11 @@ export interface components {
             url: string;
         };
         ApiTimeline: {
-            actors: components["schemas"]["ApiTimelineActor"][] | null;
-            edges: components["schemas"]["ApiTimelineEdge"][] | null;
-            events: components["schemas"]["ApiTimelineEvent"][] | null;
+            actors: components["schemas"]["ApiTimelineActor"][];
+            edges: components["schemas"]["ApiTimelineEdge"][];
+            events: components["schemas"]["ApiTimelineEvent"][];
             pagination: components["schemas"]["TimelinePageStruct"];
-            spans: components["schemas"]["ApiTimelineSpan"][] | null;
+            spans: components["schemas"]["ApiTimelineSpan"][];
             window: components["schemas"]["TimelineWindowStruct"];
         };
         ApiTimelineActor: {
@@ -13633,8 +14059,8 @@ export interface components {
             [key: string]: unknown;
         };
         ApiTransferState: {
-            completedPartIndexes: number[] | null;
-            missingPartIndexes: number[] | null;
+            completedPartIndexes: number[];
+            missingPartIndexes: number[];
             /** Format: int64 */
             partCount: number;
             status: string;
@@ -13674,20 +14100,20 @@ export interface components {
             title: string;
         };
         ApiTreePreview: {
-            activeRuns: components["schemas"]["ApiTreeRun"][] | null;
-            affectedAgents: components["schemas"]["ApiTreeAgent"][] | null;
+            activeRuns: components["schemas"]["ApiTreeRun"][];
+            affectedAgents: components["schemas"]["ApiTreeAgent"][];
             companyId: string;
             countsByStatus: {
                 [key: string]: number;
             } | null;
-            issues: components["schemas"]["ApiTreeIssue"][] | null;
+            issues: components["schemas"]["ApiTreeIssue"][];
             mode: string;
             releasePolicy: components["schemas"]["HoldRelease"];
             rootIssueId: string;
-            skippedIssues: components["schemas"]["ApiTreeIssue"][] | null;
+            skippedIssues: components["schemas"]["ApiTreeIssue"][];
             totals: components["schemas"]["ApiTreeTotals"];
             truncated: boolean;
-            warnings: components["schemas"]["ApiTreeWarning"][] | null;
+            warnings: components["schemas"]["ApiTreeWarning"][];
         };
         ApiTreeRun: {
             agentId: string;
@@ -13867,8 +14293,8 @@ export interface components {
             identifier: string;
             /** Format: int64 */
             issueNumber: number;
-            labelIds: string[] | null;
-            labels: components["schemas"]["Label"][] | null;
+            labelIds: string[];
+            labels: components["schemas"]["Label"][];
             lastStatusDecisionId: string | null;
             /** Format: int64 */
             monitorAttemptCount: number;
@@ -13889,7 +14315,7 @@ export interface components {
             priority: string;
             projectId: string | null;
             projectWorkspaceId: string | null;
-            referencedIssueIdentifiers?: string[] | null;
+            referencedIssueIdentifiers?: string[];
             relatedWork?: components["schemas"]["ApiRelatedWork"];
             /** Format: int64 */
             requestDepth: number;
@@ -13915,9 +14341,9 @@ export interface components {
             name: string;
         };
         ApiUserProfile: {
-            recentActivity: components["schemas"]["ActivityRow"][] | null;
-            recentIssues: components["schemas"]["ApiProfileIssue"][] | null;
-            stats: components["schemas"]["ApiProfileStats"][] | null;
+            recentActivity: components["schemas"]["ActivityRow"][];
+            recentIssues: components["schemas"]["ApiProfileIssue"][];
+            stats: components["schemas"]["ApiProfileStats"][];
             user: components["schemas"]["ApiProfileUser"];
         };
         ApiVerdictRow: {
@@ -13973,7 +14399,7 @@ export interface components {
         ApiWakeDiagnosis: {
             assignee: components["schemas"]["ApiDiagnosedAgent"] | null;
             diagnosis: string;
-            events: components["schemas"]["ApiWakeEvent"][] | null;
+            events: components["schemas"]["ApiWakeEvent"][];
             issue: components["schemas"]["ApiDiagnosedIssue"];
             /** Format: int64 */
             liveRuns: number;
@@ -13995,7 +14421,7 @@ export interface components {
         };
         ApiWakeNote: {
             checkedOutByHarness?: boolean;
-            commentIds?: string[] | null;
+            commentIds?: string[];
             connectorSkillInstructions: string;
             issueId?: string;
             reason?: string;
@@ -14018,6 +14444,21 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiWhy: {
+            /** Format: double */
+            cosine: number | null;
+            /** Format: double */
+            importance: number;
+            /** Format: double */
+            recency: number;
+            /** Format: int64 */
+            vectorRank: number | null;
+            /** Format: int64 */
+            wordRank: number | null;
+            /** Format: double */
+            wordScore: number;
+            words: components["schemas"]["ApiWordWorth"][];
+        };
         ApiWindowSpend: {
             biller: string;
             /** Format: int64 */
@@ -14031,6 +14472,11 @@ export interface components {
             window: string;
             /** Format: int64 */
             windowHours: number;
+        };
+        ApiWordWorth: {
+            /** Format: double */
+            score: number;
+            word: string;
         };
         ApiWorkspaceConfig: {
             cleanupCommand: string | null;
@@ -14118,6 +14564,26 @@ export interface components {
             /** Format: int64 */
             joinRequests: number;
         };
+        BeginningCursorStruct: {
+            /** Format: date-time */
+            latestCommentAt: string | null;
+            latestCommentId: string | null;
+            /** Format: int64 */
+            totalComments: number;
+        };
+        BeginningGoalStruct: {
+            id: string;
+            level: string;
+            parentId: string | null;
+            status: string;
+            title: string;
+        };
+        BeginningProjectStruct: {
+            id: string;
+            name: string;
+            status: string;
+            targetDate: unknown;
+        };
         Callback: {
             /** Format: date-time */
             at: string | null;
@@ -14164,7 +14630,7 @@ export interface components {
         Check: {
             code?: string;
             message: string;
-            models: string[] | null;
+            models: string[];
             nodeId: string;
             ok: boolean;
             /** Format: int64 */
@@ -14209,7 +14675,7 @@ export interface components {
             hint?: string;
             key: string;
             label: string;
-            options?: components["schemas"]["FieldOption"][] | null;
+            options?: components["schemas"]["FieldOption"][];
             required?: boolean;
             type: string;
         };
@@ -14247,7 +14713,7 @@ export interface components {
             costs: components["schemas"]["DashboardCostsStruct"];
             /** Format: int64 */
             pendingApprovals: number;
-            runActivity: components["schemas"]["RunDay"][] | null;
+            runActivity: components["schemas"]["RunDay"][];
             tasks: components["schemas"]["DashboardTasksStruct"];
         };
         DashboardAgentsStruct: {
@@ -14287,14 +14753,14 @@ export interface components {
             open: number;
         };
         Decomposed: {
-            childIssueIds: string[] | null;
+            childIssueIds: string[];
             decomposition: components["schemas"]["Decomposition"];
-            newlyCreatedChildIssueIds: string[] | null;
+            newlyCreatedChildIssueIds: string[];
         };
         Decomposition: {
             acceptedInteractionId: string;
             acceptedPlanRevisionId: string;
-            childIssueIds: string[] | null;
+            childIssueIds: string[];
             companyId: string;
             /** Format: date-time */
             completedAt: string | null;
@@ -14670,6 +15136,19 @@ export interface components {
         };
         Never: boolean;
         Null: null;
+        Offer: {
+            adapterType?: string;
+            baseUrl?: string;
+            kind: string;
+            models?: string[];
+            name: string;
+            path?: string;
+            problem?: string;
+            provider?: string;
+            /** Format: int64 */
+            tookMs?: number;
+            tried?: boolean;
+        };
         OfferedModel: {
             id: string;
             label: string;
@@ -14677,9 +15156,9 @@ export interface components {
         OrgHealth: {
             escalationWarning: string | null;
             firstInvalidAncestor: components["schemas"]["ChainLink"] | null;
-            fullChain: components["schemas"]["ChainLink"][] | null;
-            invalidAncestors: components["schemas"]["ChainLink"][] | null;
-            pausedAncestors: components["schemas"]["ChainLink"][] | null;
+            fullChain: components["schemas"]["ChainLink"][];
+            invalidAncestors: components["schemas"]["ChainLink"][];
+            pausedAncestors: components["schemas"]["ChainLink"][];
             reason: string;
             repairGuidance: string | null;
             status: string;
@@ -14687,7 +15166,7 @@ export interface components {
         OrgNode: {
             id: string;
             name: string;
-            reports: (components["schemas"]["OrgNode"] | null)[] | null;
+            reports: (components["schemas"]["OrgNode"] | null)[];
             role: string;
             status: string;
         };
@@ -14728,17 +15207,17 @@ export interface components {
             adapterType: string;
             /** Format: int64 */
             budgetMonthlyCents: number;
-            budgetPolicies?: components["schemas"]["PortableBudget"][] | null;
+            budgetPolicies?: components["schemas"]["PortableBudget"][];
             capabilities: string | null;
             contextMode?: string;
             icon: string | null;
-            memories?: components["schemas"]["PortableMemory"][] | null;
+            memories?: components["schemas"]["PortableMemory"][];
             metadata: {
                 [key: string]: unknown;
             } | null;
             name: string;
             path: string;
-            permissionGrants: components["schemas"]["PortablePermissionGrant"][] | null;
+            permissionGrants: components["schemas"]["PortablePermissionGrant"][];
             permissions: {
                 [key: string]: boolean;
             } | null;
@@ -14749,7 +15228,7 @@ export interface components {
             runtimeConfig: {
                 [key: string]: unknown;
             } | null;
-            skills: string[] | null;
+            skills: string[];
             slug: string;
             terminated?: boolean;
             title: string | null;
@@ -14821,7 +15300,7 @@ export interface components {
             format: string;
             key: string;
             path: string;
-            remarks?: components["schemas"]["PortableRemark"][] | null;
+            remarks?: components["schemas"]["PortableRemark"][];
             title: string;
         };
         PortableEnvInput: {
@@ -14868,15 +15347,15 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             assigneeAgentSlug: string | null;
-            attachments: components["schemas"]["PortableAttachment"][] | null;
+            attachments: components["schemas"]["PortableAttachment"][];
             billingCode: string | null;
-            blockedBy: string[] | null;
+            blockedBy: string[];
             cancelledAt: string | null;
-            comments: components["schemas"]["PortableComment"][] | null;
+            comments: components["schemas"]["PortableComment"][];
             completedAt: string | null;
             createdAt: string | null;
             description: string | null;
-            documents: components["schemas"]["PortableDocument"][] | null;
+            documents: components["schemas"]["PortableDocument"][];
             executionPolicy?: {
                 [key: string]: unknown;
             };
@@ -14887,8 +15366,8 @@ export interface components {
             folderPath?: string;
             goalSlug: string | null;
             identifier: string | null;
-            labelIds: string[] | null;
-            labelNames: string[] | null;
+            labelIds: string[];
+            labelNames: string[];
             legacyRecurrence: {
                 [key: string]: unknown;
             } | null;
@@ -14913,34 +15392,34 @@ export interface components {
             updatedAt: string | null;
             watchdog?: components["schemas"]["PortableWatchdog"];
             workMode?: string;
-            workProducts: components["schemas"]["PortableWorkProduct"][] | null;
+            workProducts: components["schemas"]["PortableWorkProduct"][];
         };
         PortableLabel: {
             color: string;
             name: string;
         };
         PortableManifest: {
-            agents: components["schemas"]["PortableAgent"][] | null;
-            blobs: components["schemas"]["PortableBlob"][] | null;
-            budgetPolicies?: components["schemas"]["PortableBudget"][] | null;
+            agents: components["schemas"]["PortableAgent"][];
+            blobs: components["schemas"]["PortableBlob"][];
+            budgetPolicies?: components["schemas"]["PortableBudget"][];
             company: components["schemas"]["PortableCompany"] | null;
-            embeddedAssets: components["schemas"]["PortableAsset"][] | null;
-            envInputs: components["schemas"]["PortableEnvInput"][] | null;
-            folders?: components["schemas"]["PortableFolder"][] | null;
+            embeddedAssets: components["schemas"]["PortableAsset"][];
+            envInputs: components["schemas"]["PortableEnvInput"][];
+            folders?: components["schemas"]["PortableFolder"][];
             generatedAt: string;
-            goals: components["schemas"]["PortableGoal"][] | null;
+            goals: components["schemas"]["PortableGoal"][];
             includes: components["schemas"]["PortableIncludes"];
-            issues: components["schemas"]["PortableIssue"][] | null;
-            labels: components["schemas"]["PortableLabel"][] | null;
-            projects: components["schemas"]["PortableProject"][] | null;
+            issues: components["schemas"]["PortableIssue"][];
+            labels: components["schemas"]["PortableLabel"][];
+            projects: components["schemas"]["PortableProject"][];
             /** Format: int64 */
             schemaVersion: number;
             sidebar: components["schemas"]["PortableSidebar"] | null;
-            skills: components["schemas"]["PortableSkill"][] | null;
+            skills: components["schemas"]["PortableSkill"][];
             source: components["schemas"]["PortableSource"] | null;
-            strategies?: components["schemas"]["PortableStrategy"][] | null;
-            teams: components["schemas"]["PortableTeam"][] | null;
-            userSecrets?: components["schemas"]["PortableUserSecret"][] | null;
+            strategies?: components["schemas"]["PortableStrategy"][];
+            teams: components["schemas"]["PortableTeam"][];
+            userSecrets?: components["schemas"]["PortableUserSecret"][];
         };
         PortableMemory: {
             key: string;
@@ -14954,7 +15433,7 @@ export interface components {
         };
         PortableProject: {
             archived?: boolean;
-            budgetPolicies?: components["schemas"]["PortableBudget"][] | null;
+            budgetPolicies?: components["schemas"]["PortableBudget"][];
             color: string | null;
             description: string | null;
             env: {
@@ -14963,7 +15442,7 @@ export interface components {
             executionWorkspacePolicy: {
                 [key: string]: unknown;
             } | null;
-            goalSlugs: string[] | null;
+            goalSlugs: string[];
             icon: string | null;
             leadAgentSlug: string | null;
             metadata: {
@@ -14975,10 +15454,10 @@ export interface components {
             slug: string;
             status: string;
             targetDate: string | null;
-            workspaces: components["schemas"]["PortableWorkspace"][] | null;
+            workspaces: components["schemas"]["PortableWorkspace"][];
         };
         PortableRemark: {
-            comments: components["schemas"]["PortableSaid"][] | null;
+            comments: components["schemas"]["PortableSaid"][];
             exact: string;
             /** Format: int64 */
             markdownEnd: number;
@@ -14997,9 +15476,9 @@ export interface components {
             activityGateScope?: string;
             catchUpPolicy: string | null;
             concurrencyPolicy: string | null;
-            remarks?: components["schemas"]["PortableRemark"][] | null;
-            triggers: components["schemas"]["PortableTrigger"][] | null;
-            variables: components["schemas"]["PortableVariable"][] | null;
+            remarks?: components["schemas"]["PortableRemark"][];
+            triggers: components["schemas"]["PortableTrigger"][];
+            variables: components["schemas"]["PortableVariable"][];
         };
         PortableSaid: {
             /** Format: int64 */
@@ -15008,14 +15487,14 @@ export interface components {
             body: string;
         };
         PortableSidebar: {
-            agents: string[] | null;
-            projects: string[] | null;
+            agents: string[];
+            projects: string[];
         };
         PortableSkill: {
-            comments?: components["schemas"]["PortableSaid"][] | null;
+            comments?: components["schemas"]["PortableSaid"][];
             compatibility: string;
             description: string | null;
-            fileInventory: components["schemas"]["PortableSkillFile"][] | null;
+            fileInventory: components["schemas"]["PortableSkillFile"][];
             key: string;
             metadata: {
                 [key: string]: unknown;
@@ -15026,8 +15505,8 @@ export interface components {
             sourceLocator: string | null;
             sourceRef: string | null;
             sourceType: string;
-            testInputs?: components["schemas"]["PortableSkillInput"][] | null;
-            testRuns?: components["schemas"]["PortableSkillTest"][] | null;
+            testInputs?: components["schemas"]["PortableSkillInput"][];
+            testRuns?: components["schemas"]["PortableSkillTest"][];
             trustLevel: string | null;
         };
         PortableSkillFile: {
@@ -15053,14 +15532,14 @@ export interface components {
         PortableStrategy: {
             agentSlug: string | null;
             decisionNote: string | null;
-            issueSlugs: string[] | null;
+            issueSlugs: string[];
             payload: {
                 [key: string]: unknown;
             } | null;
         };
         PortableTeam: {
             managerSlug: string | null;
-            memberSlugs: string[] | null;
+            memberSlugs: string[];
             name: string;
             path: string;
             slug: string;
@@ -15085,7 +15564,7 @@ export interface components {
             defaultValue: unknown;
             label: string | null;
             name: string;
-            options: string[] | null;
+            options: string[];
             required: boolean;
             type: string;
         };
@@ -15195,7 +15674,7 @@ export interface components {
             projectMemberships: {
                 [key: string]: string;
             } | null;
-            starredIds: string[] | null;
+            starredIds: string[];
             /** Format: date-time */
             updatedAt: string | null;
         };
@@ -15203,7 +15682,7 @@ export interface components {
             afterConfig: unknown;
             agentId: string;
             beforeConfig: unknown;
-            changedKeys: string[] | null;
+            changedKeys: string[];
             companyId: string;
             /** Format: date-time */
             createdAt: string | null;
@@ -15249,9 +15728,107 @@ export interface components {
             defaultValue: unknown;
             label: string | null;
             name: string;
-            options: string[] | null;
+            options: string[];
             required: boolean;
             type: string;
+        };
+        Run: {
+            activeIdentityContextId: string | null;
+            agentId: string;
+            companyId: string;
+            completionContractId: components["schemas"]["Null"];
+            completionContractSha256: components["schemas"]["Null"];
+            contextSnapshot: components["schemas"]["RunContext"];
+            /** Format: int64 */
+            continuationAttempt: number;
+            controllerBootId: string | null;
+            /** Format: date-time */
+            controllerLeaseExpiresAt: string | null;
+            /** Format: date-time */
+            createdAt: string | null;
+            driverKind: components["schemas"]["Null"];
+            driverVersion: components["schemas"]["Null"];
+            error: string | null;
+            errorCode: string | null;
+            /** Format: date-time */
+            executionControlDeadlineAt: string | null;
+            executionStage: string | null;
+            executionStatusDeliveryId: string | null;
+            /** Format: int64 */
+            exitCode: number | null;
+            externalRunId: components["schemas"]["Null"];
+            /** Format: date-time */
+            finishedAt: string | null;
+            id: string;
+            invocationSource: string;
+            issueCommentRetryQueuedAt: components["schemas"]["Null"];
+            issueCommentSatisfiedByCommentId: components["schemas"]["Null"];
+            issueCommentStatus: string;
+            /** Format: date-time */
+            lastOutputAt: string | null;
+            /** Format: int64 */
+            lastOutputBytes: number | null;
+            /** Format: int64 */
+            lastOutputSeq: number;
+            lastOutputStream: string | null;
+            /** Format: date-time */
+            lastUsefulActionAt: string | null;
+            livenessReason: string | null;
+            livenessState: string | null;
+            /** Format: int64 */
+            logBytes: number | null;
+            logCompressed: components["schemas"]["Never"];
+            /** Format: date-time */
+            logKeptAt?: string | null;
+            logRef: string | null;
+            logSha256: string | null;
+            logStore: string | null;
+            nativeIssueId: components["schemas"]["Null"];
+            nativePhase: components["schemas"]["Null"];
+            nativePhaseUpdatedAt: components["schemas"]["Null"];
+            nativeSessionId: components["schemas"]["Null"];
+            nextAction: string | null;
+            /** Format: int64 */
+            nextEventSeq: number;
+            nodeId?: string;
+            phase?: string;
+            phases?: components["schemas"]["PhaseMark"][];
+            /** Format: int64 */
+            processGroupId: number | null;
+            /** Format: int64 */
+            processLossRetryCount: number;
+            /** Format: int64 */
+            processPid: number | null;
+            /** Format: date-time */
+            processStartedAt: string | null;
+            responsibleUserId: string | null;
+            resultJson: unknown;
+            retryOfRunId: string | null;
+            runnerInstanceId: components["schemas"]["Null"];
+            runnerProfileJson: unknown;
+            runtimeMode: string;
+            runtimeModeReason: string | null;
+            /** Format: date-time */
+            runtimeModeResolvedAt: string | null;
+            runtimeModeResolverVersion: string | null;
+            /** Format: date-time */
+            scheduledRetryAt: string | null;
+            /** Format: int64 */
+            scheduledRetryAttempt: number;
+            scheduledRetryReason: string | null;
+            sessionIdAfter: string | null;
+            sessionIdBefore: string | null;
+            signal: string | null;
+            /** Format: date-time */
+            startedAt: string | null;
+            status: string;
+            stderrExcerpt: string | null;
+            stdoutExcerpt: string | null;
+            triggerDetail: string | null;
+            /** Format: date-time */
+            updatedAt: string | null;
+            usageJson: unknown;
+            wakeupRequestId: string | null;
         };
         RunContext: {
             actorId?: string;
@@ -15263,7 +15840,7 @@ export interface components {
             interactionKind?: string;
             interactionStatus?: string;
             issueId?: string;
-            issueIds?: string[] | null;
+            issueIds?: string[];
             /** Format: int64 */
             mergedWakes?: number;
             originIdentityContextId: string | null;
@@ -15275,7 +15852,7 @@ export interface components {
             taskKey?: string;
             triggeredBy?: string;
             wakeCommentId?: string;
-            wakeCommentIds?: string[] | null;
+            wakeCommentIds?: string[];
             wakeReason?: string;
             wakeSource?: string;
             wakeTriggerDetail?: string;
@@ -15387,6 +15964,18 @@ export interface components {
             /** Format: date-time */
             updatedAt: string | null;
         };
+        SearchResultIssueStruct: {
+            assigneeAgentId: string | null;
+            assigneeUserId: string | null;
+            id: string;
+            identifier: string;
+            priority: string;
+            projectId: string | null;
+            status: string;
+            title: string;
+            /** Format: date-time */
+            updatedAt: string | null;
+        };
         Seat: {
             alive: boolean;
             cannotFollow: boolean;
@@ -15448,7 +16037,7 @@ export interface components {
             type: string;
         };
         SidebarOrder: {
-            orderedIds: string[] | null;
+            orderedIds: string[];
             /** Format: date-time */
             updatedAt: string | null;
         };
@@ -15512,7 +16101,7 @@ export interface components {
             createdAt: string | null;
             createdByAgentId: string | null;
             createdByUserId: string | null;
-            fileInventory: components["schemas"]["SkillVersionFile"][] | null;
+            fileInventory: components["schemas"]["SkillVersionFile"][];
             id: string;
             label: string | null;
             skillId: string;
@@ -15583,7 +16172,7 @@ export interface components {
             parameters: unknown;
             /** Format: date-time */
             updatedAt: string | null;
-            versions: components["schemas"]["ToolVersion"][] | null;
+            versions: components["schemas"]["ToolVersion"][];
         };
         ToolEffect: {
             /** Format: int64 */
@@ -15621,7 +16210,7 @@ export interface components {
             createdAt: string | null;
             createdByUserId: string | null;
             id: string;
-            members: components["schemas"]["HoldMember"][] | null;
+            members: components["schemas"]["HoldMember"][];
             metadata: unknown;
             mode: string;
             reason: string | null;
@@ -15730,12 +16319,12 @@ export interface components {
         Wish: {
             arch: string;
             gpu: boolean;
-            labels: string[] | null;
+            labels: string[];
             /** Format: int64 */
             memoryMb: number;
             node: string;
             os: string;
-            programs: string[] | null;
+            programs: string[];
         };
         WorkProduct: {
             companyId: string;
@@ -15779,7 +16368,7 @@ export interface components {
             repoRef: string | null;
             repoUrl: string | null;
             runtimeConfig: unknown;
-            runtimeServices: components["schemas"]["RuntimeService"][] | null;
+            runtimeServices: components["schemas"]["RuntimeService"][];
             setupCommand: string | null;
             sharedWorkspaceKey: string | null;
             sourceType: string;
@@ -15843,7 +16432,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiAdapterInfo"][] | null;
+                    "application/json": components["schemas"]["ApiAdapterInfo"][];
                 };
             };
             /** @description Refused or failed */
@@ -15943,7 +16532,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiAdminUser"][] | null;
+                    "application/json": components["schemas"]["ApiAdminUser"][];
                 };
             };
             /** @description Refused or failed */
@@ -16244,7 +16833,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiBriefIssue"][] | null;
+                    "application/json": components["schemas"]["ApiBriefIssue"][];
                 };
             };
             /** @description Refused or failed */
@@ -16278,7 +16867,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiListedIssue"][] | null;
+                    "application/json": components["schemas"]["ApiListedIssue"][];
                 };
             };
             /** @description Refused or failed */
@@ -16317,7 +16906,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiAgentDetail"];
                 };
             };
             /** @description Refused or failed */
@@ -16537,7 +17126,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Revision"][] | null;
+                    "application/json": components["schemas"]["Revision"][];
                 };
             };
             /** @description Refused or failed */
@@ -16684,7 +17273,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Run"] | components["schemas"]["ApiSkippedWake"];
                 };
             };
             /** @description Refused or failed */
@@ -16945,7 +17534,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["AgentKey"][] | null;
+                    "application/json": components["schemas"]["AgentKey"][];
                 };
             };
             /** @description Refused or failed */
@@ -17063,7 +17652,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiRecalled"][] | null;
+                    "application/json": components["schemas"]["ApiRecalled"][];
                 };
             };
             /** @description Refused or failed */
@@ -17215,7 +17804,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Message"][] | null;
+                    "application/json": components["schemas"]["Message"][];
                 };
             };
             /** @description Refused or failed */
@@ -17594,7 +18183,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TaskSession"][] | null;
+                    "application/json": components["schemas"]["TaskSession"][];
                 };
             };
             /** @description Refused or failed */
@@ -17671,7 +18260,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Run"] | components["schemas"]["ApiSkippedWake"];
                 };
             };
             /** @description Refused or failed */
@@ -17703,7 +18292,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Wakeup"][] | null;
+                    "application/json": components["schemas"]["Wakeup"][];
                 };
             };
             /** @description Refused or failed */
@@ -17874,7 +18463,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApprovalComment"][] | null;
+                    "application/json": components["schemas"]["ApprovalComment"][];
                 };
             };
             /** @description Refused or failed */
@@ -17945,7 +18534,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiApprovalIssue"][] | null;
+                    "application/json": components["schemas"]["ApiApprovalIssue"][];
                 };
             };
             /** @description Refused or failed */
@@ -18524,7 +19113,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiBoardKeyRow"][] | null;
+                    "application/json": components["schemas"]["ApiBoardKeyRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -18934,7 +19523,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiCompanyRow"][] | null;
+                    "application/json": components["schemas"]["ApiCompanyRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -19480,7 +20069,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ActivityRow"][] | null;
+                    "application/json": components["schemas"]["ActivityRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -19587,7 +20176,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiModelProfileRow"][] | null;
+                    "application/json": components["schemas"]["ApiModelProfileRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -19621,7 +20210,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OfferedModel"][] | null;
+                    "application/json": components["schemas"]["OfferedModel"][];
                 };
             };
             /** @description Refused or failed */
@@ -19694,7 +20283,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiAgentConfiguration"][] | null;
+                    "application/json": components["schemas"]["ApiAgentConfiguration"][];
                 };
             };
             /** @description Refused or failed */
@@ -19768,7 +20357,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiAgentRow"][] | null;
+                    "application/json": components["schemas"]["ApiAgentRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -19848,7 +20437,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Approval"][] | null;
+                    "application/json": components["schemas"]["Approval"][];
                 };
             };
             /** @description Refused or failed */
@@ -20181,7 +20770,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiBudgetIncident"][] | null;
+                    "application/json": components["schemas"]["ApiBudgetIncident"][];
                 };
             };
             /** @description Refused or failed */
@@ -20258,7 +20847,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiCompanyRow"];
                 };
             };
             /** @description Refused or failed */
@@ -20364,7 +20953,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiReservation"][] | null;
+                    "application/json": components["schemas"]["ApiReservation"][];
                 };
             };
             /** @description Refused or failed */
@@ -20481,7 +21070,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiCostByAgent"][] | null;
+                    "application/json": components["schemas"]["ApiCostByAgent"][];
                 };
             };
             /** @description Refused or failed */
@@ -20518,7 +21107,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiCostByAgentModel"][] | null;
+                    "application/json": components["schemas"]["ApiCostByAgentModel"][];
                 };
             };
             /** @description Refused or failed */
@@ -20555,7 +21144,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiCostByBiller"][] | null;
+                    "application/json": components["schemas"]["ApiCostByBiller"][];
                 };
             };
             /** @description Refused or failed */
@@ -20592,7 +21181,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiCostByCode"][] | null;
+                    "application/json": components["schemas"]["ApiCostByCode"][];
                 };
             };
             /** @description Refused or failed */
@@ -20629,7 +21218,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiCostByProject"][] | null;
+                    "application/json": components["schemas"]["ApiCostByProject"][];
                 };
             };
             /** @description Refused or failed */
@@ -20666,7 +21255,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiCostByProvider"][] | null;
+                    "application/json": components["schemas"]["ApiCostByProvider"][];
                 };
             };
             /** @description Refused or failed */
@@ -20703,7 +21292,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiFinanceByBiller"][] | null;
+                    "application/json": components["schemas"]["ApiFinanceByBiller"][];
                 };
             };
             /** @description Refused or failed */
@@ -20740,7 +21329,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiFinanceByKind"][] | null;
+                    "application/json": components["schemas"]["ApiFinanceByKind"][];
                 };
             };
             /** @description Refused or failed */
@@ -20779,7 +21368,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiFinanceRow"][] | null;
+                    "application/json": components["schemas"]["ApiFinanceRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -20848,7 +21437,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiQuotaWindow"][] | null;
+                    "application/json": components["schemas"]["ApiQuotaWindow"][];
                 };
             };
             /** @description Refused or failed */
@@ -20917,7 +21506,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiWindowSpend"][] | null;
+                    "application/json": components["schemas"]["ApiWindowSpend"][];
                 };
             };
             /** @description Refused or failed */
@@ -20981,7 +21570,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiEnvironmentRow"][] | null;
+                    "application/json": components["schemas"]["ApiEnvironmentRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -21127,6 +21716,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiLiveEvent"];
+                    "text/event-stream": string;
                 };
             };
             /** @description Refused or failed */
@@ -21158,7 +21748,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Done */
-            200: {
+            101: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -21204,7 +21794,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiExecutionWorkspaceRow"][] | null;
+                    "application/json": components["schemas"]["ApiExecutionWorkspaceRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -21385,7 +21975,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["FeedbackTrace"][] | null;
+                    "application/json": components["schemas"]["FeedbackTrace"][];
                 };
             };
             /** @description Refused or failed */
@@ -21724,7 +22314,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Goal"][] | null;
+                    "application/json": components["schemas"]["Goal"][];
                 };
             };
             /** @description Refused or failed */
@@ -21804,7 +22394,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiRunListItem"][] | null;
+                    "application/json": components["schemas"]["ApiRunListItem"][];
                 };
             };
             /** @description Refused or failed */
@@ -21940,7 +22530,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Dismissal"][] | null;
+                    "application/json": components["schemas"]["Dismissal"][];
                 };
             };
             /** @description Refused or failed */
@@ -22186,7 +22776,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiListedIssue"][] | null;
+                    "application/json": components["schemas"]["ApiListedIssue"][];
                 };
             };
             /** @description Refused or failed */
@@ -22389,7 +22979,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiJoinRow"][] | null;
+                    "application/json": components["schemas"]["ApiJoinRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -22495,7 +23085,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Label"][] | null;
+                    "application/json": components["schemas"]["Label"][];
                 };
             };
             /** @description Refused or failed */
@@ -22571,7 +23161,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiLiveRun"][] | null;
+                    "application/json": components["schemas"]["ApiLiveRun"][];
                 };
             };
             /** @description Refused or failed */
@@ -22638,7 +23228,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Item"][] | null;
+                    "application/json": components["schemas"]["Item"][];
                 };
             };
             /** @description Refused or failed */
@@ -22705,7 +23295,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiSecretRow"][] | null;
+                    "application/json": components["schemas"]["ApiSecretRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -23076,7 +23666,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiModelPriceRow"][] | null;
+                    "application/json": components["schemas"]["ApiModelPriceRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -23179,7 +23769,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiModelProviderRow"][] | null;
+                    "application/json": components["schemas"]["ApiModelProviderRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -23398,7 +23988,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OrgNode"][] | null;
+                    "application/json": components["schemas"]["OrgNode"][];
                 };
             };
             /** @description Refused or failed */
@@ -23529,7 +24119,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiProjectInList"][] | null;
+                    "application/json": components["schemas"]["ApiProjectInList"][];
                 };
             };
             /** @description Refused or failed */
@@ -23600,7 +24190,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Item"][] | null;
+                    "application/json": components["schemas"]["Item"][];
                 };
             };
             /** @description Refused or failed */
@@ -23848,7 +24438,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiRoutineInList"][] | null;
+                    "application/json": components["schemas"]["ApiRoutineInList"][];
                 };
             };
             /** @description Refused or failed */
@@ -23926,7 +24516,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiSearchPage"];
                 };
             };
             /** @description Refused or failed */
@@ -24009,7 +24599,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Item"][] | null;
+                    "application/json": components["schemas"]["Item"][];
                 };
             };
             /** @description Refused or failed */
@@ -24111,7 +24701,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiSecretProvider"][] | null;
+                    "application/json": components["schemas"]["ApiSecretProvider"][];
                 };
             };
             /** @description Refused or failed */
@@ -24175,7 +24765,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiSecretListItem"][] | null;
+                    "application/json": components["schemas"]["ApiSecretListItem"][];
                 };
             };
             /** @description Refused or failed */
@@ -24246,7 +24836,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiSecretName"][] | null;
+                    "application/json": components["schemas"]["ApiSecretName"][];
                 };
             };
             /** @description Refused or failed */
@@ -24448,7 +25038,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiSkillInList"][] | null;
+                    "application/json": components["schemas"]["ApiSkillInList"][];
                 };
             };
             /** @description Refused or failed */
@@ -24558,7 +25148,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiCategoryCount"][] | null;
+                    "application/json": components["schemas"]["ApiCategoryCount"][];
                 };
             };
             /** @description Refused or failed */
@@ -24852,7 +25442,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SkillComment"][] | null;
+                    "application/json": components["schemas"]["SkillComment"][];
                 };
             };
             /** @description Refused or failed */
@@ -25381,7 +25971,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SkillTestInput"][] | null;
+                    "application/json": components["schemas"]["SkillTestInput"][];
                 };
             };
             /** @description Refused or failed */
@@ -25535,7 +26125,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiSkillTestRow"][] | null;
+                    "application/json": components["schemas"]["ApiSkillTestRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -25755,7 +26345,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SkillVersion"][] | null;
+                    "application/json": components["schemas"]["SkillVersion"][];
                 };
             };
             /** @description Refused or failed */
@@ -25864,7 +26454,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiInstalledTeam"][] | null;
+                    "application/json": components["schemas"]["ApiInstalledTeam"][];
                 };
             };
             /** @description Refused or failed */
@@ -26022,7 +26612,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Tool"][] | null;
+                    "application/json": components["schemas"]["Tool"][];
                 };
             };
             /** @description Refused or failed */
@@ -26239,7 +26829,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiDefinitionRow"][] | null;
+                    "application/json": components["schemas"]["ApiDefinitionRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -26617,7 +27207,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiLeaseRow"][] | null;
+                    "application/json": components["schemas"]["ApiLeaseRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -26684,7 +27274,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiEnvironmentSecret"][] | null;
+                    "application/json": components["schemas"]["ApiEnvironmentSecret"][];
                 };
             };
             /** @description Refused or failed */
@@ -26898,7 +27488,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["WorkspaceOperation"][] | null;
+                    "application/json": components["schemas"]["WorkspaceOperation"][];
                 };
             };
             /** @description Refused or failed */
@@ -27234,7 +27824,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RunEvent"][] | null;
+                    "application/json": components["schemas"]["RunEvent"][];
                 };
             };
             /** @description Refused or failed */
@@ -27266,7 +27856,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiRunIssue"][] | null;
+                    "application/json": components["schemas"]["ApiRunIssue"][];
                 };
             };
             /** @description Refused or failed */
@@ -27406,7 +27996,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["WorkspaceOperation"][] | null;
+                    "application/json": components["schemas"]["WorkspaceOperation"][];
                 };
             };
             /** @description Refused or failed */
@@ -27467,7 +28057,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiModelPriceRow"][] | null;
+                    "application/json": components["schemas"]["ApiModelPriceRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -27561,7 +28151,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiModelProviderRow"][] | null;
+                    "application/json": components["schemas"]["ApiModelProviderRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -27588,6 +28178,42 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ApiNewModelProvider"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiModelProviderRow"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiInstanceModelProvidersFromEnvironment: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiAdoptKey"];
             };
         };
         responses: {
@@ -27714,6 +28340,42 @@ export interface operations {
             };
         };
     };
+    postApiInstanceOffers: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiAskOffers"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiNodeOffers"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getApiInstanceSchedulerHeartbeats: {
         parameters: {
             query?: never;
@@ -27729,7 +28391,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiSchedulerRow"][] | null;
+                    "application/json": components["schemas"]["ApiSchedulerRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -28375,7 +29037,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiShownDecomposition"][] | null;
+                    "application/json": components["schemas"]["ApiShownDecomposition"][];
                 };
             };
             /** @description Refused or failed */
@@ -28481,7 +29143,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ActivityRow"][] | null;
+                    "application/json": components["schemas"]["ActivityRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -28555,7 +29217,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Approval"][] | null;
+                    "application/json": components["schemas"]["Approval"][];
                 };
             };
             /** @description Refused or failed */
@@ -28594,7 +29256,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Approval"][] | null;
+                    "application/json": components["schemas"]["Approval"][];
                 };
             };
             /** @description Refused or failed */
@@ -28660,7 +29322,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiAttachmentRow"][] | null;
+                    "application/json": components["schemas"]["ApiAttachmentRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -28786,7 +29448,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Comment"][] | null;
+                    "application/json": components["schemas"]["Comment"][];
                 };
             };
             /** @description Refused or failed */
@@ -29058,7 +29720,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiShownDocument"][] | null;
+                    "application/json": components["schemas"]["ApiShownDocument"][];
                 };
             };
             /** @description Refused or failed */
@@ -29212,7 +29874,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiShownAnnotation"][] | null;
+                    "application/json": components["schemas"]["ApiShownAnnotation"][];
                 };
             };
             /** @description Refused or failed */
@@ -29443,7 +30105,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["DocumentRevision"][] | null;
+                    "application/json": components["schemas"]["DocumentRevision"][];
                 };
             };
             /** @description Refused or failed */
@@ -29551,7 +30213,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ExecutionDecision"][] | null;
+                    "application/json": components["schemas"]["ExecutionDecision"][];
                 };
             };
             /** @description Refused or failed */
@@ -29583,7 +30245,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["FeedbackTrace"][] | null;
+                    "application/json": components["schemas"]["FeedbackTrace"][];
                 };
             };
             /** @description Refused or failed */
@@ -29615,7 +30277,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Vote"][] | null;
+                    "application/json": components["schemas"]["Vote"][];
                 };
             };
             /** @description Refused or failed */
@@ -29689,7 +30351,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiBeginning"];
                 };
             };
             /** @description Refused or failed */
@@ -29788,7 +30450,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiShownInteraction"][] | null;
+                    "application/json": components["schemas"]["ApiShownInteraction"][];
                 };
             };
             /** @description Refused or failed */
@@ -30146,7 +30808,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiLiveRun"][] | null;
+                    "application/json": components["schemas"]["ApiLiveRun"][];
                 };
             };
             /** @description Refused or failed */
@@ -30684,7 +31346,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiIssueRun"][] | null;
+                    "application/json": components["schemas"]["ApiIssueRun"][];
                 };
             };
             /** @description Refused or failed */
@@ -30822,7 +31484,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TreeHold"][] | null;
+                    "application/json": components["schemas"]["TreeHold"][];
                 };
             };
             /** @description Refused or failed */
@@ -31068,7 +31730,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["WorkProduct"][] | null;
+                    "application/json": components["schemas"]["WorkProduct"][];
                 };
             };
             /** @description Refused or failed */
@@ -31326,7 +31988,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Item"][] | null;
+                    "application/json": components["schemas"]["Item"][];
                 };
             };
             /** @description Refused or failed */
@@ -31355,7 +32017,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Item"][] | null;
+                    "application/json": components["schemas"]["Item"][];
                 };
             };
             /** @description Refused or failed */
@@ -31420,7 +32082,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Item"][] | null;
+                    "application/json": components["schemas"]["Item"][];
                 };
             };
             /** @description Refused or failed */
@@ -31449,7 +32111,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Item"][] | null;
+                    "application/json": components["schemas"]["Item"][];
                 };
             };
             /** @description Refused or failed */
@@ -31593,7 +32255,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Workspace"][] | null;
+                    "application/json": components["schemas"]["Workspace"][];
                 };
             };
             /** @description Refused or failed */
@@ -32080,7 +32742,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiShownRoutineRemark"][] | null;
+                    "application/json": components["schemas"]["ApiShownRoutineRemark"][];
                 };
             };
             /** @description Refused or failed */
@@ -32264,7 +32926,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiRoutineRevision"][] | null;
+                    "application/json": components["schemas"]["ApiRoutineRevision"][];
                 };
             };
             /** @description Refused or failed */
@@ -32375,7 +33037,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiRoutineRunRow"][] | null;
+                    "application/json": components["schemas"]["ApiRoutineRunRow"][];
                 };
             };
             /** @description Refused or failed */
@@ -32722,7 +33384,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SecretAccess"][] | null;
+                    "application/json": components["schemas"]["SecretAccess"][];
                 };
             };
             /** @description Refused or failed */
@@ -32913,7 +33575,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiCatalogSkill"][] | null;
+                    "application/json": components["schemas"]["ApiCatalogSkill"][];
                 };
             };
             /** @description Refused or failed */
@@ -33067,7 +33729,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiCatalogTeam"][] | null;
+                    "application/json": components["schemas"]["ApiCatalogTeam"][];
                 };
             };
             /** @description Refused or failed */
@@ -33263,6 +33925,216 @@ export interface operations {
             };
         };
     };
+    postApiV1Memory: {
+        parameters: {
+            query?: {
+                /** @description whose, where the body does not say it; an agent's own unless given */
+                companyId?: string;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiAddBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiShape"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1MemorySearch: {
+        parameters: {
+            query?: {
+                /** @description whose, where the body does not say it; an agent's own unless given */
+                companyId?: string;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiSearchBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAnswer"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1MemoryStats: {
+        parameters: {
+            query?: {
+                /** @description whose, where the body does not say it; an agent's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiStats"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1MemoryById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the memory. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiShape"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1MemoryById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the memory. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiForgotten"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    patchApiV1MemoryById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the memory. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiChangeBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiShape"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getApiV1Mesh: {
         parameters: {
             query?: never;
@@ -33398,7 +34270,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiCheck"][] | null;
+                    "application/json": components["schemas"]["ApiCheck"][];
                 };
             };
             /** @description Refused or failed */
@@ -33554,7 +34426,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiEntry"][] | null;
+                    "application/json": components["schemas"]["ApiEntry"][];
                 };
             };
             /** @description Refused or failed */
@@ -33652,7 +34524,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiLogLine"][] | null;
+                    "application/json": components["schemas"]["ApiLogLine"][];
                 };
             };
             /** @description Refused or failed */
@@ -33681,7 +34553,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiMember"][] | null;
+                    "application/json": components["schemas"]["ApiMember"][];
                 };
             };
             /** @description Refused or failed */
@@ -33991,7 +34863,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiJoinRequest"][] | null;
+                    "application/json": components["schemas"]["ApiJoinRequest"][];
                 };
             };
             /** @description Refused or failed */
@@ -34217,7 +35089,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "text/plain": string;
                 };
             };
             /** @description Refused or failed */
@@ -34311,7 +35183,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiJoinToken"][] | null;
+                    "application/json": components["schemas"]["ApiJoinToken"][];
                 };
             };
             /** @description Refused or failed */
@@ -34408,7 +35280,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CatalogueTool"][] | null;
+                    "application/json": components["schemas"]["CatalogueTool"][];
                 };
             };
             /** @description Refused or failed */
