@@ -107,6 +107,7 @@ type ImportPreview struct {
 	Manifest      portable.Manifest   `json:"manifest"`
 	Files         portable.Files      `json:"files"`
 	EnvInputs     []portable.EnvInput `json:"envInputs"`
+	ToFillIn      []toFillIn          `json:"toFillIn"`
 	Warnings      []string            `json:"warnings"`
 	Errors        []string            `json:"errors"`
 }
@@ -119,7 +120,18 @@ type Imported struct {
 	Projects  []importedRow       `json:"projects"`
 	Routines  []importedRoutine   `json:"routines"`
 	EnvInputs []portable.EnvInput `json:"envInputs"`
+	ToFillIn  []toFillIn          `json:"toFillIn"`
 	Warnings  []string            `json:"warnings"`
+}
+
+// A toFillIn is a setting without which an imported agent can not run and that no
+// package carries: the program of a process agent belongs to the machine that it was on.
+type toFillIn struct {
+	Agent   string  `json:"agentSlug"`
+	AgentID *string `json:"agentId"` // null in a preview
+	Name    string  `json:"agentName"`
+	Setting string  `json:"setting"`
+	Do      string  `json:"do"` // the command that fills it in
 }
 
 type importedCompany struct {
@@ -164,7 +176,7 @@ func previewImport(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	p := ImportPreview{Include: im.include, Collision: im.collision, SelectedSlugs: []string{}, Plan: im.plan, Manifest: im.m, Files: im.files,
-		EnvInputs: im.m.EnvInputs, Warnings: im.warnings, Errors: []string{}}
+		EnvInputs: im.m.EnvInputs, ToFillIn: im.toFillIn(), Warnings: im.warnings, Errors: []string{}}
 	for _, a := range im.m.Agents {
 		p.SelectedSlugs = append(p.SelectedSlugs, a.Slug)
 	}
@@ -172,6 +184,26 @@ func previewImport(rc *api.Request) (api.Response, error) {
 		p.CompanyID, p.CompanyName = &im.company.ID, &im.company.Name
 	}
 	return api.OK(p), nil
+}
+
+// toFillIn lists the process agents of the import that have no program to run.
+func (im *importer) toFillIn() []toFillIn {
+	out := []toFillIn{}
+	for n, a := range im.m.Agents {
+		p := im.plan.Agents[n]
+		command, _ := a.AdapterConfig["command"].(string)
+		if a.AdapterType != "process" || command != "" || a.Terminated || p.Action == "skip" {
+			continue
+		}
+		f := toFillIn{Agent: a.Slug, Name: p.Name, Setting: "adapterConfig.command"}
+		who := "AGENT"
+		if id := im.agents[a.Slug]; id != "" {
+			f.AgentID, who = &id, id
+		}
+		f.Do = fmt.Sprintf(`selvage agent update %s --config '{"command": "/path/to/program"}'`, who)
+		out = append(out, f)
+	}
+	return out
 }
 
 func applyImport(rc *api.Request) (api.Response, error) {

@@ -86,7 +86,7 @@ func (im *importer) steps(rc *api.Request) error {
 		im.step(company.KindProjectUpdate, entity.SaveProject{ID: id, ArchivedAt: &im.at})
 	}
 	im.rename()
-	im.done.Warnings = im.warnings
+	im.done.ToFillIn, im.done.Warnings = im.toFillIn(), im.warnings
 	return nil
 }
 

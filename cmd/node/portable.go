@@ -121,6 +121,7 @@ that the package asks for are named, and wait for their values.`,
 					Agent   *string `json:"agentSlug"`
 					Project *string `json:"projectSlug"`
 				} `json:"envInputs"`
+				ToFillIn []settingToFillIn `json:"toFillIn"`
 				Warnings []string
 			}
 			far := c.Progress(cmd, "importing")
@@ -137,6 +138,9 @@ that the package asks for are named, and wait for their values.`,
 					if of != nil {
 						fmt.Fprintf(w, "to fill in: %s of %s\n", e.Key, *of)
 					}
+				}
+				for _, f := range done.ToFillIn {
+					f.print(w)
 				}
 				for _, warning := range done.Warnings {
 					fmt.Fprintln(cmd.ErrOrStderr(), "selvage:", warning)
@@ -159,6 +163,17 @@ that the package asks for are named, and wait for their values.`,
 	return imports
 }
 
+// A settingToFillIn is what an imported agent lacks, and the command that fills it in.
+type settingToFillIn struct {
+	Name    string `json:"agentName"`
+	Setting string `json:"setting"`
+	Do      string `json:"do"`
+}
+
+func (f settingToFillIn) print(w io.Writer) {
+	fmt.Fprintf(w, "to fill in: %s of %s: %s\n", f.Setting, f.Name, f.Do)
+}
+
 func previewImport(c *cli.CLI, cmd *cobra.Command, body map[string]any) error {
 	type row struct{ Slug, Action, PlannedName, PlannedTitle string }
 	var p struct {
@@ -168,7 +183,8 @@ func previewImport(c *cli.CLI, cmd *cobra.Command, body map[string]any) error {
 			Projects []row  `json:"projectPlans"`
 			Issues   []row  `json:"issuePlans"`
 		} `json:"plan"`
-		Warnings []string `json:"warnings"`
+		ToFillIn []settingToFillIn `json:"toFillIn"`
+		Warnings []string          `json:"warnings"`
 	}
 	return c.Send(cmd, "POST", "/api/companies/import/preview", body, &p, func(w io.Writer) {
 		var t [][]string
@@ -181,6 +197,9 @@ func previewImport(c *cli.CLI, cmd *cobra.Command, body map[string]any) error {
 			}
 		}
 		cli.Table(w, "KIND SLUG ACTION AS", t)
+		for _, f := range p.ToFillIn {
+			f.print(w)
+		}
 		for _, warning := range p.Warnings {
 			fmt.Fprintln(cmd.ErrOrStderr(), "selvage:", warning)
 		}
