@@ -150,6 +150,9 @@ func Open(cfg Config) (*Ledger, error) {
 	if l.err, err = l.tooNew(); err != nil {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}
+	if l.err != nil {
+		l.log.Error("ledger: stopped applying", "err", l.err)
+	}
 	return l, nil
 }
 

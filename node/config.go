@@ -51,6 +51,7 @@ type Config struct {
 	Join     string            // join token; used only while the node is no member of a mesh
 	Labels   map[string]string // for placement
 	Version  string            // of the program, shown in /api/health
+	Level    uint64            // newest feature level that the program knows; default ledger.FeatureLevel, tests of upgrades set another
 	Shim     []string          // command line that runs the run shim; default: this program with "run-shim"
 	// Cgroup is the folder in which the trees of runs have their cgroups (shim.OpenCgroup);
 	// default: they have none.
@@ -174,6 +175,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.ScrubEvery = cmp.Or(c.ScrubEvery, DefaultScrubEvery)
 	c.Version = cmp.Or(c.Version, "dev")
+	c.Level = cmp.Or(c.Level, ledger.FeatureLevel)
 	if c.Clock == nil {
 		c.Clock = shim.BootTime
 	}

@@ -63,7 +63,7 @@ func (n *Node) genesis() (membership, error) {
 	if name == "" { // two nodes that found a mesh each shall not call it the same
 		name = cut(n.conf.Name, maxName-5) + "-" + string(n.ID())[:4]
 	}
-	g := ledger.Genesis{Name: name, Founder: self, CreatedAt: time.Now().UnixMilli(), Wrapped: wrapped, Level: ledger.FeatureLevel}
+	g := ledger.Genesis{Name: name, Founder: self, CreatedAt: time.Now().UnixMilli(), Wrapped: wrapped, Level: n.conf.Level}
 	if key, err := n.ownerKey(); err != nil {
 		return membership{}, err
 	} else if key != nil {

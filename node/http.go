@@ -148,7 +148,7 @@ func (n *Node) openAPI(ctx context.Context) error {
 			p := n.ledger.Position()
 			return p.Height, p.Applied
 		},
-		Stats: []func() []api.Stat{n.stats},
+		Stats: []func() []api.Stat{n.stats, n.meshStats, n.tally.stats},
 		Board: board,
 		Hosts: n.httpNames(), Proxied: n.conf.BehindProxy, ClaimCode: code, FromRun: shim.FromRun, MetricsFrom: n.conf.MetricsFrom,
 	})

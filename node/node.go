@@ -74,6 +74,7 @@ type Node struct {
 	asks        asks
 	advertise   atomic.Pointer[netip.AddrPort]
 	work        work
+	tally       tally
 	models      *llm.Gateway
 	recall      *recall.Recall
 	serving     serving
@@ -330,7 +331,7 @@ func (n *Node) openLedger(context.Context) error {
 	}
 	conf := ledger.Config{
 		Span: n.store.Span(spanState), Mux: rules, Authorize: people.Authorize, Prefetch: people.Prefetch,
-		Clock: time.Now, Logger: n.log, Faults: n.conf.Faults.Ledger,
+		Level: n.conf.Level, Clock: time.Now, Logger: n.log, Faults: n.conf.Faults.Ledger,
 	}
 	if n.small {
 		conf.RowCacheBytes, conf.DecodedBytes, conf.ReadCacheBytes = smallRowCacheBytes, smallDecodedBytes, smallReadCacheBytes
@@ -432,7 +433,7 @@ func (n *Node) openDiscovery(ctx context.Context) error {
 		Hints:  n.hints, Sighted: n.sightings, Connected: n.transport.Connected,
 		Meta: discovery.Meta{
 			Mesh: n.Mesh(), Node: n.keys.ID(), Incarnation: n.keys.Incarnation, Name: n.conf.Name, MeshName: n.meshName(),
-			HTTP: n.boundHTTP(), Zone: n.conf.Labels["zone"], Program: shortVersion(n.conf.Version), Level: ledger.FeatureLevel,
+			HTTP: n.boundHTTP(), Zone: n.conf.Labels["zone"], Program: shortVersion(n.conf.Version), Level: uint8(n.conf.Level),
 		},
 	})
 	if err != nil {

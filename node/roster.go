@@ -117,6 +117,7 @@ func (n *Node) followRoster(ctx context.Context) {
 				break
 			}
 			after = e.Height
+			n.tally.see(e)
 			if touchesRoster(e.Kind) {
 				after = max(after, n.refreshRoster())
 			}

@@ -35,7 +35,7 @@ func (n *Node) program(id identity.NodeID) string {
 // vote and is away stops then, if it is older, and says that it is to be upgraded.
 func (n *Node) levelToRaise() uint64 {
 	var now uint64
-	if err := n.ledger.View(func(tx *ledger.Tx) error { now = ledger.Features(tx); return nil }); err != nil || now >= ledger.FeatureLevel {
+	if err := n.ledger.View(func(tx *ledger.Tx) error { now = ledger.Features(tx); return nil }); err != nil || now >= n.conf.Level {
 		return 0
 	}
 	votes := map[identity.NodeID]bool{}
@@ -53,7 +53,7 @@ func (n *Node) levelToRaise() uint64 {
 			known = append(known, 0)
 		}
 	}
-	return commonLevel(now, ledger.FeatureLevel, known)
+	return commonLevel(now, n.conf.Level, known)
 }
 
 // commonLevel is the newest level that a node that knows own, and others, know, or

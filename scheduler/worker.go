@@ -97,7 +97,8 @@ type Worker struct {
 
 	mu       sync.Mutex // guards what follows
 	runs     map[string]*work
-	draining bool // takes no new runs
+	draining bool   // takes no new runs
+	lapses   uint64 // how often the lease ended under runs
 }
 
 // work is one run on this node.
@@ -141,6 +142,13 @@ func (w *Worker) Running() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.runs))
+}
+
+// Lapses returns how often this node's lease ended while it had runs.
+func (w *Worker) Lapses() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lapses
 }
 
 // Holds reports whether this node may act for runs now.
@@ -210,15 +218,20 @@ func (w *Worker) enforce() {
 	session := w.cfg.Session()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	lapsed := false
 	for _, k := range w.runs {
 		if k.session != session || !w.lease.holds(k.session) {
 			if !k.lapsed {
+				lapsed = true
 				k.why = w.lapseReason()
 				w.cfg.Logger.Warn("lease ended; stopping run", "run", k.run.ID, "reason", k.why)
 			}
 			k.lapsed = true
 			k.kill()
 		}
+	}
+	if lapsed {
+		w.lapses++
 	}
 }
 

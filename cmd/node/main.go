@@ -18,8 +18,12 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/onboard"
 )
 
-// version is set by the linker.
-var version = "dev"
+// version is set by the linker, and so is level where a test builds a program that
+// knows another feature level than this tree.
+var (
+	version = "dev"
+	level   = ""
+)
 
 func main() { os.Exit(run(os.Args[1:])) }
 

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,6 +85,11 @@ func (o *upOptions) up(cmd *cobra.Command) error {
 		return cli.Misuse(err)
 	}
 	conf.Version, conf.Labels = version, o.labels
+	if level != "" {
+		if conf.Level, err = strconv.ParseUint(level, 10, 8); err != nil {
+			return fmt.Errorf("the feature level that this program was linked with: %w", err)
+		}
+	}
 	if conf.Backups.Every > 0 {
 		if len(o.backups.recipients) == 0 && o.backups.passphraseFile == "" && os.Getenv("SELVAGE_PASSPHRASE") == "" {
 			return cli.Misuse(errors.New("--snapshot-every needs --snapshot-to or --snapshot-passphrase-file: somebody has to be able to open the backups"))

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -25,6 +26,56 @@ func QueueKey(r Run) []byte {
 
 func QueueValue(r Run) []byte {
 	return strconv.AppendInt(append([]byte(r.Agent), ' '), int64(r.ScheduledRetryAt), 10)
+}
+
+// A Depth is how much waits in the queue of runs.
+type Depth struct {
+	Queued  int           // they wait for a node, for their agent, or for the end of another run
+	Retries int           // their time has not come
+	Oldest  time.Duration // how long the oldest queued run has waited
+}
+
+const (
+	// maxQueueCounted bounds the runs of one company that QueueDepth counts, and
+	// queueOldest those of which it reads how long they have waited: the first of the
+	// queue have waited longest, but for what is urgent, which is never many.
+	maxQueueCounted = 10_000
+	queueOldest     = 20
+)
+
+// QueueDepth counts the runs that wait, for figures.
+func QueueDepth(tx *ledger.Tx, now core.Time) (d Depth) {
+	prefix := ledger.Key("sched", "queue", "")
+	for from := prefix; ; {
+		of, n := "", 0
+		for k, v := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
+			company, run := parseQueueKey(k[len(prefix):])
+			if of == "" {
+				of = company
+			}
+			if company != of || n == maxQueueCounted {
+				break
+			}
+			n++
+			_, after, _ := strings.Cut(string(v), " ")
+			if at, _ := strconv.ParseInt(after, 10, 64); core.Time(at) > now {
+				d.Retries++
+				continue
+			}
+			d.Queued++
+			if n > queueOldest {
+				continue
+			}
+			if r, ok := RunTable.Get(tx, company, run); ok {
+				waited := time.Duration(max(now-max(r.CreatedAt, r.ScheduledRetryAt), 0)) * time.Millisecond
+				d.Oldest = max(d.Oldest, waited)
+			}
+		}
+		if of == "" {
+			return d
+		}
+		from = ledger.PrefixEnd(ledger.Key("sched", "queue", of, ""))
+	}
 }
 
 func parseQueueKey(rest []byte) (company, run string) {

@@ -114,6 +114,14 @@ func CountRunsOfSession(tx *ledger.Tx, session uint64) (n int) {
 	return n
 }
 
+// CountPlacedRuns returns how many runs are on nodes.
+func CountPlacedRuns(tx *ledger.Tx) (n int) {
+	for range tx.Prefix(ledger.Key("sched", "session", "")) {
+		n++
+	}
+	return n
+}
+
 // SessionsWithRuns returns the sessions that have runs to give back, with their
 // nodes, by session.
 func SessionsWithRuns(tx *ledger.Tx) []NodeLost {
