@@ -13,7 +13,7 @@ STARVED ?= 10m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: board ui ui-dev ui-types screenshots notice agent clients models model readme system help up down build examples test room race check contract bench soak dist clean
+.PHONY: board ui ui-dev ui-types screenshots notice agent clients models model readme system help up down build examples test room race check contract metrics sizing bench soak dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
@@ -80,6 +80,12 @@ notice: ## write NOTICE: what is linked into the program, and under which licenc
 
 contract: ## replay the recorded exchanges and write docs/contract.md
 	go test -count=1 ./api -run Recorded -contract.write
+
+metrics: ## write docs/metrics.md: the figures of a node, and the alerts
+	go test -count=1 -run TestMonitoring ./testnet/upkeep -metrics.write
+
+sizing: build ## print the table of docs/sizing.md: memory and disk of agents, issues and runs (some minutes)
+	go run ./scripts/sizing
 
 bench: build ## print the table of docs/benchmarks.md (PARTS="checkout reads" for some of it)
 	./scripts/bench -parts "$(PARTS)"

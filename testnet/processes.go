@@ -417,6 +417,15 @@ func (p *Processes) Kill(name string) error {
 	return p.waitGone(n, stopTimeout)
 }
 
+// Stop ends a node in order (SIGTERM) and waits until it is gone.
+func (p *Processes) Stop(name string) error {
+	if err := p.signal(name, syscall.SIGTERM); err != nil {
+		return err
+	}
+	n, _ := p.node(name)
+	return p.waitGone(n, stopTimeout)
+}
+
 // Pause stops a node's process (SIGSTOP); Resume lets it go on.
 func (p *Processes) Pause(name string) error  { return p.signal(name, syscall.SIGSTOP) }
 func (p *Processes) Resume(name string) error { return p.signal(name, syscall.SIGCONT) }
