@@ -9,11 +9,11 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// MaxNote bounds the details of a note, in bytes; a change's details stay small.
+// MaxNote bounds the details of a note, in bytes. The details of a change stay small.
 const MaxNote = 4 << 10
 
-// A Note is the payload of activity.note: a line that the board or an agent
-// adds to the activity log itself. The entry names who really wrote it.
+// Note is the payload of activity.note: a line that the board or an agent adds to the
+// activity log directly. The entry names the actor who gave the command.
 type Note struct {
 	Action     string          `cbor:"1,keyasint"`
 	EntityType string          `cbor:"2,keyasint"`
@@ -53,7 +53,7 @@ func ShowActivity(tx *ledger.Tx, company string, list []ledger.Activity) []entit
 		out[n] = entity.ActivityRow{ID: a.ID, Company: a.Company, ActorType: a.Actor.Type, ActorID: a.Actor.ID, Action: a.Action, EntityType: a.EntityType,
 			EntityID: a.EntityID, Run: core.NullText(a.Run), ResponsibleUser: row.DefaultResponsibleUser, Details: core.OrNull(a.Details), CreatedAt: core.TimeOf(a.At), Height: a.Height}
 		if a.Kind == KindActivityNote {
-			out[n].ResponsibleUser = "" // a line that somebody wrote, not a thing done
+			out[n].ResponsibleUser = "" // a note, not an action
 			continue
 		}
 		switch a.Actor.Type {

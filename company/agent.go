@@ -6,12 +6,12 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// DefaultAdapter runs the agents of which nothing else is said.
+// DefaultAdapter is the adapter of an agent without adapterType.
 const DefaultAdapter = "process"
 
 const (
-	// orphanLimit bounds the reports and issues that deleting an agent or project
-	// changes in one command.
+	// orphanLimit bounds the reports and issues that one command changes when it deletes
+	// an agent or a project.
 	orphanLimit = 1_000
 )
 
@@ -49,7 +49,7 @@ var agentKinds = []Kind{
 	{Name: KindAgentDelete, From: FromBoard, Needs: entity.ConfigureAgents, Traits: EndsKeys, Do: ledger.Typed(deleteAgent)},
 }
 
-// checkEnvironment refuses an environment that there is not, unless it was named before.
+// checkEnvironment refuses an environment that does not exist, unless the agent named it before.
 func checkEnvironment(tx *ledger.Tx, a entity.Agent, before core.NullText) error {
 	if id := a.DefaultEnvironment; id != "" && id != before && string(id) != entity.LocalEnvironment.ID {
 		if Ask.Remote(tx, a.Company, string(id)) {
@@ -60,8 +60,8 @@ func checkEnvironment(tx *ledger.Tx, a entity.Agent, before core.NullText) error
 	return nil
 }
 
-// CheckManager refuses a manager who is not there, is gone, or whom the agent
-// itself stands above.
+// CheckManager refuses a manager that does not exist, has been terminated, or reports
+// to the agent itself.
 func CheckManager(tx *ledger.Tx, a entity.Agent) error {
 	at := string(a.ReportsTo)
 	if at == a.ID {

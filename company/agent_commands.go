@@ -25,11 +25,11 @@ func createAgent(c *ledger.Context, p entity.SaveAgent) (any, error) {
 	return AgentRef{a.ID}, nil
 }
 
-// defaultSchedule is the runtimeConfig of a new agent of which nothing is said. What
-// its adapterConfig says of the schedule, as the specification has it, is left to that.
+// defaultSchedule returns the runtimeConfig of a new agent whose command has none. It
+// leaves out what the agent's adapterConfig says about the schedule.
 func defaultSchedule(p entity.SaveAgent) json.RawMessage {
 	var said map[string]json.RawMessage
-	_ = json.Unmarshal(p.AdapterConfig, &said) // what is no object is refused later
+	_ = json.Unmarshal(p.AdapterConfig, &said) // a value that is not an object is refused later
 	beat := core.Object{}
 	if _, ok := said["enabled"]; !ok {
 		beat = beat.Bool("enabled", false)
@@ -40,7 +40,7 @@ func defaultSchedule(p entity.SaveAgent) json.RawMessage {
 	return core.Object{}.Raw("heartbeat", beat.Close()).Close()
 }
 
-// MakeAgent stores a new agent of a company in its first status and records it.
+// MakeAgent stores and records a new agent of a company with its first status.
 func MakeAgent(c *ledger.Context, row entity.Company, p entity.SaveAgent, status entity.AgentStatus) (entity.Agent, error) {
 	if err := core.CheckNewID(c.Tx, p.ID); err != nil {
 		return entity.Agent{}, err
@@ -75,7 +75,7 @@ func MakeAgent(c *ledger.Context, row entity.Company, p entity.SaveAgent, status
 	}
 	entity.AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	if status == entity.AgentPendingApproval {
-		return a, nil // the hire says so
+		return a, nil // the line of the hire says so
 	}
 	details := core.Object{}.Str("name", a.Name).Str("role", a.Role)
 	if skills := Ask.Of(c.Tx, row.ID, a.ID); len(skills) > 0 {
@@ -92,8 +92,8 @@ func MakeAgent(c *ledger.Context, row entity.Company, p entity.SaveAgent, status
 	return a, nil
 }
 
-// An AgentRef is what commands about an agent return: whose row to read. The
-// row itself holds secrets and stays where it is.
+// An AgentRef is the answer of commands about an agent: the ID of the row to read. The
+// row itself holds secrets, so it is not in the answer.
 type AgentRef struct {
 	ID string `cbor:"1,keyasint"`
 }
@@ -111,8 +111,7 @@ func updateAgent(c *ledger.Context, p entity.SaveAgent) (any, error) {
 	return changeAgent(c, old, p, RevisionOrigin{})
 }
 
-// changeAgent carries a change of an agent's configuration out, with its
-// revision.
+// changeAgent changes an agent's configuration and stores the revision.
 func changeAgent(c *ledger.Context, old entity.Agent, p entity.SaveAgent, from RevisionOrigin) (any, error) {
 	a, err := old.With(p)
 	if err == nil {
@@ -124,7 +123,7 @@ func changeAgent(c *ledger.Context, old entity.Agent, p entity.SaveAgent, from R
 	if len(p.AdapterConfig) > 0 {
 		known := old.AdapterConfig
 		if from.revision != "" {
-			known = a.AdapterConfig // what it refers to was looked up when it was set
+			known = a.AdapterConfig // its references were checked when they were set
 		}
 		if a.AdapterConfig, err = Ask.BindConfig(c.Tx, a.Company, a.AdapterConfig, known); err != nil {
 			return nil, err
@@ -161,8 +160,8 @@ func changeAgent(c *ledger.Context, old entity.Agent, p entity.SaveAgent, from R
 	return AgentRef{a.ID}, nil
 }
 
-// mayPatch lets an agent say of itself what it can do and what it is called,
-// and nothing that would give it more power.
+// mayPatch lets an agent change its own name and capabilities, and nothing that would
+// extend its rights.
 func mayPatch(c *ledger.Context, a entity.Agent, p entity.SaveAgent) error {
 	if a.ID != c.Cmd.Actor.ID {
 		return core.ErrBoardOnly()
@@ -196,7 +195,7 @@ func pauseAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 		return nil, err
 	}
 	CancelRunsOfAgent(c, a.Company, a.ID, DeniedAgent, "Cancelled: the agent was paused")
-	a, _ = entity.AgentTable.Get(c.Tx, a.Company, a.ID) // cancelling settled its state
+	a, _ = entity.AgentTable.Get(c.Tx, a.Company, a.ID) // the cancellation may have changed its status
 	a, _ = a.Pause("manual", core.TimeOf(c.Now))
 	entity.AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	c.Record(ledger.Change{Action: "agent.paused", EntityType: "agent", EntityID: a.ID})

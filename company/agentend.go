@@ -6,7 +6,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// terminateAgent ends an agent for good: its runs end, its keys are revoked.
+// terminateAgent ends an agent for good: its runs are cancelled and its keys revoked.
 // Its reports and issues stay with it until somebody moves them.
 func terminateAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	a, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
@@ -21,7 +21,7 @@ func terminateAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	return AgentRef{a.ID}, nil
 }
 
-// EndAgent is the end of an agent that is still there.
+// EndAgent terminates an agent that still exists.
 func EndAgent(c *ledger.Context, a entity.Agent, why string) {
 	CancelRunsOfAgent(c, a.Company, a.ID, DeniedAgent, why)
 	releaseBoardLocks(c, a.Company, a.ID)
@@ -32,8 +32,9 @@ func EndAgent(c *ledger.Context, a entity.Agent, why string) {
 	c.Record(ledger.Change{Action: "agent.terminated", EntityType: "agent", EntityID: a.ID})
 }
 
-// deleteAgent removes an agent. Its reports go to its manager, its open issues,
-// goals and projects to nobody, and its routines rest. Its runs, costs and entries stay as history.
+// deleteAgent deletes an agent. Its reports move to its manager, its open issues, goals
+// and projects become unassigned, and its routines are paused. Its runs, costs and
+// entries stay as history.
 func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	company, now := c.Cmd.Company, core.TimeOf(c.Now)
 	if _, ok := entity.AgentTable.Get(c.Tx, company, p.Agent); !ok {
@@ -80,8 +81,8 @@ func deleteAgent(c *ledger.Context, p ChangeAgent) (any, error) {
 	return nil, nil
 }
 
-// leaderless takes an agent that goes from the projects that it leads and the
-// goals that it owns.
+// leaderless clears a deleted agent from the projects that it led and the goals that
+// it owned.
 func leaderless(c *ledger.Context, agent string) {
 	company, now := c.Cmd.Company, core.TimeOf(c.Now)
 	for id, p := range entity.ProjectTable.All(c.Tx, company) {
@@ -91,13 +92,13 @@ func leaderless(c *ledger.Context, agent string) {
 		}
 	}
 	for id, g := range entity.Goals.All(c.Tx, company) {
-		if string(g.Owner) == agent { // whose root it is does not change, see StoreGoal
+		if string(g.Owner) == agent { // does not change whose root goal it is, see StoreGoal
 			g.Owner, g.UpdatedAt = "", now
 			entity.Goals.Put(c.Tx, company, id, g)
 		}
 	}
 }
 
-// MaxStoppedRuns bounds the runs of a company or project that one command
-// cancels, at ten keys or so for a run; budget.sweep goes on with the others.
+// MaxStoppedRuns bounds the runs of a company or project that one command cancels. A
+// run takes about ten keys. budget.sweep cancels the rest.
 const MaxStoppedRuns = 200

@@ -10,22 +10,22 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A blob is content that lies beside the state, on the disks of several nodes,
-// and is named by its SHA-256. Rows refer to it; what is not referred to by any
-// is thrown away by the nodes. Apply never reads one.
+// A blob is content that is stored beside the state, on the disks of several nodes,
+// under its SHA-256. Rows refer to it. Nodes delete blobs that no row refers to. Apply
+// never reads a blob.
 //
-//	blob/<sha256>/<company>   a [BlobRef]: that a company refers to it, how often
+//	blob/<sha256>/<company>   a [BlobRef]: how many rows of a company refer to it
 //
-// The key spans companies, because equal content is kept once.
+// The key comes before the company, because equal content is stored once.
 
-// A BlobRef says that rows of a company refer to a blob.
+// A BlobRef counts the rows of a company that refer to a blob.
 type BlobRef struct {
 	Size  int64    `cbor:"1,keyasint"`           // bytes
 	Refs  uint32   `cbor:"2,keyasint"`           // rows that refer to it
-	Nodes []string `cbor:"3,keyasint,omitempty"` // who had synced it when the newest of them was made
+	Nodes []string `cbor:"3,keyasint,omitempty"` // which had synced it when the newest row was stored
 }
 
-// MaxBlobNodes bounds the nodes that a reference names.
+// MaxBlobNodes bounds the nodes named in a reference.
 const MaxBlobNodes = 8
 
 func blobRef(tx *ledger.Tx, sha256, company string) (r BlobRef, ok bool) {
@@ -36,14 +36,14 @@ func blobRef(tx *ledger.Tx, sha256, company string) (r BlobRef, ok bool) {
 	return r, ok
 }
 
-// RefBlob notes that one more row of company refers to a blob.
+// RefBlob adds one reference of company to a blob.
 func RefBlob(tx *ledger.Tx, company, sha256 string, size int64, nodes []string) {
 	r, _ := blobRef(tx, sha256, company)
 	r.Size, r.Refs, r.Nodes = size, r.Refs+1, nodes
 	tx.Set(entity.BlobKey(sha256, company), ledger.Marshal(r))
 }
 
-// UnrefBlob notes that a row of company does not refer to a blob any more.
+// UnrefBlob removes one reference of company to a blob.
 func UnrefBlob(tx *ledger.Tx, company, sha256 string) {
 	r, ok := blobRef(tx, sha256, company)
 	if !ok {
@@ -56,7 +56,7 @@ func UnrefBlob(tx *ledger.Tx, company, sha256 string) {
 	tx.Set(entity.BlobKey(sha256, company), ledger.Marshal(r))
 }
 
-// CheckBlob refuses what cannot be a reference to a blob.
+// CheckBlob refuses a malformed reference to a blob.
 func CheckBlob(sha256 string, size int64, nodes []string) error {
 	if !core.IsHash(sha256) || size < 0 || size > MaxAttachmentBytes || len(nodes) > MaxBlobNodes ||
 		slices.ContainsFunc(nodes, func(id string) bool { return id == "" || len(id) > 64 }) {
@@ -65,8 +65,8 @@ func CheckBlob(sha256 string, size int64, nodes []string) error {
 	return nil
 }
 
-// Blobs yields the blobs that anything refers to, with the company that does.
-// One that several companies refer to comes several times.
+// Blobs yields every blob with a company that refers to it. A blob with references of
+// several companies is yielded several times.
 func Blobs(tx *ledger.Tx) iter.Seq2[string, BlobRef] {
 	prefix := ledger.Key("blob", "")
 	return func(yield func(string, BlobRef) bool) {
@@ -79,7 +79,7 @@ func Blobs(tx *ledger.Tx) iter.Seq2[string, BlobRef] {
 	}
 }
 
-// BlobOf returns what company's rows say of a blob.
+// BlobOf returns the reference of company to a blob.
 func BlobOf(tx *ledger.Tx, company, sha256 string) (BlobRef, bool) {
 	if !core.IsHash(sha256) {
 		return BlobRef{}, false
@@ -87,17 +87,17 @@ func BlobOf(tx *ledger.Tx, company, sha256 string) (BlobRef, bool) {
 	return blobRef(tx, sha256, company)
 }
 
-// MaxAttachmentBytes is the most that a company may allow for one attachment, and the
-// size of the largest blob.
+// MaxAttachmentBytes is the highest limit that a company can set for an attachment, and
+// the size of the largest blob.
 const MaxAttachmentBytes = 1 << 30
 
-// A NewFile is what a payload says of a file whose bytes the nodes have.
+// A NewFile describes, in a payload, a file whose bytes the nodes already have.
 type NewFile struct {
-	ID          string   `cbor:"1,keyasint"` // of the asset
+	ID          string   `cbor:"1,keyasint"` // of the asset row
 	Object      string   `cbor:"2,keyasint"` // random UUID, part of the object key
 	Name        string   `cbor:"3,keyasint,omitempty"`
 	ContentType string   `cbor:"4,keyasint"`
 	Size        int64    `cbor:"5,keyasint"`
 	SHA256      string   `cbor:"6,keyasint"`
-	Nodes       []string `cbor:"7,keyasint,omitempty"` // who has synced the bytes
+	Nodes       []string `cbor:"7,keyasint,omitempty"` // which have synced the bytes
 }

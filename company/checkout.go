@@ -6,8 +6,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// CheckOutIssue is the payload of issue.checkout: the one command of which, for
-// one issue, exactly one of many wins.
+// CheckOutIssue is the payload of issue.checkout. Of many concurrent checkouts of one
+// issue, exactly one succeeds.
 type CheckOutIssue struct {
 	Issue    string               `cbor:"1,keyasint"`
 	Agent    string               `cbor:"2,keyasint"`
@@ -19,14 +19,14 @@ type ReleaseIssue struct {
 	Issue string `cbor:"1,keyasint"`
 }
 
-// ForceReleaseIssue is the payload of issue.force_release, by which the board
-// takes a lock away.
+// ForceReleaseIssue is the payload of issue.force_release, by which the board releases
+// a lock that it does not hold.
 type ForceReleaseIssue struct {
 	Issue         string `cbor:"1,keyasint"`
 	ClearAssignee bool   `cbor:"2,keyasint,omitempty"`
 }
 
-// ForceReleased is what issue.force_release returns.
+// ForceReleased is the answer of issue.force_release.
 type ForceReleased struct {
 	Issue       entity.Issue `cbor:"1,keyasint"`
 	PreviousRun string       `cbor:"2,keyasint,omitempty"`
@@ -44,8 +44,8 @@ var checkoutKinds = []Kind{
 	{Name: KindIssueForceRelease, From: FromBoard, Traits: SeldomWork, Do: ledger.Typed(forceRelease)},
 }
 
-// checkOut returns the issue's row as stored. An agent checks out for itself,
-// under a run of its own that is running.
+// checkOut returns the issue's row as stored. An agent checks out for itself only, under
+// its own running run.
 func checkOut(c *ledger.Context, p CheckOutIssue) (any, error) {
 	run := ""
 	if core.IsAgent(c) {
@@ -60,9 +60,9 @@ func checkOut(c *ledger.Context, p CheckOutIssue) (any, error) {
 	return checkOutFor(c, p.Issue, p.Expected, entity.Claim{Agent: p.Agent, Run: run, Now: core.TimeOf(c.Now), Height: c.Height})
 }
 
-// checkOutFor carries out a claim. Whatever may change the answer is read here:
-// the issue, its unresolved blockers, the agent with its budgets, and the run.
-// The scheduler uses it too, when a run starts on an issue.
+// checkOutFor executes a claim. It reads everything that can change the answer: the
+// issue, its unresolved blockers, the agent with its budgets, and the run. A run that
+// starts on an issue uses it too.
 func checkOutFor(c *ledger.Context, issue string, expected []entity.IssueStatus, claim entity.Claim) ([]byte, error) {
 	company := c.Cmd.Company
 	i, ok := entity.IssueTable.Get(c.Tx, company, issue)
@@ -86,7 +86,7 @@ func checkOutFor(c *ledger.Context, issue string, expected []entity.IssueStatus,
 		return nil, err
 	}
 	if i.Held() && next.Fence == i.Fence {
-		return ledger.Marshal(i), nil // the holder asked again
+		return ledger.Marshal(i), nil // the holder repeats its checkout
 	}
 	if len(i.BlockedBy) > 0 {
 		if left := entity.Unresolved(c.Tx, i); len(left) > 0 {
@@ -98,8 +98,8 @@ func checkOutFor(c *ledger.Context, issue string, expected []entity.IssueStatus,
 	return StoreIssue(c.Tx, i, next), nil
 }
 
-// release gives an issue back. The board may always; an agent only its own, and
-// one in progress only under the run that holds it.
+// release releases an issue. The board may release any issue. An agent may release its
+// own, and one that is in progress only under the run that holds it.
 func release(c *ledger.Context, p ReleaseIssue) (any, error) {
 	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
@@ -144,9 +144,9 @@ func forceRelease(c *ledger.Context, p ForceReleaseIssue) (any, error) {
 	return ForceReleased{next, i.CheckoutRun}, nil
 }
 
-// releaseLocksOfRun takes away every lock that run holds. It is called in the
-// same command that ends the run, so no lock outlives its run. The issues stay
-// assigned and in progress: their agent may take them up again in a later run.
+// releaseLocksOfRun releases every lock of run. The command that ends the run calls it,
+// so no lock outlives its run. The issues stay assigned and in progress: the agent may
+// continue them in a later run.
 func releaseLocksOfRun(c *ledger.Context, company, run string) {
 	for i := range entity.IssuesHeldBy(c.Tx, company, run) {
 		next := i.Unheld()
@@ -157,9 +157,9 @@ func releaseLocksOfRun(c *ledger.Context, company, run string) {
 	}
 }
 
-// releaseBoardLocks takes away the locks that the board has given an agent which
-// ends: no run holds them, so none would end them. What is beyond the bound the
-// board releases by hand.
+// releaseBoardLocks releases the locks that the board gave to an agent that ends. No run
+// holds them, so no end of a run would release them. Locks beyond the bound stay until
+// the board releases them by hand.
 func releaseBoardLocks(c *ledger.Context, company, agent string) {
 	n := 0
 	for i := range entity.IssuesIn(c.Tx, company, entity.IssuesOf(c.Tx, company, agent, entity.IssueInProgress)) {

@@ -58,9 +58,8 @@ func createComment(c *ledger.Context, p entity.CreateComment) (any, error) {
 	return cm, nil
 }
 
-// MayComment lets anybody of the company comment, but an agent only under a run
-// of its own that is still going on. What is a part of another command was looked
-// at with that one.
+// MayComment lets every actor of the company comment, an agent only under its own
+// running run. Parts of another command were checked with that command.
 func MayComment(c *ledger.Context, i entity.Issue) error {
 	a := c.Cmd.Actor
 	if a.Type != "agent" || c.Quiet || c.Cmd.Run != "" && entity.RunAlive(c.Tx, i.Company, c.Cmd.Run, a.ID) {
@@ -72,8 +71,8 @@ func MayComment(c *ledger.Context, i entity.Issue) error {
 	return entity.RefuseRunContext()
 }
 
-// AddComment stores a comment on i and returns i as it is then; the caller
-// stores that. The same clientRequestId gives the comment that it made before.
+// AddComment stores a comment on i and returns the changed issue, which the caller
+// stores. A repeated clientRequestId returns the comment that exists.
 func AddComment(c *ledger.Context, i entity.Issue, p entity.CreateComment) (entity.Issue, entity.Comment, error) {
 	company, now := i.Company, core.TimeOf(c.Now)
 	if cm, ok := alreadySaid(c.Tx, &p, i); ok {
@@ -112,8 +111,8 @@ func AddComment(c *ledger.Context, i entity.Issue, p entity.CreateComment) (enti
 	return i, cm, nil
 }
 
-// deleteComment empties a comment and keeps its place in the thread. Its author
-// or the board may.
+// deleteComment clears a comment's text and keeps its place in the thread. Its author
+// and the board may do so.
 func deleteComment(c *ledger.Context, p DeleteComment) (any, error) {
 	company, now := c.Cmd.Company, core.TimeOf(c.Now)
 	at, ok := c.Get(entity.CommentAtKey(company, p.ID))
@@ -143,7 +142,7 @@ func deleteComment(c *ledger.Context, p DeleteComment) (any, error) {
 	return cm, nil
 }
 
-// dropComments removes the comments of i with their indexes.
+// dropComments deletes the comments of i with their indexes.
 func dropComments(tx *ledger.Tx, i entity.Issue) {
 	commentsGone(tx, i)
 	prefix := entity.Comments.Key(i.Company, i.ID+".")

@@ -10,17 +10,17 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A CommentQueue is what was said on an issue while its agent was at work: the
-// comments that a run which waits will be told of. As long as the run waits, a
-// person may still change what they said.
+// A CommentQueue holds the comments that were made on an issue while its agent was
+// running. The next run, which is queued, gets them. A person can edit them while that
+// run is queued.
 type CommentQueue struct {
-	Run     entity.Run // that waits
-	Target  string     // the run at work on the issue, "" for none
+	Run     entity.Run // the queued run
+	Target  string     // the running run on the issue, "" for none
 	Entries []entity.Comment
 }
 
-// QueueOf returns the queue of an issue: that of the first run which waits with
-// comments for the issue's agent.
+// QueueOf returns the queue of an issue: that of the first queued run of the issue's
+// agent that has comments.
 func QueueOf(tx *ledger.Tx, i entity.Issue) (q CommentQueue, ok bool) {
 	for _, r := range entity.LiveRunsOnIssue(tx, i) {
 		switch {
@@ -38,8 +38,8 @@ func QueueOf(tx *ledger.Tx, i entity.Issue) (q CommentQueue, ok bool) {
 	return q, ok && len(q.Entries) > 0
 }
 
-// Revision names the queue as it stands: what is said to a queue names the
-// revision that it was said about.
+// Revision identifies the state of the queue. A change names the revision that it was
+// made for.
 func (q CommentQueue) Revision() string {
 	h := sha256.New()
 	for _, part := range []string{q.Run.ID, q.Target} {
@@ -54,12 +54,12 @@ func (q CommentQueue) Revision() string {
 // ChangeQueue is the payload of queue.edit, .drop, .order and .interrupt.
 type ChangeQueue struct {
 	Issue    string   `cbor:"1,keyasint"`
-	Queue    string   `cbor:"2,keyasint"` // the run that waits
+	Queue    string   `cbor:"2,keyasint"` // the queued run
 	Revision string   `cbor:"3,keyasint"`
-	Comment  string   `cbor:"4,keyasint,omitempty"` // of edit and drop
-	Body     string   `cbor:"5,keyasint,omitempty"` // of edit
-	Order    []string `cbor:"6,keyasint,omitempty"` // of order: all comments of the queue
-	Target   string   `cbor:"7,keyasint,omitempty"` // of interrupt: the run to end, "" for none
+	Comment  string   `cbor:"4,keyasint,omitempty"` // for edit and drop
+	Body     string   `cbor:"5,keyasint,omitempty"` // for edit
+	Order    []string `cbor:"6,keyasint,omitempty"` // for order: all comments of the queue
+	Target   string   `cbor:"7,keyasint,omitempty"` // for interrupt: the run to end, "" for none
 }
 
 const (
@@ -76,7 +76,7 @@ var commentQueueKinds = []Kind{
 	{Name: KindQueueInterrupt, From: FromBoard, Do: ledger.Typed(onQueue(interruptFor))},
 }
 
-// onQueue gives a handler the queue, which must be as the caller saw it.
+// onQueue calls a handler with the queue, which must have the revision that the caller saw.
 func onQueue(change func(*ledger.Context, entity.Issue, CommentQueue, ChangeQueue) error) func(*ledger.Context, ChangeQueue) (any, error) {
 	return func(c *ledger.Context, p ChangeQueue) (any, error) {
 		i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
@@ -124,8 +124,8 @@ func editQueued(c *ledger.Context, i entity.Issue, q CommentQueue, p ChangeQueue
 	return nil
 }
 
-// dropQueued deletes a comment before the agent sees it. A run that would have
-// been told of nothing else does not begin.
+// dropQueued deletes a comment before the agent reads it. A queued run without any other
+// comment is cancelled.
 func dropQueued(c *ledger.Context, i entity.Issue, q CommentQueue, p ChangeQueue) error {
 	if _, ok := q.entry(p.Comment); !ok {
 		return errNotQueued()
@@ -169,7 +169,7 @@ func orderQueue(c *ledger.Context, i entity.Issue, q CommentQueue, p ChangeQueue
 	return nil
 }
 
-// interruptFor ends the run at work, so that the one with the comments begins.
+// interruptFor ends the running run, so that the run with the comments starts.
 func interruptFor(c *ledger.Context, i entity.Issue, q CommentQueue, p ChangeQueue) error {
 	if p.Target != q.Target {
 		return core.RefuseCode(ledger.Conflict, "comment_queue_changed", core.Object{}.Str("issueId", i.ID).Null("targetRunId", q.Target).Close(), "Another run is at work by now, or none")

@@ -11,24 +11,24 @@ import (
 const (
 	// MaxCompanies bounds the companies of a mesh: lists show all of them.
 	MaxCompanies = 10_000
-	// DefaultAttachmentBytes is what an attachment may have unless a company says otherwise.
+	// DefaultAttachmentBytes bounds an attachment in a company that sets no limit.
 	DefaultAttachmentBytes = 10 << 20
-	// maxPrefixTries bounds the search for a free prefix: as many companies may
-	// begin with the same three letters.
+	// maxPrefixTries bounds the search for a free prefix, and so the number of companies
+	// whose names begin with the same three letters.
 	maxPrefixTries = 1_000
-	// deleteChunk bounds the keys that one company.delete removes, so that apply
-	// stays short; each row may have a second key outside its company.
+	// deleteChunk bounds the keys that one company.delete removes, so that apply stays
+	// short. Each row may have a second key outside its company.
 	deleteChunk = 2_000
 )
 
 const _ = uint(ledger.MaxTouched - 4*deleteChunk)
 
-// ChangeCompany is the payload of company.archive, company.pause,
-// company.resume and company.delete, which name the company in the command.
+// ChangeCompany is the payload of company.archive, company.pause, company.resume and
+// company.delete. The command itself names the company.
 type ChangeCompany struct{}
 
-// A Deletion is what company.delete returns. It removes a bounded part; whoever
-// asked goes on until it is done.
+// A Deletion is the answer of company.delete. One command removes a bounded part; the
+// caller repeats it until Done.
 type Deletion struct {
 	Done bool `cbor:"1,keyasint"`
 }
@@ -55,8 +55,7 @@ var companyKinds = []Kind{
 	{Name: KindCompanyDelete, From: FromBoard | FromNode, Traits: LeadersOnly | WindsUp | EndsKeys, Do: ledger.Typed(deleteCompany)},
 }
 
-// prefixOf is what a name's letters make the prefix begin with: the first
-// three, in upper case.
+// prefixOf returns the first three letters of a name in upper case.
 func prefixOf(name string) string {
 	var b []byte
 	for i := 0; i < len(name) && len(b) < 3; i++ {
@@ -73,7 +72,7 @@ func prefixOf(name string) string {
 	return string(b)
 }
 
-// freePrefix appends an A until nobody has the prefix.
+// freePrefix appends an A until no company has the prefix.
 func freePrefix(tx *ledger.Tx, name string) (string, error) {
 	base := prefixOf(name)
 	for n := range maxPrefixTries {
@@ -85,8 +84,8 @@ func freePrefix(tx *ledger.Tx, name string) (string, error) {
 	return "", ledger.Refuse(ledger.Conflict, nil, "No issue prefix is free for %q", name)
 }
 
-// checkResponsible refuses a user who has nothing to do with the company. Whom was
-// names already may stay, such as who founds it.
+// checkResponsible refuses a responsible user who does not belong to the company. The
+// user whom was already names may stay, such as the founder.
 func checkResponsible(tx *ledger.Tx, row entity.Company, was entity.Company) error {
 	u := row.DefaultResponsibleUser
 	if u == "" || u == was.DefaultResponsibleUser || Ask.Belongs(tx, row.ID, string(u)) {
@@ -180,7 +179,7 @@ func saveCompany(c *ledger.Context, p entity.SaveCompany, action string) (any, e
 	if err := companyStored(c, was, row, p); err != nil {
 		return nil, err
 	}
-	row, _ = entity.CompanyTable.Get(c.Tx, row.ID, row.ID) // a budget may have stopped it
+	row, _ = entity.CompanyTable.Get(c.Tx, row.ID, row.ID) // the budget may have paused it
 	return row, nil
 }
 
@@ -203,8 +202,8 @@ func pauseCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 	return storeStopped(c, row, "company.paused", "Cancelled: the company was paused"), nil
 }
 
-// storeStopped stores a company that stopped, and ends its runs; those that are more than
-// one command may end, the leader's company.settle does.
+// storeStopped stores a company that was stopped and ends its runs. The leader's
+// company.settle ends those beyond the bound of one command.
 func storeStopped(c *ledger.Context, row entity.Company, action, why string) entity.Company {
 	entity.CompanyTable.Put(c.Tx, row.ID, row.ID, row)
 	c.Record(ledger.Change{Action: action, EntityType: "company", EntityID: row.ID})
@@ -228,8 +227,8 @@ func resumeCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 	return row, nil
 }
 
-// deleteCompany hides a company at once and removes its rows a part at a time.
-// Its entries stay: the chain keeps the history.
+// deleteCompany hides a company at once and removes its rows in parts. Its entries stay:
+// the chain keeps the history.
 func deleteCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 	row, ok := entity.CompanyTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Company)
 	if !ok {
@@ -257,9 +256,9 @@ func deleteCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 	return Deletion{Done: true}, nil
 }
 
-// RemoveRows removes up to deleteChunk keys of a company and what names them
-// from outside; it reports whether none is left but the company's own row. What
-// the ledger keeps of a company (tables whose names begin with ~) stays.
+// RemoveRows removes up to deleteChunk keys of a company, with the references to them
+// from outside. It reports whether only the company's own row is left. The ledger's own
+// tables of a company, whose names begin with ~, stay.
 func RemoveRows(tx *ledger.Tx, company string) (done bool) {
 	prefix := ledger.Key("c", company, "")
 	self := string(entity.CompanyTable.Key(company, company))
@@ -284,7 +283,7 @@ func RemoveRows(tx *ledger.Tx, company string) (done bool) {
 	return done
 }
 
-// forgetKernel are the tables of the kernel whose rows are named from outside their
+// forgetKernel lists the kernel's tables whose rows are referred to from outside their
 // company.
 var forgetKernel = map[string]func(tx *ledger.Tx, id string, row []byte){
 	"issue": func(tx *ledger.Tx, id string, row []byte) {
@@ -301,7 +300,7 @@ var forgetKernel = map[string]func(tx *ledger.Tx, id string, row []byte){
 	},
 }
 
-// consentTo notes what the board agrees to; by whom and when with the first yes.
+// consentTo stores the board's consent, and with the first one who gave it and when.
 func consentTo(c *ledger.Context, f entity.FeedbackConsent, p entity.SaveCompany) entity.FeedbackConsent {
 	if p.FeedbackSharing != nil && *p.FeedbackSharing != f.Sharing {
 		if f = (entity.FeedbackConsent{Terms: f.Terms}); *p.FeedbackSharing {

@@ -9,21 +9,21 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// GovernanceDenied is the code of what was granted and may not be done
-// nevertheless, because the mesh, the company or the board says no.
+// GovernanceDenied is the code for an actor that has the permission but is stopped by a
+// decision of the mesh, the company or the board.
 const GovernanceDenied = "GovernanceDenied"
 
-// A Denial is why governance says no to what somebody might do otherwise.
+// A Denial is the reason why governance stops an actor that has the permission.
 type Denial string
 
-// The denials that there are.
+// All denials.
 const (
 	DeniedMeshStopped  Denial = "mesh_stopped"   // the emergency stop
 	DeniedCompany      Denial = "company_paused" // or archived
-	DeniedAgent        Denial = "agent_paused"   // by hand, or it waits for the board, or its end
-	DeniedAgentStopped Denial = "agent_stopped"  // the same, as reservations of money say it
+	DeniedAgent        Denial = "agent_paused"   // paused by hand, waiting for the board, or terminated
+	DeniedAgentStopped Denial = "agent_stopped"  // the same, in refusals of money reservations
 	DeniedBudget       Denial = "budget_paused"  // a hard stop
-	DeniedNoProgress   Denial = "no_progress"    // its runs came to nothing
+	DeniedNoProgress   Denial = "no_progress"    // its runs changed nothing
 	DeniedTreeHold     Denial = "issue_tree_held"
 	DeniedStrategy     Denial = "ceo_strategy_required"
 	DeniedStage        Denial = "execution_stage_participant_required"
@@ -31,13 +31,13 @@ const (
 
 var denials = []Denial{DeniedMeshStopped, DeniedCompany, DeniedAgent, DeniedAgentStopped, DeniedBudget, DeniedNoProgress, DeniedTreeHold, DeniedStrategy, DeniedStage}
 
-// IsDenial reports whether the code of a refusal is a decision of governance,
-// which the same request meets again until somebody decides otherwise; all other
-// codes are rules of what is asked for.
+// IsDenial reports whether a refusal's code is a decision of governance. The same
+// request gets it again until somebody decides otherwise. All other codes depend on
+// the request.
 func IsDenial(code string) bool { return slices.Contains(denials, Denial(code)) }
 
-// DeniedTo returns why an actor may do nothing now, or "". A person acts in a
-// company that is paused; nobody does while everything is stopped.
+// DeniedTo returns why an actor may do nothing now, or "". People may act in a paused
+// company. During an emergency stop nobody may act.
 func DeniedTo(tx *ledger.Tx, of string, by ledger.Actor) Denial {
 	if _, halted := entity.Halted(tx); halted {
 		return DeniedMeshStopped
@@ -61,7 +61,7 @@ func DeniedTo(tx *ledger.Tx, of string, by ledger.Actor) Denial {
 	return DeniedAgent
 }
 
-// DeniedIn returns why a company is at rest, or "".
+// DeniedIn returns why a company is stopped, or "".
 func DeniedIn(tx *ledger.Tx, of string) Denial {
 	row, ok := entity.CompanyTable.Get(tx, of, of)
 	switch {
@@ -73,27 +73,26 @@ func DeniedIn(tx *ledger.Tx, of string) Denial {
 	return DeniedCompany
 }
 
-// RefuseDenied is the 409 for what governance says no to.
+// RefuseDenied returns the 409 of a denial.
 func RefuseDenied(why Denial, format string, args ...any) error {
 	return core.RefuseCode(ledger.Conflict, GovernanceDenied, core.Object{}.Str("code", GovernanceDenied).Str("reason", string(why)).Close(), format, args...)
 }
 
-// DenyLive ends a live run because governance says no to its going on: what its
-// row says of its end names why, and that the sandbox was told so.
+// DenyLive ends a live run because governance denies that it continues. The run's row
+// has the reason, and that the sandbox was notified.
 func DenyLive(c *ledger.Context, r entity.Run, denied Denial, why string) entity.Run {
 	return cancelFor(c, r, why, c.Cmd.Actor, denied)
 }
 
-// What ends something that was allowed besides governance: its run is over, or the
-// version of the tool was taken out of use. A request meets neither as a
-// [GovernanceDenied].
+// Other reasons that end something that was allowed: its run has ended, or the version
+// of its tool was withdrawn. They never appear as [GovernanceDenied].
 const (
 	DeniedRunOver Denial = "run_over"
 	DeniedTool    Denial = "tool_revoked"
 )
 
-// EndedFor returns why what by was allowed to do has to end, or "". outlives says
-// that it goes on when the run came to its own end.
+// EndedFor returns why something that by was allowed to do must end, or "". outlives
+// reports that it continues after its run has ended by itself.
 func EndedFor(tx *ledger.Tx, of string, by ledger.Actor, run string, outlives bool) Denial {
 	if why := DeniedTo(tx, of, by); why != "" {
 		return why
@@ -105,7 +104,7 @@ func EndedFor(tx *ledger.Tx, of string, by ledger.Actor, run string, outlives bo
 		return ""
 	}
 	if _, ok := entity.Wakeable(tx, of, by.ID); !ok {
-		return DeniedAgent // it is gone
+		return DeniedAgent // the agent does not exist any more
 	}
 	if run == "" {
 		return ""

@@ -7,9 +7,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Duty says that a node takes no new runs: it is cordoned, and when it drains
-// besides, it gives back what it has not begun and hands leadership on, so that
-// it can be taken away when its runs are over.
+// A Duty says that a node takes no new runs: it is cordoned. A draining node also returns
+// the runs that it has not started and transfers leadership, so that it can be removed
+// when its last run has ended.
 type Duty struct {
 	Node   string    `cbor:"1,keyasint" json:"nodeId"`
 	Drain  bool      `cbor:"2,keyasint,omitempty" json:"drain"`
@@ -20,7 +20,7 @@ type Duty struct {
 
 var duties = ledger.NewMeshTable[string, Duty]("node-duty")
 
-// DutyOf returns what keeps a node from new runs, if anything does.
+// DutyOf returns the duty of a node, if it is cordoned.
 func DutyOf(tx *ledger.Tx, node string) (Duty, bool) { return duties.Get(tx, node) }
 
 // Cordon is the payload of node.cordon.
@@ -77,25 +77,25 @@ func uncordon(c *ledger.Context, p Uncordon) (any, error) {
 	return nil, nil
 }
 
-// A Placement is why a run went where it went, or why it waits: what was thought
-// of each node that could be heard then.
+// A Placement says why a run went to a node, or why it waits, with the verdict on each
+// node that had a lease then.
 type Placement struct {
 	Run        string        `cbor:"1,keyasint" json:"runId"`
 	At         core.Time     `cbor:"2,keyasint" json:"at"`
-	Node       core.NullText `cbor:"3,keyasint,omitempty" json:"nodeId"` // where it went; "" when nowhere
+	Node       core.NullText `cbor:"3,keyasint,omitempty" json:"nodeId"` // the chosen node; "" for none
 	Candidates []Candidate   `cbor:"4,keyasint,omitempty" json:"candidates"`
 	Omitted    int           `cbor:"5,keyasint,omitempty" json:"omitted"` // candidates beyond MaxCandidates
 }
 
-// A Candidate is one node in a [Placement]: refused for a reason, or with what
-// went into its score. The lowest score gets the run.
+// A Candidate is one node in a [Placement]: either the reason why it was refused, or the
+// terms of its score. The lowest score gets the run.
 type Candidate struct {
 	Node     string        `cbor:"1,keyasint" json:"nodeId"`
 	Refusal  core.NullText `cbor:"2,keyasint,omitempty" json:"refusal"`
 	Score    int64         `cbor:"3,keyasint,omitempty" json:"score"`
-	Slots    int64         `cbor:"4,keyasint,omitempty" json:"slots"`    // thousandths of them that are taken
-	Load     int64         `cbor:"5,keyasint,omitempty" json:"load"`     // thousandths, of all its processors
-	Affinity core.NullText `cbor:"6,keyasint,omitempty" json:"affinity"` // what draws the run there: "session", "workspace" or "workspace and session"
+	Slots    int64         `cbor:"4,keyasint,omitempty" json:"slots"`    // taken slots, in thousandths
+	Load     int64         `cbor:"5,keyasint,omitempty" json:"load"`     // of all its processors, in thousandths
+	Affinity core.NullText `cbor:"6,keyasint,omitempty" json:"affinity"` // what the run has on this node: "session", "workspace" or "workspace and session"
 }
 
 // Clone returns a copy that shares nothing with p.
@@ -105,20 +105,20 @@ func (p Placement) Clone() Placement {
 }
 
 const (
-	// MaxCandidates bounds the nodes that a placement tells of, the best first.
+	// MaxCandidates bounds the nodes in a placement; the best come first.
 	MaxCandidates = 32
-	// maxRefusal bounds the reason for one, in bytes.
+	// maxRefusal bounds the reason of a refused node, in bytes.
 	maxRefusal = 200
 )
 
 var placements = ledger.NewTable[string, Placement]("placement")
 
-// PlacementOf returns the last that was decided about where a run goes.
+// PlacementOf returns the last decision about where a run goes.
 func PlacementOf(tx *ledger.Tx, company, run string) (Placement, bool) {
 	return placements.Get(tx, company, run)
 }
 
-// keepPlacement stores what a leader says of its decision.
+// keepPlacement stores the leader's decision.
 func keepPlacement(c *ledger.Context, r entity.Run, p *Placement) {
 	if p == nil {
 		return
@@ -136,12 +136,12 @@ func keepPlacement(c *ledger.Context, r entity.Run, p *Placement) {
 	placements.Put(c.Tx, r.Company, r.ID, w)
 }
 
-// Unplaced is the payload of run.unplaced, by which the leader says why a run
-// waits; it says so again when the reasons change.
+// Unplaced is the payload of run.unplaced, by which the leader stores why a run waits,
+// again whenever the reasons change.
 type Unplaced struct {
 	Run string    `cbor:"1,keyasint"`
 	Why Placement `cbor:"2,keyasint"`
-	// GiveUp ends the run: no node that could be heard for some time could ever take it.
+	// GiveUp ends the run: for some time no present node could take it.
 	GiveUp bool `cbor:"3,keyasint,omitempty"`
 }
 

@@ -2,16 +2,16 @@ package company
 
 import "github.com/selvage-mesh/selvage/ledger"
 
-// Extras says what an issue may have beside its row, so that showing one that
-// has none of it scans nothing: c/<company>/issue-extra/<issue>, one byte. A bit
-// is set with the first document, product or issue that waits, and stays.
+// Extras says which kinds of rows an issue may have beside its own, so that reading an
+// issue without them scans nothing: c/<company>/issue-extra/<issue>, one byte. The first
+// document, product or waiting issue sets its bit, which is never cleared.
 type Extras byte
 
 const (
 	HasDocuments Extras = 1 << iota
 	HasProducts
-	HasWaiting  // other issues wait, or waited, for this one
-	HasWatchdog // an agent looks, or looked, after it
+	HasWaiting  // other issues wait or waited for this one
+	HasWatchdog // an agent watches or watched it
 )
 
 func extrasKey(company, issue string) []byte { return ledger.Key("c", company, "issue-extra", issue) }

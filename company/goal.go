@@ -12,8 +12,7 @@ import (
 const (
 	// MaxGoals bounds the goals of a company: lists show all of them.
 	MaxGoals = 2_000
-	// MaxGoalMoves bounds the issues that move when their goal is deleted, which
-	// is one command.
+	// MaxGoalMoves bounds the issues that one command moves when their goal is deleted.
 	MaxGoalMoves = 1_000
 )
 
@@ -34,7 +33,7 @@ var goalKinds = []Kind{
 	{Name: KindGoalDelete, From: FromBoard, Do: ledger.Typed(deleteGoal)},
 }
 
-// checkGoalLinks refuses a parent or owner that is not there or closes a circle.
+// checkGoalLinks refuses a parent or owner that does not exist, and a cycle of parents.
 func checkGoalLinks(tx *ledger.Tx, g entity.Goal) error {
 	if g.Owner != "" && !entity.AgentExists(tx, g.Company, string(g.Owner)) {
 		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")
@@ -116,8 +115,8 @@ func updateGoal(c *ledger.Context, p entity.SaveGoal) (any, error) {
 	return g, nil
 }
 
-// deleteGoal removes a goal. Its children move up to its parent, its issues to
-// its parent or else to the company's root; projects drop it.
+// deleteGoal deletes a goal. Its children move to its parent, its issues to its parent
+// or else to the company's root goal, and projects drop it.
 func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 	company, now := c.Cmd.Company, core.TimeOf(c.Now)
 	g, ok := entity.Goals.Get(c.Tx, company, p.ID)
@@ -171,7 +170,7 @@ func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 
 func errNoGoal() error { return ledger.Refuse(ledger.NotFound, nil, "Goal not found") }
 
-// ownRoot makes the implied root a goal of the company's own if id names it.
+// ownRoot stores the implied root goal as a goal of the company, if id names it.
 func ownRoot(tx *ledger.Tx, company, id string) {
 	if id != entity.ImpliedGoalID(company) || tx.Has(entity.Goals.Key(company, id)) {
 		return
@@ -196,7 +195,7 @@ func checkGoalChildren(tx *ledger.Tx, g entity.Goal) error {
 	return nil
 }
 
-// checkLastGoal refuses to take away the only root of a company that has other goals.
+// checkLastGoal refuses to remove the only root of a company that has other goals.
 func checkLastGoal(tx *ledger.Tx, g entity.Goal) error {
 	others := false
 	for id, o := range entity.Goals.All(tx, g.Company) {
@@ -209,7 +208,7 @@ func checkLastGoal(tx *ledger.Tx, g entity.Goal) error {
 		}
 	}
 	if !others {
-		return nil // the implied one takes its place
+		return nil // the implied root replaces it
 	}
 	return core.RefuseCode(ledger.Conflict, "last_root_goal", core.Object{}.Str("goalId", g.ID).Close(), "A company with goals keeps at least one root goal of level company")
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// MaxHaltReason bounds what is said about a stop, in bytes.
+// MaxHaltReason bounds the reason of a stop, in bytes.
 const MaxHaltReason = 1 << 10
 
-// StopAll is the payload of mesh.stop, which cancels what runs and lets nothing
-// begin. What one command can not cancel, the leader's mesh.quiesce does.
+// StopAll is the payload of mesh.stop, which cancels running runs and blocks new ones.
+// The leader's mesh.quiesce cancels those beyond the bound of one command.
 type StopAll struct {
 	Reason string `cbor:"1,keyasint,omitempty"`
 }
@@ -20,11 +20,11 @@ type StopAll struct {
 // ResumeAll is the payload of mesh.resume.
 type ResumeAll struct{}
 
-// Quiesce is the payload of mesh.quiesce, by which the leader goes on with a stop.
+// Quiesce is the payload of mesh.quiesce, by which the leader continues a stop.
 type Quiesce struct{}
 
-// Stopped is what these commands return: how many runs they cancelled, and
-// whether there are more.
+// Stopped is the answer of these commands: how many runs they cancelled, and whether
+// more are left.
 type Stopped struct {
 	Cancelled int  `cbor:"1,keyasint,omitempty" json:"cancelled"`
 	More      bool `cbor:"2,keyasint,omitempty" json:"more"`
@@ -75,7 +75,7 @@ func quiesce(c *ledger.Context, _ Quiesce) (any, error) {
 	return out, nil
 }
 
-// RunningRuns returns up to limit runs of all companies that are at work.
+// RunningRuns returns up to limit running runs of all companies.
 func RunningRuns(tx *ledger.Tx, limit int) (out []entity.Run) {
 	prefix := ledger.Key("sched", "session", "")
 	for k, company := range tx.Prefix(prefix) {

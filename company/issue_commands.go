@@ -11,7 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// CreateIssue is the payload of issue.create. The ID is the caller's.
+// CreateIssue is the payload of issue.create. The caller chooses the ID.
 type CreateIssue struct {
 	ID                 string             `cbor:"1,keyasint"`
 	Title              string             `cbor:"2,keyasint"`
@@ -43,14 +43,14 @@ type CreateIssue struct {
 	UnblockDescriptor  json.RawMessage    `cbor:"28,keyasint,omitempty"`
 	RequestKey         string             `cbor:"29,keyasint,omitempty"` // the body's idempotencyKey
 	AllowDuplicate     bool               `cbor:"30,keyasint,omitempty"`
-	Child              bool               `cbor:"31,keyasint,omitempty"` // made through /children
+	Child              bool               `cbor:"31,keyasint,omitempty"` // created through /children
 	BlockParent        bool               `cbor:"32,keyasint,omitempty"` // the parent waits for it
-	Resting            bool               `cbor:"33,keyasint,omitempty"` // its monitor is kept and does not fire: it is imported
-	Allowance          *core.Money        `cbor:"34,keyasint,omitempty"` // what the work on it may cost in all
-	// InheritFrom is an issue whose execution workspace this one uses too; see
+	Resting            bool               `cbor:"33,keyasint,omitempty"` // its monitor is stored but does not fire: it was imported
+	Allowance          *core.Money        `cbor:"34,keyasint,omitempty"` // limit of what the work on it may cost in total
+	// InheritFrom is an issue whose execution workspace this one shares; see
 	// inheritWorkspace.
 	InheritFrom string `cbor:"35,keyasint,omitempty"`
-	Many        bool   `cbor:"-" json:"-"` // one of many that one command makes
+	Many        bool   `cbor:"-" json:"-"` // one of many that one command creates
 }
 
 func issueResult(tx *ledger.Tx, i entity.Issue) entity.IssueResult {
@@ -73,10 +73,10 @@ var issueKinds = []Kind{
 	{Name: KindIssueDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(deleteIssue)},
 }
 
-// The duplicate guard and the body's idempotencyKey each keep one row:
+// The duplicate guard and the body's idempotencyKey keep one row each:
 //
 //	c/<company>/issue-recent/<hash of title, text, project, parent>   the newest such issue
-//	c/<company>/issue-request/<hash of the key>                       the issue it made
+//	c/<company>/issue-request/<hash of the key>                       the issue that was created
 func recentKey(company, hash string) []byte  { return ledger.Key("c", company, "issue-recent", hash) }
 func requestKey(company, hash string) []byte { return ledger.Key("c", company, "issue-request", hash) }
 
@@ -163,8 +163,8 @@ func MakeIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	return issueResult(c.Tx, i), nil
 }
 
-// blockParent makes the parent of a new issue wait for it. Whoever makes a child
-// may change its parent, or is refused as they would be there.
+// blockParent blocks the parent of a new issue by it. The creator must be allowed to
+// change the parent, and is refused as for an update of the parent.
 func blockParent(c *ledger.Context, child entity.Issue) error {
 	parent, ok := entity.IssueTable.Get(c.Tx, child.Company, child.Parent)
 	if !ok {
@@ -183,8 +183,8 @@ func blockParent(c *ledger.Context, child entity.Issue) error {
 	return nil
 }
 
-// beginIssue gives a new issue its first status, its authors, and refuses what no
-// issue may be.
+// beginIssue sets the first status and the authors of a new issue, and refuses an
+// invalid one.
 func beginIssue(c *ledger.Context, i entity.Issue, status entity.IssueStatus) (entity.Issue, error) {
 	if status != "" && !slices.Contains(entity.IssueStatuses, status) {
 		return i, ledger.Refuse(ledger.Invalid, nil, "status is one of %v", entity.IssueStatuses)
@@ -220,8 +220,7 @@ func beginIssue(c *ledger.Context, i entity.Issue, status entity.IssueStatus) (e
 	return i, i.Consistent()
 }
 
-// inherit fills in what a new issue takes from its parent, its project and its
-// company.
+// inherit fills in what a new issue takes from its parent, project and company.
 func inherit(tx *ledger.Tx, i entity.Issue) (entity.Issue, error) {
 	if i.Parent != "" {
 		parent, ok := entity.IssueTable.Get(tx, i.Company, i.Parent)
@@ -258,9 +257,9 @@ func errTooDeep(depth uint64) error {
 		"Work can be delegated at most %d deep", MaxRequestDepth)
 }
 
-// CheckReferences refuses an issue that names what does not exist in its
-// company, or that closes a circle. What next has in common with old was
-// checked before.
+// CheckReferences refuses an issue that names something that does not exist in its
+// company, or that closes a cycle. Fields that next shares with old are not checked
+// again.
 func CheckReferences(tx *ledger.Tx, old, next entity.Issue) error {
 	if next.Assignee != "" && next.Assignee != old.Assignee {
 		if err := entity.Assignable(tx, next.Company, next.Assignee); err != nil {
@@ -297,7 +296,7 @@ func CheckReferences(tx *ledger.Tx, old, next entity.Issue) error {
 	return nil
 }
 
-// existing returns the issue whose ID is stored under key, if it is still there.
+// existing returns the issue whose ID is stored under key, if it still exists.
 func existing(tx *ledger.Tx, key []byte, company string) (entity.Issue, bool) {
 	id, ok := tx.Get(key)
 	if !ok {
@@ -335,7 +334,7 @@ func recordCreated(c *ledger.Context, i entity.Issue, p CreateIssue) {
 	}
 	ch := ledger.Change{Action: action, EntityType: "issue", EntityID: i.ID, Details: d.Close()}
 	if p.Many {
-		RecordLive(c, ch) // as far as there is room
+		RecordLive(c, ch) // if the entry has room
 		return
 	}
 	c.Record(ch)
@@ -346,9 +345,9 @@ type DeleteIssue struct {
 	Issue string `cbor:"1,keyasint"`
 }
 
-// deleteIssue removes an issue with its comments and readers. Its sub-issues
-// move up to its parent, and what waited for it waits no more; each of them
-// gets a line of its own in the entry, as far as there is room.
+// deleteIssue deletes an issue with its comments and readers. Its sub-issues move to its
+// parent, and issues that waited for it no longer do. Each of them gets a line in the
+// entry, as long as there is room.
 func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 	if core.IsAgent(c) {
 		return nil, core.ErrBoardOnly()
@@ -390,11 +389,11 @@ func deleteIssue(c *ledger.Context, p DeleteIssue) (any, error) {
 }
 
 const (
-	// MaxRequestDepth bounds how often work is delegated on, also where the chain of
-	// parents does not show it: an agent may say how deep its request is.
+	// MaxRequestDepth bounds how deep work is delegated, even where the chain of parents
+	// does not show it: an agent may state the depth of its request.
 	MaxRequestDepth = entity.MaxIssueDepth
 	MaxBlocked      = 300
-	// MaxBlockers bounds what one issue waits for; a checkout reads all of them.
+	// MaxBlockers bounds the blockers of one issue; a checkout reads all of them.
 	MaxBlockers = 50
 	// MaxBlockerWalk bounds the search for a cycle among blockers.
 	MaxBlockerWalk = 2_000

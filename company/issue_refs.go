@@ -8,9 +8,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What issues, costs and budgets ask of the other nouns stands here.
+// What issues, costs and budgets read of other nouns.
 
-// takeIdentifier gives out the next issue number of company.
+// takeIdentifier assigns the next issue number of company.
 func takeIdentifier(c *ledger.Context, company string) (string, uint64, error) {
 	row, ok := entity.CompanyTable.Get(c.Tx, company, company)
 	if !ok {
@@ -21,8 +21,8 @@ func takeIdentifier(c *ledger.Context, company string) (string, uint64, error) {
 	return row.IssuePrefix + "-" + strconv.FormatUint(uint64(row.IssueCounter), 10), uint64(row.IssueCounter), nil
 }
 
-// responsibleUser is who answers for an issue that no person made: who answers
-// for its parent, or for the company.
+// responsibleUser returns the user who is responsible for an issue that no person
+// created: that of its parent, or of the company.
 func responsibleUser(tx *ledger.Tx, i entity.Issue) string {
 	if parent, ok := entity.IssueTable.Get(tx, i.Company, i.Parent); ok && i.Parent != "" {
 		return parent.ResponsibleUser
@@ -31,8 +31,8 @@ func responsibleUser(tx *ledger.Tx, i entity.Issue) string {
 	return string(row.DefaultResponsibleUser)
 }
 
-// mayWork refuses work for an agent that is stopped, or whose project or
-// company is. A budget pause whose window has passed ends here.
+// mayWork refuses work for an agent that is stopped, or whose project or company is. A
+// budget pause whose window has passed ends here.
 func mayWork(c *ledger.Context, agent, project string) error {
 	company := c.Cmd.Company
 	a, ok := entity.Wakeable(c.Tx, company, agent)
@@ -48,15 +48,15 @@ func mayWork(c *ledger.Context, agent, project string) error {
 	return invokable(c.Tx, a)
 }
 
-// projectDefaults returns what an issue takes from its project.
+// projectDefaults returns the goal and workspace that an issue takes from its project.
 func projectDefaults(tx *ledger.Tx, company, id string) (goal, workspace string, ok bool) {
 	p, ok := entity.ProjectTable.Get(tx, company, id)
 	return p.Goal, p.Workspace, ok
 }
 
-// wakeForUpdate wakes whom a change of an issue concerns: its new assignee, the
-// assignee who gets a comment, those who waited for it, and the owner of the
-// parent whose last sub-issue has ended. An issue in backlog is nobody's work yet.
+// wakeForUpdate wakes the agents that a change of an issue concerns: the new assignee,
+// the assignee who gets a comment, the assignees of issues that waited for it, and the
+// owner of the parent whose last sub-issue ended. An issue in backlog wakes nobody.
 func wakeForUpdate(c *ledger.Context, before, i entity.Issue, cm *entity.Comment, resumed bool) error {
 	if err := WakeForAssignment(c, before, i); err != nil {
 		return err
@@ -95,7 +95,7 @@ func wakeForChildren(c *ledger.Context, i entity.Issue) error {
 	return WakeForIssue(c, parent, entity.WakeAutomation, "issue.update", "issue_children_completed", "")
 }
 
-// DocumentIssue returns the issue, if the actor may write documents of it.
+// DocumentIssue returns the issue if the actor may write its documents.
 func DocumentIssue(c *ledger.Context, issue string) (entity.Issue, error) {
 	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, issue)
 	if !ok {
@@ -104,7 +104,7 @@ func DocumentIssue(c *ledger.Context, issue string) (entity.Issue, error) {
 	return i, MayComment(c, i)
 }
 
-// Touch notes that something on an issue changed.
+// Touch sets the time of the last change of an issue.
 func Touch(c *ledger.Context, i entity.Issue) {
 	next := i
 	next.UpdatedAt = core.TimeOf(c.Now)

@@ -7,8 +7,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// StoreIssue writes next, tells the rooms, and lets runs that wait for it queue as it
-// says; the zero old is an issue that did not exist. It returns the row as stored.
+// StoreIssue writes next, calls the hooks of all rooms, and reorders queued runs by the
+// new priority. A zero old means that the issue is new. It returns the row as stored.
 func StoreIssue(tx *ledger.Tx, old, next entity.Issue) []byte {
 	next = issueStored(tx, old, next)
 	for _, blocker := range next.BlockedBy {
@@ -25,7 +25,7 @@ func StoreIssue(tx *ledger.Tx, old, next entity.Issue) []byte {
 	return out
 }
 
-// dropIssue removes i and what is kept beside it.
+// dropIssue deletes i and the rows beside it.
 func dropIssue(tx *ledger.Tx, i entity.Issue) {
 	issueStored(tx, i, entity.Issue{})
 	tx.Delete(extrasKey(i.Company, i.ID))

@@ -8,8 +8,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// UpdateIssue is the payload of issue.update. A nil field stays as it is; a
-// pointer to "" (or a "null" of raw JSON) clears the field.
+// UpdateIssue is the payload of issue.update. A nil field keeps the value; a pointer to
+// "" (or a "null" of raw JSON) clears it.
 type UpdateIssue struct {
 	Issue              string                `cbor:"1,keyasint"`
 	Title              *string               `cbor:"2,keyasint,omitempty"`
@@ -28,7 +28,7 @@ type UpdateIssue struct {
 	WorkMode           *string               `cbor:"15,keyasint,omitempty"`
 	HarnessKind        *string               `cbor:"16,keyasint,omitempty"`
 	ReviewPolicy       *string               `cbor:"17,keyasint,omitempty"`
-	Depth              *uint64               `cbor:"18,keyasint,omitempty"` // at least the parent's plus one; agents only raise it
+	Depth              *uint64               `cbor:"18,keyasint,omitempty"` // at least the parent's plus one; agents can only raise it
 	ExecutionWorkspace *string               `cbor:"19,keyasint,omitempty"`
 	WorkspacePref      *string               `cbor:"20,keyasint,omitempty"`
 	WorkspaceSettings  json.RawMessage       `cbor:"21,keyasint,omitempty"`
@@ -36,21 +36,21 @@ type UpdateIssue struct {
 	ExecutionPolicy    json.RawMessage       `cbor:"23,keyasint,omitempty"`
 	UnblockDescriptor  json.RawMessage       `cbor:"24,keyasint,omitempty"`
 	HiddenAt           *core.Time            `cbor:"25,keyasint,omitempty"`
-	Reopen             bool                  `cbor:"26,keyasint,omitempty"` // by the board: a terminal issue is to do again
+	Reopen             bool                  `cbor:"26,keyasint,omitempty"` // for the board: moves a terminal issue back to todo
 	Comment            *entity.CreateComment `cbor:"27,keyasint,omitempty"`
-	ReviewRequest      *string               `cbor:"28,keyasint,omitempty"` // what who decides the pending stage is asked
+	ReviewRequest      *string               `cbor:"28,keyasint,omitempty"` // what the participant of the pending stage is asked
 	InheritFrom        string                `cbor:"29,keyasint,omitempty"` // as in CreateIssue
-	Review             string                `cbor:"30,keyasint,omitempty"` // the interaction by which the review is asked for
+	Review             string                `cbor:"30,keyasint,omitempty"` // the interaction that requests the review
 }
 
-// An issueUpdate is one issue.update while it is carried out.
+// An issueUpdate is one issue.update during its execution.
 type issueUpdate struct {
 	c         *ledger.Context
-	p         UpdateIssue // as it was sent; a review may change status and comment
+	p         UpdateIssue // as sent; a review may change status and comment
 	was, next entity.Issue
-	resume    bool // the comment orders the work to go on
-	interrupt bool // the comment orders the run at work to end
-	override  bool // the board moved the issue as the table of statuses does not allow
+	resume    bool // the comment asks to resume work
+	interrupt bool // the comment asks to end the running run
+	override  bool // the board made a transition that agents may not make
 }
 
 func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
@@ -71,8 +71,8 @@ func updateIssue(c *ledger.Context, p UpdateIssue) (any, error) {
 	return u.store()
 }
 
-// edit makes next of the plain fields, and refuses what the actor may not set and what
-// refers to nothing.
+// edit sets the plain fields of next. It refuses fields that the actor may not set and
+// references to rows that do not exist.
 func (u *issueUpdate) edit() (err error) {
 	c, i := u.c, u.was
 	if err := MayUpdate(c, i); err != nil {
@@ -88,13 +88,13 @@ func (u *issueUpdate) edit() (err error) {
 		return err
 	}
 	if core.IsAgent(c) && u.next.HiddenAt != i.HiddenAt && i.CreatedAgent != c.Cmd.Actor.ID {
-		return core.ErrBoardOnly() // out of sight is as good as cancelled
+		return core.ErrBoardOnly() // hiding an issue is like cancelling it
 	}
 	return CheckReferences(c.Tx, i, u.next)
 }
 
-// move brings next to the status that is asked for: by the payload, by what the comment
-// orders, or by the review that the issue is in.
+// move sets the status of next: as the payload asks, as the comment asks, or as the
+// review of the issue decides.
 func (u *issueUpdate) move() (err error) {
 	c, i := u.c, u.was
 	if u.resume, u.interrupt, err = ordersOf(c, u.p.Comment, i); err != nil {
@@ -118,8 +118,7 @@ func (u *issueUpdate) move() (err error) {
 	return err
 }
 
-// settle makes next whole: its depth, whether work may start on it, and where that is
-// done.
+// settle completes next: its depth, whether work may start on it, and its workspace.
 func (u *issueUpdate) settle() (err error) {
 	c, i := u.c, u.was
 	if u.p.Depth != nil {
@@ -142,7 +141,7 @@ func (u *issueUpdate) settle() (err error) {
 	return Ask.Fits(c.Tx, u.next)
 }
 
-// store records and writes the change, and does what follows from it.
+// store records and writes the change, and queues the wakes that follow.
 func (u *issueUpdate) store() (any, error) {
 	c, i := u.c, u.was
 	changes := i.Diff(u.next)
@@ -179,7 +178,7 @@ func (u *issueUpdate) store() (any, error) {
 	return r, nil
 }
 
-// fields returns i with the plain fields that p sets.
+// fields returns i with the plain fields of p.
 func (p UpdateIssue) fields(i entity.Issue) entity.Issue {
 	set := func(field *string, v *string) {
 		if v != nil {
@@ -226,8 +225,8 @@ func (p UpdateIssue) fields(i entity.Issue) entity.Issue {
 	return p.assign(i)
 }
 
-// assign sets the assignees: naming one of the two kinds clears the other, as
-// an issue has one assignee, and a new one does not inherit the lock.
+// assign sets the assignees. An issue has one assignee, so an agent clears the user and
+// the reverse. A new assignee does not inherit the lock.
 func (p UpdateIssue) assign(i entity.Issue) entity.Issue {
 	agent, user := i.Assignee, i.AssigneeUser
 	if p.Assignee != nil {
@@ -247,8 +246,8 @@ func (p UpdateIssue) assign(i entity.Issue) entity.Issue {
 	return i
 }
 
-// moveIssue takes next to the wanted status, if one is wanted. An agent that
-// sets its own issue in progress checks it out by that.
+// moveIssue moves next to the wanted status, if there is one. An agent that sets its own
+// issue in progress checks it out by doing so.
 func moveIssue(c *ledger.Context, i, next entity.Issue, to entity.IssueStatus) (entity.Issue, bool, error) {
 	if next.Parent != i.Parent {
 		next.Depth = depthBelow(c.Tx, next)
@@ -287,8 +286,8 @@ func moveIssue(c *ledger.Context, i, next entity.Issue, to entity.IssueStatus) (
 	return moved, override, nil
 }
 
-// errNotYoursToCancel refuses an agent that would end what another one wants done.
-// It says to whom it can go with that: its manager.
+// errNotYoursToCancel refuses an agent that would cancel work which another agent
+// requested. It names the manager to ask.
 func errNotYoursToCancel(c *ledger.Context, i entity.Issue) error {
 	a, _ := entity.AgentTable.Get(c.Tx, i.Company, c.Cmd.Actor.ID)
 	var names []string
@@ -302,9 +301,9 @@ func errNotYoursToCancel(c *ledger.Context, i entity.Issue) error {
 		"An agent may not cancel a task that another created: complete it, block it, or escalate to its manager")
 }
 
-// mayReassign refuses an agent that would take an issue from somebody else: it may
-// give away its own, those that it made, those of its subtree and those of nobody,
-// and others only with the permission to assign tasks.
+// mayReassign refuses an agent that would take an issue from another. It may reassign its
+// own issues, those that it created, those of its subtree and unassigned ones; all
+// others only with the permission to assign tasks.
 func mayReassign(c *ledger.Context, i, next entity.Issue) error {
 	if !core.IsAgent(c) || next.Assignee == i.Assignee && next.AssigneeUser == i.AssigneeUser || i.Assignee == "" && i.AssigneeUser == "" {
 		return nil
@@ -319,9 +318,9 @@ func mayReassign(c *ledger.Context, i, next entity.Issue) error {
 	return ledger.Refuse(ledger.Forbidden, i.Holder().Str("actorAgentId", actor).Close(), "Missing permission: %s", entity.AssignTasks)
 }
 
-// MustRun refuses an agent's write that names no run of its own that is running.
+// MustRun refuses a write of an agent that names no running run of its own.
 func MustRun(c *ledger.Context) error {
-	if c.Quiet { // a part of a command that was looked at
+	if c.Quiet { // part of a command that was already checked
 		return nil
 	}
 	if c.Cmd.Run == "" {
@@ -333,9 +332,9 @@ func MustRun(c *ledger.Context) error {
 	return nil
 }
 
-// MayUpdate lets the board change anything. An agent writes under a live run of
-// its own; its own work in progress only under the run that holds it, and what
-// another agent has in progress only as that agent's manager.
+// MayUpdate lets the board change every issue. An agent needs a running run of its own;
+// it changes its own issue in progress only under the run that holds it, and another
+// agent's issue in progress only as its manager.
 func MayUpdate(c *ledger.Context, i entity.Issue) error {
 	if !core.IsAgent(c) {
 		return nil
@@ -353,8 +352,8 @@ func MayUpdate(c *ledger.Context, i entity.Issue) error {
 	return i.MustOwn(actor, run)
 }
 
-// maxRecordedChanges bounds what the summary of an entry repeats of an update;
-// the whole is in the command.
+// maxRecordedChanges bounds how much of an update the summary of an entry repeats, in
+// bytes. The command has all of it.
 const maxRecordedChanges = 4 << 10
 
 func recordUpdated(c *ledger.Context, i, next entity.Issue, changes []byte, override bool) {
@@ -370,7 +369,7 @@ func UpdatedChange(c *ledger.Context, i, next entity.Issue, changes []byte, over
 	if next.Status != i.Status {
 		d = d.Str("status", string(next.Status))
 	}
-	// The text of a description may be long and is in the command; its change is said, not repeated.
+	// A description may be long, and the command has it: the entry only says that it changed.
 	if next.Description != i.Description {
 		short, past := next, i
 		short.Description, past.Description = core.Snippet(next.Description, 120), core.Snippet(i.Description, 120)
@@ -388,7 +387,7 @@ func UpdatedChange(c *ledger.Context, i, next entity.Issue, changes []byte, over
 	return ledger.Change{Action: "issue.updated", EntityType: "issue", EntityID: i.ID, Details: d.Close()}
 }
 
-// commentWith adds the comment that came with an update.
+// commentWith stores the comment of an update.
 func commentWith(c *ledger.Context, i *entity.Issue, p *entity.CreateComment) (*entity.Comment, error) {
 	if p == nil {
 		return nil, nil
@@ -403,7 +402,7 @@ func commentWith(c *ledger.Context, i *entity.Issue, p *entity.CreateComment) (*
 	return &cm, nil
 }
 
-// depthBelow is the least depth that an issue has: one more than its parent's.
+// depthBelow returns the least depth of an issue: its parent's plus one.
 func depthBelow(tx *ledger.Tx, i entity.Issue) uint64 {
 	if parent, ok := entity.IssueTable.Get(tx, i.Company, i.Parent); ok {
 		return parent.Depth + 1
@@ -411,8 +410,8 @@ func depthBelow(tx *ledger.Tx, i entity.Issue) uint64 {
 	return 0
 }
 
-// redepth is the depth of an issue for which one is asked. An agent that lowered
-// its own could delegate without end.
+// redepth returns the depth of an issue for which want was sent. An agent can not lower
+// it, because it could then delegate without end.
 func redepth(c *ledger.Context, i entity.Issue, want uint64) (uint64, error) {
 	switch depth := max(want, depthBelow(c.Tx, i)); {
 	case core.IsAgent(c) && depth < i.Depth:
@@ -424,7 +423,7 @@ func redepth(c *ledger.Context, i entity.Issue, want uint64) (uint64, error) {
 	}
 }
 
-// deepen brings the depth of everything below i in line with i's.
+// deepen updates the depth of every issue below i.
 func deepen(tx *ledger.Tx, i entity.Issue) {
 	depth := map[string]uint64{i.ID: i.Depth}
 	for _, id := range entity.Descendants(tx, i.Company, i.ID)[1:] {

@@ -10,61 +10,61 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Kind is all that is true of one kind of command: one row, in the file of its
-// handler. Whoever needs such a fact reads the row.
+// A Kind is everything that is true of one kind of command. It is one row, in the file of
+// its handler. Code that needs one of these facts reads the row.
 type Kind struct {
-	Name string // "noun.verb"; it stands in the log for ever
+	Name string // "noun.verb"; it is stored in the log, so it never changes
 	From Givers
-	// Needs is the permission that a person needs in the company who is not an
-	// administrator of the instance; "": any member who is more than a viewer.
+	// Needs is the permission that a person needs in the company, unless the person
+	// administers the instance; "": every member except viewers.
 	Needs  entity.Permission
 	Traits Traits
-	// Reads names rows that the handler reads beside those of [Prefetch].
+	// Reads names rows that the handler reads in addition to those of [Prefetch].
 	Reads func(cmd *ledger.Command, want func(key []byte))
-	// Do is the handler. It is nil where the ledger itself carries the kind out.
+	// Do is the handler; nil when the ledger itself executes the kind.
 	Do ledger.Handler
 }
 
-// Givers are the actors who may give a kind of command. What depends on rows (one's
-// own issue, one's own subtree) is for the handlers.
+// Givers are the actors who may give a kind of command. Handlers check what depends on
+// rows, such as an agent's own issues or its subtree.
 type Givers uint8
 
 const (
 	FromBoard  Givers = 1 << iota // a person
-	FromAgent                     // an agent of the command's company; the handler looks closer
+	FromAgent                     // an agent of the command's company; the handler checks more
 	FromNode                      // a member node, or the system
 	FromRoster = FromBoard | FromNode
 )
 
-// Traits are what is true of few kinds.
+// Traits are facts that are true of few kinds.
 type Traits uint16
 
 const (
-	// AdminsOnly, LeadersOnly, Invited: of people only an administrator of the
-	// instance gives it, only an owner or an admin of the company, whoever has an invite.
+	// AdminsOnly, LeadersOnly, Invited: among people, only an administrator of the instance,
+	// only an owner or admin of the company, or anybody with an invite may give it.
 	AdminsOnly Traits = 1 << iota
 	LeadersOnly
 	Invited
-	// Personal: a person gives it about himself; it names no company.
+	// Personal: people give it about themselves; it names no company.
 	Personal
-	// Founds: it may name a company that does not exist yet. WindsUp: the board may
-	// give it while the company is being deleted.
+	// Founds: the company of the command need not exist. WindsUp: the board may give it
+	// while the company is being deleted.
 	Founds
 	WindsUp
-	// Importable: an import may hold it. These are kinds that the board itself may give
-	// in one company and that neither show nor need a secret.
+	// Importable: an import may contain it. The board itself may give these kinds in one
+	// company, and they neither show nor need a secret.
 	Importable
-	// Authored: an import may hold it in the name of the agent that wrote it.
+	// Authored: an import may contain it on behalf of the agent that wrote it.
 	Authored
-	// FencesItself: its handler refuses a run that is over, in words of its own, or it
-	// makes no difference: a cancelled run is over, and a run tells of its end after it.
+	// FencesItself: its handler refuses a run that has ended with an error of its own, or a
+	// run that has ended makes no difference to it.
 	FencesItself
-	// AfterRun: the token of a run that is over is still good for it.
+	// AfterRun: it accepts the token of a run that has ended.
 	AfterRun
-	// EndsKeys: it may end a credential, or what one opens.
+	// EndsKeys: it may revoke a credential or what a credential opens.
 	EndsKeys
-	// SeldomWork: it gives the scheduler work only when a run, an agent or the company
-	// changed with it. NoWork: it never does. All others may.
+	// SeldomWork: it concerns the scheduler only when it changed a run, an agent or the
+	// company. NoWork: it never does. All other kinds may.
 	SeldomWork
 	NoWork
 )
@@ -72,7 +72,7 @@ const (
 // Has reports whether k has all of t.
 func (k Kind) Has(t Traits) bool { return k.Traits&t == t }
 
-// meshKinds are about the mesh itself; the ledger carries them out.
+// meshKinds are about the mesh itself; the ledger executes them.
 var meshKinds = []Kind{
 	{Name: ledger.KindGenesis, From: FromRoster},
 	{Name: ledger.KindEpoch, From: FromNode},
@@ -90,7 +90,7 @@ var meshKinds = []Kind{
 	{Name: ledger.KindNodeUpdate, From: FromRoster},
 }
 
-// kernel are the rules of the kernel itself.
+// kernel is the kernel's own Rules.
 var kernel = Rules{Kinds: slices.Concat(
 	companyKinds, agentKinds, goalKinds, projectKinds, activityKinds, issueKinds, checkoutKinds, commentQueueKinds, commentKinds, threadKinds, labelKinds, wakeupKinds, runKinds, runLogKinds, runEventKinds, haltKinds, dutyKinds, sessionKinds, settingKinds,
 ), Forget: forgetKernel, Sealed: sealedKernel, Envs: envsKernel,
@@ -107,7 +107,7 @@ func index(lists ...[]Kind) map[string]Kind {
 	return all
 }
 
-// KindOf returns the row of a kind. A kind without one is nobody's.
+// KindOf returns the row of a kind. Nobody may give a kind without a row.
 func KindOf(name string) (Kind, bool) {
 	k, ok := kinds[name]
 	return k, ok
@@ -122,7 +122,7 @@ func Kinds() []Kind {
 	return out
 }
 
-// issueFirst is the Reads of commands whose payload names the issue first.
+// issueFirst is the Reads of kinds whose payload begins with the issue's ID.
 func issueFirst(cmd *ledger.Command, want func(key []byte)) {
 	var p struct {
 		Issue string `cbor:"1,keyasint"`

@@ -21,7 +21,7 @@ func checkLabels(tx *ledger.Tx, company string, ids []string) error {
 	return nil
 }
 
-// CreateLabel is the payload of label.create. The ID is the caller's.
+// CreateLabel is the payload of label.create. The caller chooses the ID.
 type CreateLabel struct {
 	ID    string `cbor:"1,keyasint"`
 	Name  string `cbor:"2,keyasint"`
@@ -68,7 +68,7 @@ func createLabel(c *ledger.Context, p CreateLabel) (any, error) {
 	return entity.Labels.Put(c.Tx, company, p.ID, entity.Label{ID: p.ID, Company: company, Name: p.Name, Color: p.Color, CreatedAt: now, UpdatedAt: now}), nil
 }
 
-// deleteLabel takes the label off its issues too.
+// deleteLabel also removes the label from its issues.
 func deleteLabel(c *ledger.Context, p DeleteLabel) (any, error) {
 	company := c.Cmd.Company
 	l, ok := entity.Labels.Get(c.Tx, company, p.ID)

@@ -8,9 +8,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// loseNode ends a session whose lease passed: its ledger session, so that
-// nothing more lands from it, and its runs, whose locks are freed. A run that
-// had not started goes back to the queue as it is.
+// loseNode ends a session whose lease has passed: the ledger's session, so that no later
+// command of it is accepted, and its runs, whose locks are released. Runs that had not
+// started return to the queue unchanged.
 func loseNode(c *ledger.Context, p entity.NodeLost) (any, error) {
 	if c.Cmd.Actor.Type != "node" {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "nodes are declared lost by the scheduler")
@@ -40,7 +40,7 @@ func loseNode(c *ledger.Context, p entity.NodeLost) (any, error) {
 	}
 	left := len(all) - min(len(all), sweptRuns)
 	nodeLost(c, p.Node)
-	if left == 0 { // what is left names runs of deleted companies
+	if left == 0 { // the rest are runs of deleted companies
 		for k := range c.Prefix(entity.SessionKey(p.Session, "")) {
 			c.Delete(k)
 		}
@@ -74,7 +74,7 @@ func tellLoss(c *ledger.Context, p TellLoss) (any, error) {
 	return nil, nil
 }
 
-// sessionOpen reports whether a session is node's and has not ended.
+// sessionOpen reports whether a session belongs to node and has not ended.
 func sessionOpen(tx *ledger.Tx, session uint64, node string) bool {
 	s, ok := ledger.FindSession(tx, session)
 	return ok && s.EndedAt == 0 && string(s.Node) == node

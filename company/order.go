@@ -8,27 +8,25 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A comment may order something besides what it says.
+// A comment can carry an order besides its text.
 //
-// Interrupt, which only the board may say, ends the run at work on the issue, as
-// cancelling it by hand does. The assignee stays who it is and is woken with the
-// comment; nothing else follows the run that was ended. Without a run at work the
-// comment is one like any other.
+// Interrupt, which only the board may give, ends the running run on the issue as a manual
+// cancellation does. The assignee stays and is woken with the comment; nothing else
+// follows the interrupted run. Without a running run the comment is an ordinary one.
 //
-// Resume says that the work is to go on. An issue that is done, cancelled or blocked
-// is to do again, unless the update that the comment comes with says what becomes of
-// its status; one that is to do or in progress stays. It is refused for an issue that
-// somebody else has to let go first: in backlog, in review, on hold, or blocked by
-// issues that are not done. An agent resumes as far as it may change the status, so
-// what is done or cancelled is opened again by the board only. A run that the comment
-// joins begins now, though it waits to be tried again later.
+// Resume continues the work. A done, cancelled or blocked issue moves to todo, unless the
+// update with the comment sets a status; an issue in todo or in_progress keeps its
+// status. It is refused while somebody else must act first: in backlog, in review, on
+// hold, or blocked by open issues. An agent can resume only where it may change the
+// status, so only the board reopens done and cancelled issues. A run that the comment
+// joins starts now, even if it waited for a retry.
 //
-// A comment that was made before, by the same clientRequestId, orders nothing again.
+// A repeated clientRequestId returns the first comment and carries no order.
 
-// interrupted is why a run ended that a comment interrupted.
+// interrupted is the error of a run that a comment interrupted.
 const interrupted = "Interrupted by a comment of the board"
 
-// alreadySaid returns the comment that was made on i with the same clientRequestId.
+// alreadySaid returns the comment on i that has the same clientRequestId.
 func alreadySaid(tx *ledger.Tx, p *entity.CreateComment, i entity.Issue) (entity.Comment, bool) {
 	if p.ClientRequest == "" {
 		return entity.Comment{}, false
@@ -40,8 +38,8 @@ func alreadySaid(tx *ledger.Tx, p *entity.CreateComment, i entity.Issue) (entity
 	return entity.Comments.Get(tx, i.Company, string(at))
 }
 
-// ordersOf returns what a comment on i orders, nothing for none and for one that was
-// made before. It refuses the order to whom it is not for.
+// ordersOf returns the orders of a comment on i; none for no comment and for a repeated
+// one. It refuses actors who may not give the order.
 func ordersOf(c *ledger.Context, p *entity.CreateComment, i entity.Issue) (resume, interrupt bool, err error) {
 	if p == nil {
 		return false, false, nil
@@ -56,7 +54,7 @@ func ordersOf(c *ledger.Context, p *entity.CreateComment, i entity.Issue) (resum
 	return p.Resume, p.Interrupt, nil
 }
 
-// mayResume refuses to let work on i go on that waits for somebody else.
+// mayResume refuses to resume work that waits for somebody else.
 func mayResume(c *ledger.Context, i entity.Issue) error {
 	switch i.Status {
 	case entity.IssueBacklog, entity.IssueInReview:
@@ -75,7 +73,7 @@ func mayResume(c *ledger.Context, i entity.Issue) error {
 	return notHeld(c.Tx, i)
 }
 
-// takeUp returns i as a comment on it leaves it: to do again, or as it is.
+// takeUp returns i as a comment on it leaves it: in todo, or unchanged.
 func takeUp(c *ledger.Context, i entity.Issue, p entity.CreateComment) (entity.Issue, error) {
 	if p.Resume {
 		if err := mayResume(c, i); err != nil {
@@ -103,8 +101,8 @@ func takeUp(c *ledger.Context, i entity.Issue, p entity.CreateComment) (entity.I
 	return next, nil
 }
 
-// atWork are the runs at work on an issue: those of its assignee that are about it,
-// and the one that holds it.
+// atWork returns the running runs on an issue: those of its assignee about it, and the
+// run that holds it.
 func atWork(tx *ledger.Tx, i entity.Issue) []entity.Run {
 	out := slices.DeleteFunc(entity.LiveRunsOnIssue(tx, i), func(r entity.Run) bool { return r.Status != entity.RunRunning })
 	if r, ok := entity.RunTable.Get(tx, i.Company, i.CheckoutRun); ok && r.Status == entity.RunRunning && !slices.ContainsFunc(out, func(o entity.Run) bool { return o.ID == r.ID }) {
@@ -113,7 +111,7 @@ func atWork(tx *ledger.Tx, i entity.Issue) []entity.Run {
 	return out
 }
 
-// stopWork ends the runs at work on an issue; its row may have changed then.
+// stopWork ends the running runs on an issue. It may change the issue's row.
 func stopWork(c *ledger.Context, i entity.Issue, why, source, comment string) {
 	for _, r := range atWork(c.Tx, i) {
 		r = cancelLive(c, r, why, c.Cmd.Actor)
@@ -122,13 +120,13 @@ func stopWork(c *ledger.Context, i entity.Issue, why, source, comment string) {
 	}
 }
 
-// withIssue is why a run ended whose issue the board cancelled.
+// withIssue is the error of a run whose issue the board cancelled.
 const withIssue = "Cancelled with its issue"
 
-// endWork ends the work on an issue that the board cancels: the runs at work on it,
-// and those that wait for nothing but it. A run that a person asked for, or that is
-// to hear of an approval, still begins. i is the issue as it was before; that it is
-// cancelled is stored, so that nothing follows the runs.
+// endWork ends the work on an issue that the board cancels: its running runs, and the
+// queued runs that have no other reason. A run that a person asked for, or that will
+// report an approval, still starts. i is the issue before the change. The cancellation
+// is stored already, so nothing follows these runs.
 func endWork(c *ledger.Context, i entity.Issue) {
 	stopWork(c, i, withIssue, "issue.cancelled", "")
 	for _, r := range entity.LiveRunsOnIssue(c.Tx, i) {

@@ -10,20 +10,20 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A part is a piece of a value that is too large for one command. It is staged
-// under the SHA-256 of its bytes by part.put; the command that decides names it
-// by that and so makes it one of the state's. What nothing names is swept away.
+// A part is a piece of a value that is too large for one command. part.put stages it
+// under the SHA-256 of its bytes. The command that decides names the parts and so makes
+// them part of the state. Parts that no row names are swept.
 type part struct {
 	Bytes []byte    `cbor:"1,keyasint"`
 	Refs  uint64    `cbor:"2,keyasint,omitempty"` // rows that name it
-	At    core.Time `cbor:"3,keyasint"`           // when it was last staged, or its last name went
+	At    core.Time `cbor:"3,keyasint"`           // when it was last staged, or lost its last reference
 }
 
 // Keys of parts:
 //
 //	part/<sha256>                               the bytes
-//	part-staged/<ms, 16 hex digits>/<sha256>    parts that nothing names, the oldest first
-//	part-total/total                            how many of those there are
+//	part-staged/<ms, 16 hex digits>/<sha256>    parts without references, oldest first
+//	part-total/total                            their total size
 var (
 	Parts       = ledger.NewTable[string, part]("part")
 	partsStaged = ledger.NewIndex[string, string]("part-staged")
@@ -31,17 +31,17 @@ var (
 )
 
 type PartTotal struct {
-	Staged uint64 `cbor:"1,keyasint,omitempty"` // bytes of parts that nothing names
+	Staged uint64 `cbor:"1,keyasint,omitempty"` // bytes of parts without references
 }
 
 const (
-	// MaxPart bounds one part, in bytes; the rest of the payload is its frame.
+	// MaxPart bounds one part, in bytes; the rest of the payload is framing.
 	MaxPart = 192 << 10
-	// MaxStagedParts bounds what a company has staged and not decided yet, in
-	// bytes: it lies in the state of every node.
+	// MaxStagedParts bounds the staged parts of a company without references, in bytes: they
+	// are in the state of every node.
 	MaxStagedParts = 64 << 20
-	// PartAge is how long a part that nothing names is kept: longer than any
-	// upload with its retries.
+	// PartAge is how long a part without references is kept: longer than any upload with
+	// its retries.
 	PartAge = time.Hour
 	// partChunk bounds the parts that one part.sweep removes.
 	partChunk = 200
@@ -55,13 +55,13 @@ type PutPart struct {
 	Bytes []byte `cbor:"1,keyasint"`
 }
 
-// A StagedPart names what was staged.
+// A StagedPart is the name of a staged part.
 type StagedPart struct {
 	SHA256 string `cbor:"1,keyasint" json:"sha256"`
 }
 
-// SweepParts is the payload of part.sweep, which removes parts that nothing has
-// named for [PartAge].
+// SweepParts is the payload of part.sweep, which removes parts that have had no
+// reference for [PartAge].
 type SweepParts struct{}
 
 const (
@@ -74,13 +74,13 @@ var PartKinds = []Kind{
 	{Name: KindPartSweep, From: FromNode, Traits: SeldomWork, Do: ledger.Typed(sweepParts)},
 }
 
-// PartName is the name of a part with these bytes: their SHA-256 in hex.
+// PartName returns the name of a part: the SHA-256 of its bytes, in hex.
 func PartName(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// SplitParts cuts a value into what part.put takes.
+// SplitParts splits a value into parts for part.put.
 func SplitParts(b []byte) (list [][]byte) {
 	for len(b) > MaxPart {
 		list, b = append(list, b[:MaxPart]), b[MaxPart:]
@@ -128,8 +128,8 @@ func unstage(tx *ledger.Tx, company, name string, p part) {
 	PartTotals.Put(tx, company, TotalKey, total)
 }
 
-// JoinParts returns the staged bytes that names stand for, one after another,
-// at most limit of them. Their sum must be the one that was promised.
+// JoinParts returns the bytes of the named parts, concatenated, at most limit bytes.
+// Their SHA-256 must be sum.
 func JoinParts(tx *ledger.Tx, company string, names []string, sum string, limit int) ([]byte, error) {
 	var all []byte
 	for _, name := range names {
@@ -148,7 +148,7 @@ func JoinParts(tx *ledger.Tx, company string, names []string, sum string, limit 
 	return all, nil
 }
 
-// RefParts notes that one more row names these parts.
+// RefParts adds one reference to each part.
 func RefParts(tx *ledger.Tx, company string, names []string) {
 	for _, name := range names {
 		p, ok := Parts.Get(tx, company, name)
@@ -163,7 +163,7 @@ func RefParts(tx *ledger.Tx, company string, names []string) {
 	}
 }
 
-// DropParts removes parts that nothing names, as what they were staged for is done.
+// DropParts deletes parts without references, once their purpose is served.
 func DropParts(tx *ledger.Tx, company string, names []string) {
 	for _, name := range names {
 		if p, ok := Parts.Get(tx, company, name); ok && p.Refs == 0 {
@@ -173,7 +173,7 @@ func DropParts(tx *ledger.Tx, company string, names []string) {
 	}
 }
 
-// UnrefParts notes that one row less names these parts.
+// UnrefParts removes one reference from each part.
 func UnrefParts(tx *ledger.Tx, company string, names []string, now core.Time) {
 	for _, name := range names {
 		p, ok := Parts.Get(tx, company, name)
@@ -189,7 +189,7 @@ func UnrefParts(tx *ledger.Tx, company string, names []string, now core.Time) {
 	}
 }
 
-// PartsToSweep reports whether parts of a company wait to be removed.
+// PartsToSweep reports whether a company has parts to sweep.
 func PartsToSweep(tx *ledger.Tx, company string, now core.Time) bool {
 	for range oldParts(tx, company, now) {
 		return true
@@ -197,7 +197,7 @@ func PartsToSweep(tx *ledger.Tx, company string, now core.Time) bool {
 	return false
 }
 
-// oldParts yields the parts that nothing has named for PartAge, with their time.
+// oldParts yields the parts without references for PartAge, with their time.
 func oldParts(tx *ledger.Tx, company string, now core.Time) iter.Seq2[string, string] {
 	return func(yield func(at, name string) bool) {
 		prefix := ledger.Key("c", company, "part-staged", "")

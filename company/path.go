@@ -8,10 +8,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What brings an issue on.
+// What continues an issue.
 
-// PathOf says what will bring an issue on, in a word, or "" when nothing will.
-// Issues that are no agent's have a path: "person" or "nobody".
+// PathOf returns in one word what will continue an issue, or "" when nothing will. For
+// issues without an agent it is "person" or "nobody".
 func PathOf(tx *ledger.Tx, i entity.Issue, now core.Time) string {
 	switch {
 	case i.Status.Rests():
@@ -44,7 +44,7 @@ func PathOf(tx *ledger.Tx, i entity.Issue, now core.Time) string {
 		return "run"
 	}
 	if i.Status == entity.IssueInReview {
-		return "" // its agent has handed it in, and nobody was named to look at it
+		return "" // its agent handed it in, and no reviewer is named
 	}
 	if a.Stopped(tx) != "" || entity.ProjectStopped(tx, i.Company, i.ID) {
 		return "paused"

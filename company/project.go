@@ -97,12 +97,12 @@ func createProject(c *ledger.Context, s entity.SaveProject) (any, error) {
 	return ProjectRef{p.ID}, nil
 }
 
-// A ProjectRef is what commands about a project return: whose row to read.
+// A ProjectRef is the answer of commands about a project: the ID of the row to read.
 type ProjectRef struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-// envKeys returns the names of variables, without their values.
+// envKeys returns the names of variables, not their values.
 func envKeys(env json.RawMessage) []string {
 	v, _ := core.ParseJSON(env)
 	m, _ := v.(map[string]any)
@@ -140,8 +140,8 @@ func updateProject(c *ledger.Context, s entity.SaveProject) (any, error) {
 	return ProjectRef{p.ID}, nil
 }
 
-// deleteProject removes a project and its workspaces. One that has issues is
-// archived instead, by the board.
+// deleteProject deletes a project and its workspaces. A project with issues can not be
+// deleted; the board archives it.
 func deleteProject(c *ledger.Context, s DeleteProject) (any, error) {
 	p, ok := entity.ProjectTable.Get(c.Tx, c.Cmd.Company, s.ID)
 	if !ok {

@@ -8,17 +8,16 @@ import (
 
 // The queue holds the runs that wait for a node:
 //
-//	sched/queue/<company>/<turn>/<run>   its agent, a space, and since when it may be placed (ms)
+//	sched/queue/<company>/<turn>/<run>   agent, space, and from when it may be placed (ms)
 //
-// Companies take turns, whatever the length of their queues; within a company the
-// lowest turn goes first. A turn is the time at which the run came, in ms, less
-// what its urgency is worth, and 20 bits of the height that tell apart what came in
-// the same millisecond. So what is urgent goes before what came up to an hour
-// earlier, and nothing waits for ever behind what is more urgent: after that hour
-// what comes newly is behind it. A row of a run from before there were turns has
-// its height in place of the turn, which is lower than any, and no value.
+// Companies take turns, whatever the length of their queues. Within a company the lowest
+// turn is next. A turn is the arrival time of the run in ms, less an amount for its
+// priority, followed by 20 bits of the height, which order arrivals of the same
+// millisecond. So an urgent run overtakes runs that arrived up to an hour earlier, and no
+// run waits for ever behind more urgent ones. Rows from before there were turns have the
+// height in place of the turn, which is lower than every turn, and no value.
 
-// queueAhead is what the urgency of a run is worth, in ms.
+// queueAhead is how many ms each priority subtracts from the arrival time.
 var queueAhead = map[entity.Priority]core.Time{
 	entity.PriorityCritical: 60 * 60_000,
 	entity.PriorityHigh:     10 * 60_000,
@@ -27,12 +26,12 @@ var queueAhead = map[entity.Priority]core.Time{
 }
 
 const (
-	// turnBits of a turn are the height's.
+	// turnBits is the number of bits of a turn that hold the height.
 	turnBits = 20
 )
 
-// priorityOf is how urgent a run is: as its issue, and at least high when a person
-// asked for it and waits.
+// priorityOf returns the priority of a run: its issue's, and at least high when a person
+// asked for the run.
 func priorityOf(tx *ledger.Tx, r entity.Run) entity.Priority {
 	p := entity.PriorityMedium
 	if i, ok := entity.IssueTable.Get(tx, r.Company, r.Context.IssueID); ok && r.Context.IssueID != "" && i.Priority != "" {
@@ -44,20 +43,20 @@ func priorityOf(tx *ledger.Tx, r entity.Run) entity.Priority {
 	return p
 }
 
-// turnOf orders a run that came at an instant, in the entry of a height.
+// turnOf returns the turn of a run that arrived at an instant, in the entry with height.
 func turnOf(came core.Time, p entity.Priority, height uint64) uint64 {
 	return uint64(max(came-queueAhead[p], 0))<<turnBits | height&(1<<turnBits-1)
 }
 
-// queued puts a run that has no node into the queue.
+// queued adds a run without a node to the queue.
 func queued(tx *ledger.Tx, r entity.Run, p entity.Priority) entity.Run {
 	r.Turn = turnOf(max(r.CreatedAt, r.ScheduledRetryAt), p, r.Queue)
 	tx.Set(entity.QueueKey(r), entity.QueueValue(r))
 	return r
 }
 
-// reorderRuns moves the waiting runs of an issue whose urgency changed to the
-// turns that they have now.
+// reorderRuns moves the queued runs of an issue whose priority changed to their new
+// turns.
 func reorderRuns(tx *ledger.Tx, before, next entity.Issue) {
 	if before.ID == "" || before.Priority == next.Priority {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// refuseBlocked is the 422 that names what still blocks.
+// refuseBlocked returns the 422 that lists the unresolved blockers.
 func refuseBlocked(unresolved []entity.Issue) error {
 	ids := make([]string, len(unresolved))
 	list := []byte{'['}
@@ -23,8 +23,8 @@ func refuseBlocked(unresolved []entity.Issue) error {
 	return ledger.Refuse(ledger.Unprocessable, detail, "Issue is blocked by unresolved blockers")
 }
 
-// checkBlockers refuses blockers for the issue with the given ID that do not
-// exist in company, are the issue itself, or would close a circle.
+// checkBlockers refuses blockers of an issue that do not exist in company, are the issue
+// itself, or would close a cycle.
 func checkBlockers(tx *ledger.Tx, company, issue string, blockers []string) error {
 	if len(blockers) > MaxBlockers {
 		return ledger.Refuse(ledger.Unprocessable, nil, "Issue cannot be blocked by more than %d issues", MaxBlockers)
@@ -44,7 +44,7 @@ func checkBlockers(tx *ledger.Tx, company, issue string, blockers []string) erro
 			return ledger.Refuse(ledger.Unprocessable, nil, "An issue can block at most %d issues", MaxBlocked)
 		}
 	}
-	// Walk from the blockers along what blocks them; meeting the issue is a circle.
+	// Walk from the blockers along their own blockers; reaching the issue is a cycle.
 	seen := map[string]bool{}
 	next := slices.Clone(blockers)
 	for len(next) > 0 {

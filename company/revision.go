@@ -9,15 +9,14 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// MaxRevisions bounds the revisions that are kept of an agent.
+// MaxRevisions bounds the stored revisions of an agent.
 const MaxRevisions = 50
 
-// revisionKeys are the keys of a configuration in the order in which changes
-// name them.
+// revisionKeys are the keys of a configuration, in the order in which changes list them.
 var revisionKeys = []string{"name", "role", "title", "icon", "reportsTo", "capabilities", "adapterType", "adapterConfig", "runtimeConfig",
 	"defaultEnvironmentId", "budgetMonthlyCents", "metadata", "contextMode"}
 
-// ConfigOf returns what a revision keeps of an agent, by key.
+// ConfigOf returns the part of an agent that revisions store, by key.
 func ConfigOf(tx *ledger.Tx, a entity.Agent, now core.Time) map[string]json.RawMessage {
 	text := func(s string) json.RawMessage { return core.AppendJSONString(nil, s) }
 	orNothing := func(s core.NullText) json.RawMessage {
@@ -36,7 +35,7 @@ func ConfigOf(tx *ledger.Tx, a entity.Agent, now core.Time) map[string]json.RawM
 	}
 }
 
-// kept is a configuration as a revision keeps it.
+// kept returns a configuration in the form that a revision stores.
 func kept(config map[string]json.RawMessage) json.RawMessage {
 	o := core.Object{}
 	for _, k := range revisionKeys {
@@ -45,14 +44,14 @@ func kept(config map[string]json.RawMessage) json.RawMessage {
 	return o.Close()
 }
 
-// A RevisionOrigin says what made a revision: a change, or going back to an
+// A RevisionOrigin says how a revision came about: by a change, or by a rollback to an
 // earlier revision.
 type RevisionOrigin struct {
 	revision string // ID of the earlier one
 }
 
-// KeepRevision stores what changed from before to after and returns the keys;
-// nothing is stored when nothing changed.
+// KeepRevision stores the changes from before to after and returns their keys. Without
+// changes it stores nothing.
 func KeepRevision(c *ledger.Context, a entity.Agent, before, after map[string]json.RawMessage, from RevisionOrigin) []string {
 	changed := []string{}
 	for _, k := range revisionKeys {
@@ -88,9 +87,9 @@ type RollbackAgent struct {
 	Revision string `cbor:"2,keyasint"` // ID
 }
 
-// rollbackAgent gives an agent the configuration that it had after a revision.
-// References to secrets come back as they were; one whose secret is gone by now
-// stops the agent's runs until it is mended.
+// rollbackAgent restores the configuration of an agent as it was after a revision.
+// References to secrets are restored unchecked; a reference to a deleted secret stops the
+// agent's runs until it is corrected.
 func rollbackAgent(c *ledger.Context, p RollbackAgent) (any, error) {
 	old, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, p.Agent)
 	if !ok {
@@ -115,7 +114,7 @@ func rollbackAgent(c *ledger.Context, p RollbackAgent) (any, error) {
 
 func errNoRevision() error { return ledger.Refuse(ledger.NotFound, nil, "Revision not found") }
 
-// restored is the change that gives a the configuration after r.
+// restored returns the change that gives a the configuration after r.
 func restored(tx *ledger.Tx, r entity.Revision, a entity.Agent, now core.Time) (p entity.SaveAgent, err error) {
 	var d entity.HireDraft
 	if err := json.Unmarshal(r.After, &d); err != nil || d.Name == nil || d.Role == nil || d.AdapterType == nil {

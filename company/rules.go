@@ -10,30 +10,30 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Rules are what one room adds to the kernel: its kinds of commands, what it does when
-// rows of the kernel change, and answers to what the kernel asks. The kernel knows no
-// room by name; company/rules lists them all, and that order is part of what every
-// replica computes alike. Fields are nil where a room has nothing to add.
+// Rules are what one room adds to the kernel: its kinds of commands, hooks for changes of
+// the kernel's rows, and answers to the kernel's questions. The kernel names no room.
+// company/rules lists them all; that order is part of what every replica must compute
+// alike. Fields are nil where a room adds nothing.
 type Rules struct {
 	Kinds []Kind
 
-	// Forget removes, for a table, what names one of its rows from outside its company,
+	// Forget removes, for a table, references to one of its rows from outside its company
 	// when the company is deleted.
 	Forget map[string]func(tx *ledger.Tx, id string, row []byte)
-	// Left yields the keys of the rows that a deleted issue, or what else has a thread,
-	// leaves behind, each with what goes besides it.
+	// Left yields the keys of the rows that a deleted issue, or another row with a thread,
+	// leaves behind. The function removes what belongs to the key.
 	Left func(tx *ledger.Tx, company, owner string) iter.Seq2[[]byte, func(core.Time)]
 
-	// A row was stored. CompanyStored has the zero was for a new company; IssueStored
-	// for a new issue, and the zero next for one that goes. It returns next as it is to
-	// be stored.
+	// Called when a row was stored. The zero was means a new company. IssueStored gets the
+	// zero was for a new issue and the zero next for a deleted one; it returns next as it
+	// will be stored.
 	CompanyStored func(c *ledger.Context, was, row entity.Company, p entity.SaveCompany) error
 	IssueStored   func(tx *ledger.Tx, was, next entity.Issue) entity.Issue
 	CommentAdded  func(c *ledger.Context, i entity.Issue, cm entity.Comment, attachments []string) error
 
-	// A row goes, or was emptied. Gone tells of agents, projects, goals and issues alike,
-	// and what takes their place, "" for nothing.
-	AgentEnds      func(c *ledger.Context, a entity.Agent) // while it is still there
+	// Called when a row is deleted or emptied. Gone is called for agents, projects, goals and
+	// issues alike, with the ID that replaces it, "" for none.
+	AgentEnds      func(c *ledger.Context, a entity.Agent) // while it still exists
 	AgentEnded     func(c *ledger.Context, a entity.Agent)
 	AgentDeleted   func(c *ledger.Context, a entity.Agent)
 	ProjectDeleted func(c *ledger.Context, p entity.Project)
@@ -42,25 +42,25 @@ type Rules struct {
 	CommentsGone   func(tx *ledger.Tx, i entity.Issue)
 	Gone           func(c *ledger.Context, gone, instead string)
 
-	// May this be: the first refusal counts. Held refuses work on an issue, Spent the
-	// start of a run.
+	// Checks; the first refusal counts. Held refuses work on an issue, Spent the start of a
+	// run.
 	CheckCompany func(tx *ledger.Tx, row entity.Company, p entity.SaveCompany) error
 	CheckIssue   func(tx *ledger.Tx, was, next entity.Issue) error
 	CheckWake    func(tx *ledger.Tx, company string, i entity.Issue, w entity.Wake) error
 	Held         func(tx *ledger.Tx, i entity.Issue) error
 	Spent        func(tx *ledger.Tx, r entity.Run) error
-	// Awaits reports whether something about an issue is not decided yet.
+	// Awaits reports whether a decision about an issue is pending.
 	Awaits func(tx *ledger.Tx, i entity.Issue) bool
 
-	// A run started, or ended: Follow queues what comes after it, and returns that; it is
-	// called before the agent is settled, RunEnded after. NodeLost ends what else a node
-	// was at.
+	// Called when a run started or ended. Follow queues the run that comes next and returns
+	// it; it is called before the agent is settled, RunEnded after. NodeLost ends whatever
+	// else belonged to a lost node.
 	RunStarted func(c *ledger.Context, r entity.Run) entity.Run
 	Follow     func(c *ledger.Context, r entity.Run, o Outcome) *entity.Run
 	RunEnded   func(c *ledger.Context, r entity.Run)
 	NodeLost   func(c *ledger.Context, node string)
 
-	// What one room alone answers.
+	// Ports: questions that one room answers.
 	People   People
 	Limits   Limits
 	Places   Places
@@ -72,139 +72,138 @@ type Rules struct {
 	Papers   Papers
 	Routines Routines
 
-	// Sealed lists what holds sealed values in a company, "" for what is the mesh's.
-	// Reseal puts values that were sealed anew in place, by the type of what holds them.
+	// Sealed lists the rows of a company that hold sealed values, or of the mesh for "".
+	// Reseal stores values that were sealed again, by the type of row.
 	Sealed func(tx *ledger.Tx, company string) []conceal.SealedConfig
 	Reseal map[string]func(c *ledger.Context, p conceal.Reseal) error
-	// Envs lists whose variables may refer to secrets.
+	// Envs lists the variables that may refer to secrets, and whose they are.
 	Envs func(tx *ledger.Tx, company string) []EnvUse
-	// DescriptionGone removes what was remarked on a description.
+	// DescriptionGone deletes the remarks on a description.
 	DescriptionGone func(c *ledger.Context, d Description)
 }
 
-// People says who belongs to a company.
+// People decides who belongs to a company.
 type People interface {
-	// Belongs reports whether a user may be asked about a company's work: an active
-	// member, or an administrator.
+	// Belongs reports whether a user may be asked about a company's work: an active member
+	// or an administrator.
 	Belongs(tx *ledger.Tx, company, user string) bool
-	// Permitted reports whether a user may do in a company what needs a permission.
+	// Permitted reports whether a user has a permission in a company.
 	Permitted(tx *ledger.Tx, company, user string, needs entity.Permission) bool
 }
 
-// Limits are what scopes may spend: their budgets. They say what scopes may spend.
+// Limits are the budgets of scopes.
 type Limits interface {
 	// Set sets the monthly limit of a scope.
 	Set(c *ledger.Context, t entity.ScopeType, id string, limit core.Money) error
-	// Limit is the monthly limit of an agent, 0 for none; Today what it spent today.
+	// Limit returns the monthly limit of an agent, 0 for none, and Today what it spent today.
 	Limit(tx *ledger.Tx, company, agent string, now core.Time) core.Money
 	Today(tx *ledger.Tx, company, agent string, now core.Time) core.Money
-	// Told is what an agent is told of its budget, to be shown as JSON.
+	// Told returns what a run's context says about the agent's budget, as JSON.
 	Told(tx *ledger.Tx, company, agent string, now core.Time) any
-	// MayResume refuses a scope that is over its limit. Renew does so for all scopes of
-	// an agent's work, and lets those go on whose window has passed.
+	// MayResume refuses a scope that is over its limit. Renew checks all scopes of an agent's
+	// work and resumes those whose window has passed.
 	MayResume(c *ledger.Context, t entity.ScopeType, id string) error
 	Renew(c *ledger.Context, agent, project string) error
-	// Allow gives a new issue its allowance. Book books what a run cost.
+	// Allow stores the allowance of a new issue. Book books the cost of a run.
 	Allow(c *ledger.Context, i entity.Issue, limit *core.Money) (entity.Issue, error)
 	Book(c *ledger.Context, r entity.Run, told *entity.RunCost) error
 }
 
-// Places say where work lies.
+// Places are the workspaces and environments of work.
 type Places interface {
-	// Inherit returns i with the execution workspace of another issue, unless i names one
-	// itself.
+	// Inherit returns i with the execution workspace of another issue, unless i names one.
 	Inherit(tx *ledger.Tx, i entity.Issue, from string, named bool) (entity.Issue, error)
-	// Fits refuses a workspace that is not of the issue's project.
+	// Fits refuses a workspace of another project than the issue's.
 	Fits(tx *ledger.Tx, i entity.Issue) error
-	// CheckProject refuses a policy about workspaces, Equip makes the workspaces that
-	// come with a new project and returns the ID of the first.
+	// CheckProject refuses an invalid workspace policy. Equip creates the workspaces of a new
+	// project and returns the ID of the first.
 	CheckProject(c *ledger.Context, was, p entity.Project) error
 	Equip(c *ledger.Context, p entity.Project, s entity.SaveProject) (string, error)
 	// HasWorkspace and HasService report whether a company has an execution workspace, or
 	// a service.
 	HasWorkspace(tx *ledger.Tx, company, id string) bool
 	HasService(tx *ledger.Tx, company, id string) bool
-	// Remote reports whether an ID is of an environment that is not the node itself.
+	// Remote reports whether an environment is not on the node itself.
 	Remote(tx *ledger.Tx, company, id string) bool
 }
 
 // Stages are the reviews of an issue.
 type Stages interface {
-	// Review turns a hand-in, or a decision, into what the issue's policy makes of it.
+	// Review applies the review policy of an issue to a hand-in or a decision.
 	Review(c *ledger.Context, was, next entity.Issue, p UpdateIssue) (entity.Issue, UpdateIssue, error)
-	// Request notes what who decides is asked to look at.
+	// Request stores what the participant of a stage is asked to review.
 	Request(c *ledger.Context, was, next entity.Issue, p UpdateIssue) (entity.Issue, error)
-	// Wake wakes who is to decide.
+	// Wake wakes the participant who must decide.
 	Wake(c *ledger.Context, was, next entity.Issue) error
 }
 
-// Secrets are what configurations refer to.
+// Secrets are the secrets that configurations refer to.
 type Secrets interface {
-	// BindEnv and BindConfig check the references of variables, or of a configuration,
-	// and complete them; what old had is not looked up again.
+	// BindEnv and BindConfig check and complete the references of variables, or of a
+	// configuration. References that old already had are not checked again.
 	BindEnv(tx *ledger.Tx, company string, env, old json.RawMessage) (json.RawMessage, error)
 	BindConfig(tx *ledger.Tx, company string, config, old json.RawMessage) (json.RawMessage, error)
-	// Known reports whether a company has a secret; shared, that it is no user's own.
+	// Known reports whether a company has a secret; shared is false for a user's own.
 	Known(tx *ledger.Tx, company, id string) (shared, ok bool)
 }
 
-// Skills are what agents have at hand.
+// Skills are the skills of agents.
 type Skills interface {
-	// Equip gives a new agent the skills and instructions that come with it, and returns
-	// its adapterConfig. Of lists the skills of an agent.
+	// Equip stores the skills and instructions that come with a new agent and returns its
+	// adapterConfig. Of lists the skills of an agent.
 	Equip(c *ledger.Context, a entity.Agent, p entity.SaveAgent) (json.RawMessage, error)
 	Of(tx *ledger.Tx, company, agent string) []string
 }
 
-// Watches look at issues again later.
+// Watches are scheduled checks of issues.
 type Watches interface {
-	// Plan takes over what the execution policy of next says about a monitor.
+	// Plan applies what the execution policy of next says about a monitor.
 	Plan(c *ledger.Context, was, next entity.Issue) (entity.Issue, error)
-	// Stops reports whether what goes on for an issue has to end, too, and not only to
-	// wait.
+	// Stops reports whether running work on an issue must end, and not only wait.
 	Stops(tx *ledger.Tx, i entity.Issue) bool
 }
 
-// Files keeps bytes under a name.
+// Files stores bytes under a name.
 type Files interface {
 	// Add stores a file of a company at a place, and returns its ID.
 	Add(c *ledger.Context, f NewFile, place string) (string, error)
 }
 
-// Papers have texts of issues besides comments.
+// Papers are the texts of issues apart from comments.
 type Papers interface {
-	// Each hands out the latest texts of a company by issue and key, until found says no.
+	// Each calls found with the latest texts of a company, by issue and key, until found
+	// returns false.
 	Each(tx *ledger.Tx, company string, found func(issue, key, text string) bool)
-	// Revision is the text of one revision of a document of an issue.
+	// Revision returns the text of one revision of an issue's document.
 	Revision(tx *ledger.Tx, i entity.Issue, id string) (string, bool)
 }
 
-// Routines make issues.
+// Routines create issues.
 type Routines interface {
-	// Env returns the variables of the routine that made an issue.
+	// Env returns the variables of the routine that created an issue.
 	Env(tx *ledger.Tx, i entity.Issue) (EnvUse, bool)
-	// Description is the text of a routine, as far as it is kept: by the ID of the
-	// revision and its number.
+	// Description returns the text of a routine by the ID of its revision, if it is still
+	// kept, and the number of that revision.
 	Description(tx *ledger.Tx, company, id string) (Description, bool)
 	DescriptionAt(tx *ledger.Tx, company, id, revision string, number uint64) (version uint64, text string, ok bool)
 }
 
-// An EnvUse is an env and whose it is.
+// An EnvUse is a set of variables and its owner.
 type EnvUse struct {
 	Env json.RawMessage
 	Of  conceal.SecretTarget
-	At  core.Time // when it was changed last
+	At  core.Time // when it last changed
 }
 
-// A Description is the text of a routine as something to remark on.
+// A Description is the text of a routine, which people can annotate.
 type Description struct {
 	Company, Routine string
 	Version          uint64
 	At               core.Time
 }
 
-// composed are the rules of all rooms, in the order of company/rules; what one room
-// alone answers stands in the port of its name.
+// composed has the rules of all rooms, in the order of company/rules. Each port is in the
+// variable of its name.
 var (
 	composed []Rules
 	kinds    map[string]Kind
@@ -222,8 +221,8 @@ var (
 	}
 )
 
-// Compose sets the rules of all rooms. It is called once, by company/rules, before any
-// command is carried out.
+// Compose sets the rules of all rooms. company/rules calls it once, before any command is
+// executed.
 func Compose(rooms ...Rules) {
 	if composed != nil {
 		panic("company: the rules are composed already")
@@ -257,7 +256,7 @@ func provide[T comparable](port *T, by T) {
 	*port = by
 }
 
-// firstRefusal asks room after room.
+// firstRefusal asks the rooms in order and returns the first refusal.
 func firstRefusal(ask func(r Rules) error) error {
 	for _, r := range composed {
 		if err := ask(r); err != nil {
@@ -278,7 +277,7 @@ func forget(tx *ledger.Tx, table, id string, row []byte) {
 	}
 }
 
-// leftBehind yields what a deleted issue left in all rooms.
+// leftBehind yields what a deleted issue leaves behind in all rooms.
 func leftBehind(tx *ledger.Tx, company, owner string) iter.Seq2[[]byte, func(core.Time)] {
 	return func(yield func([]byte, func(core.Time)) bool) {
 		for _, r := range composed {
@@ -377,8 +376,8 @@ func commentsGone(tx *ledger.Tx, i entity.Issue) {
 	}
 }
 
-// unplanned tells that an agent, a project, a goal or an issue goes, and what takes its
-// place.
+// unplanned calls Gone of all rooms for an agent, project, goal or issue that is deleted,
+// with its replacement.
 func unplanned(c *ledger.Context, gone, instead string) {
 	for _, r := range composed {
 		if r.Gone != nil {
@@ -414,7 +413,7 @@ func checkWake(tx *ledger.Tx, company string, i entity.Issue, w entity.Wake) err
 	})
 }
 
-// notHeld refuses work on an issue that a room holds.
+// notHeld refuses work on an issue that is on hold.
 func notHeld(tx *ledger.Tx, i entity.Issue) error {
 	return firstRefusal(func(r Rules) error {
 		if r.Held == nil {
@@ -424,7 +423,7 @@ func notHeld(tx *ledger.Tx, i entity.Issue) error {
 	})
 }
 
-// OnHold reports whether an issue, "" for none, is held.
+// OnHold reports whether an issue is on hold; false for "".
 func OnHold(tx *ledger.Tx, company, issue string) bool {
 	if issue == "" {
 		return false
@@ -433,7 +432,7 @@ func OnHold(tx *ledger.Tx, company, issue string) bool {
 	return ok && notHeld(tx, i) != nil
 }
 
-// spent says why no money is left for a run that is about to start, nil when there is.
+// spent returns why a run that is about to start has no money left, nil when it has.
 func spent(tx *ledger.Tx, run entity.Run) error {
 	return firstRefusal(func(r Rules) error {
 		if r.Spent == nil {
@@ -443,8 +442,8 @@ func spent(tx *ledger.Tx, run entity.Run) error {
 	})
 }
 
-// AwaitsBoard reports whether something about an issue is not decided: then it may be
-// blocked for it.
+// AwaitsBoard reports whether a decision about an issue is pending, for which it may be
+// blocked.
 func AwaitsBoard(tx *ledger.Tx, i entity.Issue) bool {
 	for _, r := range composed {
 		if r.Awaits != nil && r.Awaits(tx, i) {
@@ -488,7 +487,7 @@ func nodeLost(c *ledger.Context, node string) {
 	}
 }
 
-// DescriptionGone tells that a description goes.
+// DescriptionGone calls the hook of that name.
 func DescriptionGone(c *ledger.Context, d Description) {
 	for _, r := range composed {
 		if r.DescriptionGone != nil {
@@ -497,7 +496,7 @@ func DescriptionGone(c *ledger.Context, d Description) {
 	}
 }
 
-// Envs lists whose variables may refer to secrets.
+// Envs lists all variables of a company that may refer to secrets.
 func Envs(tx *ledger.Tx, company string) (out []EnvUse) {
 	for _, r := range composed {
 		if r.Envs != nil {
@@ -507,8 +506,8 @@ func Envs(tx *ledger.Tx, company string) (out []EnvUse) {
 	return out
 }
 
-// SealedConfigs returns all in a company that holds sealed values, beside the
-// versions of its secrets; with "" what is the mesh's.
+// SealedConfigs returns the rows of a company that hold sealed values, apart from the
+// versions of its secrets; for "" those of the mesh.
 func SealedConfigs(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
 	for _, r := range composed {
 		if r.Sealed == nil {
@@ -523,7 +522,7 @@ func SealedConfigs(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
 	return out
 }
 
-// ResealRow puts new sealed values in place; ok is false where no room has such rows.
+// ResealRow stores values that were sealed again; ok is false when no room has such rows.
 func ResealRow(c *ledger.Context, p conceal.Reseal) (ok bool, err error) {
 	for _, r := range composed {
 		if f := r.Reseal[p.Type]; f != nil {
@@ -533,8 +532,8 @@ func ResealRow(c *ledger.Context, p conceal.Reseal) (ok bool, err error) {
 	return false, nil
 }
 
-// DocumentOfRoutine returns the ID of a routine's description as a document,
-// for version 0, and of that version of it otherwise.
+// DocumentOfRoutine returns the document ID of a routine's description: for version 0 of
+// the latest, otherwise of that version.
 func DocumentOfRoutine(routine string, version uint64) string {
 	return core.DerivedID("routine-description", routine, ledger.Order(version))
 }

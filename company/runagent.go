@@ -9,8 +9,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// invokable refuses to invoke an agent that may not be invoked now, with the
-// bodies that clients know.
+// invokable refuses to invoke an agent that may not run now, with the error bodies of the
+// contract.
 func invokable(tx *ledger.Tx, a entity.WakeTarget) error {
 	switch why := a.Stopped(tx); why {
 	case "":
@@ -26,7 +26,7 @@ func invokable(tx *ledger.Tx, a entity.WakeTarget) error {
 	}
 }
 
-// setAgentRunning notes that an agent is at work; an earlier error is over.
+// setAgentRunning sets an agent's status to running and clears its error.
 func setAgentRunning(c *ledger.Context, a entity.WakeTarget) {
 	a.Status, a.ErrorReason, a.UpdatedAt = entity.AgentRunning, "", core.TimeOf(c.Now)
 	entity.AgentTable.Put(c.Tx, a.Company, a.ID, a.Agent)
@@ -34,9 +34,9 @@ func setAgentRunning(c *ledger.Context, a entity.WakeTarget) {
 		Details: core.Object{}.Str("agentId", a.ID).Str("status", "running").Str("outcome", "running").Close()})
 }
 
-// settleAgent sets an agent's state after one of its runs ended: at work while
-// another runs, in error when this one went wrong and nothing makes up for it,
-// else idle. A paused or terminated agent stays what it is.
+// settleAgent sets an agent's status after one of its runs ended: running while another
+// run is, error when this run failed and no retry follows, else idle. Paused and
+// terminated agents keep their status.
 func settleAgent(c *ledger.Context, r entity.Run, started bool, next *entity.Run) {
 	a, ok := entity.Wakeable(c.Tx, r.Company, r.Agent)
 	if !ok || !started {
@@ -59,7 +59,7 @@ func settleAgent(c *ledger.Context, r entity.Run, started bool, next *entity.Run
 			Str("outcome", string(r.Status)).Close()})
 }
 
-// hasActionableWork reports whether an agent has an issue that it could go on with.
+// hasActionableWork reports whether an agent has an issue that it could continue.
 func hasActionableWork(tx *ledger.Tx, company, agent string) bool {
 	for range entity.IssuesOf(tx, company, agent, entity.IssueTodo, entity.IssueInProgress, entity.IssueInReview) {
 		return true

@@ -8,9 +8,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Callback is what an agent behind a URL told of the end of its run, after the
-// request that invoked it was answered. The node that waits makes the run's outcome
-// of it.
+// A Callback is what an http agent reported about the end of its run, after it answered
+// the request that invoked it. The waiting node turns it into the run's outcome.
 type Callback struct {
 	Run     string           `cbor:"1,keyasint" json:"runId"`
 	Status  entity.RunStatus `cbor:"2,keyasint" json:"status"` // succeeded or failed
@@ -31,21 +30,21 @@ func (b Callback) Clone() Callback {
 }
 
 const (
-	// maxCallbackText bounds a summary and an error, maxCallbackResult a result: they
-	// are kept with the run.
+	// maxCallbackText bounds a summary and an error, maxCallbackResult a result, in bytes:
+	// they are stored with the run.
 	maxCallbackText   = 8 << 10
 	maxCallbackResult = 16 << 10
 )
 
 var callbacks = ledger.NewTable[string, Callback]("run-callback")
 
-// CallbackOf returns what was told of the end of a run that goes on.
+// CallbackOf returns the callback of a run that has not ended.
 func CallbackOf(tx *ledger.Tx, company, run string) (Callback, bool) {
 	return callbacks.Get(tx, company, run)
 }
 
-// callBack is the handler of "run.callback", whose payload is a Callback without
-// its time. A run is told of once, by its own agent, while it goes on.
+// callBack handles "run.callback", whose payload is a Callback without its time. A run
+// accepts one callback, from its own agent, before it ends.
 func callBack(c *ledger.Context, p Callback) (any, error) {
 	r, err := RunFor(c, p.Run)
 	if err != nil {

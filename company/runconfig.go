@@ -9,7 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Bounds of a fat context, so that it fits into one variable of a process.
+// Bounds of a fat context, so that it fits into one environment variable.
 const (
 	maxFatIssues   = 20
 	maxFatComments = 10
@@ -39,10 +39,9 @@ type fatGoal struct {
 	Status      entity.GoalStatus `json:"status"`
 }
 
-// WakeOf is the context of a run as the agent is given it: for agents whose
-// contextMode is thin, which is the default, IDs and reasons; for fat ones also
-// what is assigned to them, the goal of the issue, their budget, and the latest
-// comments on the issue, oldest first.
+// WakeOf returns the context of a run as the agent gets it. For agents whose contextMode
+// is thin, the default, it has IDs and reasons. For fat ones it also has their assigned
+// issues, the issue's goal, their budget, and the latest comments, oldest first.
 func WakeOf(tx *ledger.Tx, r entity.Run, now core.Time) (json.RawMessage, error) {
 	thin, err := json.Marshal(r.Context)
 	a, ok := entity.Wakeable(tx, r.Company, r.Agent)
@@ -84,7 +83,7 @@ func WakeOf(tx *ledger.Tx, r entity.Run, now core.Time) (json.RawMessage, error)
 	return json.Marshal(all)
 }
 
-// fatText is the beginning of a text.
+// fatText returns the beginning of a text.
 func fatText(s string) string {
 	if len(s) <= maxFatText {
 		return s

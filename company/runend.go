@@ -9,9 +9,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// FinishRun closes a run: its outcome, its log's hash, the locks that it held,
-// its agent's state and what follows, all in one step. For a run that was ended
-// meanwhile it only notes that the children are gone.
+// FinishRun closes a run in one step: its outcome, its log's hash, its locks, its agent's
+// status and what follows. For a run that has already ended it only stores that no child
+// process is left.
 func FinishRun(c *ledger.Context, p Finish) (any, error) {
 	r, err := OfNode(c, p.Run)
 	if err != nil {
@@ -31,7 +31,7 @@ func FinishRun(c *ledger.Context, p Finish) (any, error) {
 		if r.LastOutputSeq > heard {
 			recordProgress(c, r)
 		}
-		// What the adapter did after the end comes after it.
+		// Events that the adapter reported after the end come after it.
 		before, after := p.Events, []ReportEvent(nil)
 		if n := slices.IndexFunc(p.Events, func(e ReportEvent) bool { return e.Type == "lifecycle" }); n >= 0 {
 			before, after = p.Events[:n], p.Events[n:]
@@ -53,8 +53,8 @@ func FinishRun(c *ledger.Context, p Finish) (any, error) {
 	return r, nil
 }
 
-// handBack notes that nothing of r is left on its node, and lets go of what was
-// kept for it until then.
+// handBack stores that nothing of r is left on its node, and releases what was held until
+// then.
 func handBack(c *ledger.Context, r entity.Run) entity.Run {
 	releaseLocksOfRun(c, r.Company, r.ID)
 	c.Delete(entity.SessionKey(r.Session, r.ID))
@@ -63,14 +63,14 @@ func handBack(c *ledger.Context, r entity.Run) entity.Run {
 	return r
 }
 
-// EndRun gives a live run its outcome: everything that hung on it is let go.
+// EndRun gives a live run its outcome and releases everything that depended on the run.
 func EndRun(c *ledger.Context, r entity.Run, o Outcome) entity.Run {
 	now := core.TimeOf(c.Now)
 	started := r.Status == entity.RunRunning
 	if r.Session == 0 {
 		c.Delete(entity.QueueKey(r))
 	}
-	entity.RunsLive.Remove(c.Tx, r.Company, r.Agent, r.ID) // already for what is asked before the row is stored
+	entity.RunsLive.Remove(c.Tx, r.Company, r.Agent, r.ID) // now, because hooks read it before the row is stored
 	callbacks.Delete(c.Tx, r.Company, r.ID)
 	r.Status, r.FinishedAt, r.UpdatedAt, r.Closed = o.Status, now, now, c.Height
 	r.ExitCode, r.Signal, r.Error, r.ErrorCode = o.ExitCode, core.NullText(o.Signal), core.NullText(o.Error), core.NullText(o.ErrorCode)
@@ -88,8 +88,8 @@ func EndRun(c *ledger.Context, r entity.Run, o Outcome) entity.Run {
 		keepSession(c, &r, o)
 	}
 	if !(started && r.Status == entity.RunCancelled && r.Owed) {
-		// What a cancelled run holds stays held while its children may still be at
-		// work: until its node says that they are gone, or is lost.
+		// A cancelled run keeps its locks while its processes may still run: until its node says
+		// that they are gone, or is lost.
 		releaseLocksOfRun(c, r.Company, r.ID)
 	}
 	r = livelihoodOf(c.Tx, r)
@@ -128,7 +128,7 @@ func EndRun(c *ledger.Context, r entity.Run, o Outcome) entity.Run {
 	return r
 }
 
-// livelihoodOf says in words that clients know how a run went.
+// livelihoodOf sets the contract's words for how a run went.
 func livelihoodOf(tx *ledger.Tx, r entity.Run) entity.Run {
 	switch r.Status {
 	case entity.RunSucceeded:
@@ -164,7 +164,7 @@ func cancelRun(c *ledger.Context, p Cancel) (any, error) {
 		return nil, ledger.Refuse(ledger.Forbidden, nil, "Agent can only cancel its own runs")
 	}
 	if !r.Status.Live() {
-		return r, nil // over already; asking again changes nothing
+		return r, nil // already over: repeating the cancellation changes nothing
 	}
 	r = cancelLive(c, r, cmp.Or(p.Reason, "Cancelled by a board operator"), by)
 	c.Record(ledger.Change{Action: "heartbeat.cancelled", EntityType: "heartbeat_run", EntityID: r.ID,
@@ -172,14 +172,14 @@ func cancelRun(c *ledger.Context, p Cancel) (any, error) {
 	return r, nil
 }
 
-// cancelLive ends a live run: what its children still write through the API is
-// refused from here on, because their run is not alive. Its node kills them and
-// says so with "run.finish"; the run's locks are held until then.
+// cancelLive ends a live run. From here on writes of its processes through the API are
+// refused. Its node kills them and confirms with "run.finish"; until then the run's locks
+// are held.
 func cancelLive(c *ledger.Context, r entity.Run, why string, by ledger.Actor) entity.Run {
 	return cancelFor(c, r, why, by, "")
 }
 
-// cancelFor is cancelLive, and says whether governance ended the run.
+// cancelFor is cancelLive with the denial that ended the run, if governance did.
 func cancelFor(c *ledger.Context, r entity.Run, why string, by ledger.Actor, denied Denial) entity.Run {
 	r.ControlDeadlineAt = core.TimeOf(c.Now) + 60_000
 	limit, source := int64(0), "default"
@@ -204,16 +204,16 @@ func cancelFor(c *ledger.Context, r entity.Run, why string, by ledger.Actor, den
 	return EndRun(c, r, Outcome{Status: entity.RunCancelled, Error: why, ErrorCode: "cancelled", Result: result.Close()})
 }
 
-// CancelRunsOfAgent ends every live run of an agent, because it was paused,
-// terminated or deleted, or a budget was reached.
+// CancelRunsOfAgent cancels every live run of an agent that was paused, terminated or
+// deleted, or that reached a budget.
 func CancelRunsOfAgent(c *ledger.Context, company, agent string, denied Denial, reason string) {
 	for _, r := range entity.LiveRunsOfAgent(c.Tx, company, agent) {
 		DenyLive(c, r, denied, reason)
 	}
 }
 
-// whyNotNeeded says why a run that was woken for an issue is not needed any more, or "".
-// Only a person's wish stands whatever became of the issue.
+// whyNotNeeded returns why a run that was woken for an issue is no longer needed, or "". A
+// run that a person asked for is always needed.
 func whyNotNeeded(tx *ledger.Tx, r entity.Run) string {
 	if OnHold(tx, r.Company, r.Context.IssueID) {
 		return "Cancelled: its issue's tree is on hold"

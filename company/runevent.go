@@ -8,12 +8,11 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// maxRunEvents bounds the events of one run; later ones are dropped, the one
-// that ends the run excepted.
+// maxRunEvents bounds the events of one run. Later ones are dropped, except the one that
+// ends the run.
 const maxRunEvents = 1000
 
-// eventCounterKey counts the events of a company, so that their IDs are unique
-// integers as the contract has them.
+// eventCounterKey counts the events of a company: the contract wants unique integer IDs.
 func eventCounterKey(company string) []byte { return ledger.Key("c", company, "run-event-count") }
 
 // addEvent stores an event of r and returns r with the next sequence number.

@@ -11,21 +11,20 @@ import (
 )
 
 const (
-	// DefaultEventDays is how long the events of runs are kept unless the settings say
-	// otherwise: ten years.
+	// DefaultEventDays is how long the events of runs are kept without a setting: ten years.
 	DefaultEventDays = 3650
-	// sweptEvents is from how many removed events on a command that sweeps ends.
+	// sweptEvents is the number of removed events after which a sweeping command ends.
 	sweptEvents = 2048
 )
 
 const _ = uint(ledger.MaxTouched - sweptEvents - maxRunEvents - 2)
 
-// An EventRetention is for how long the events of runs are kept. The runs stay.
+// An EventRetention says how long the events of runs are kept. The runs themselves stay.
 type EventRetention struct {
 	Days int64 `json:"days"`
 }
 
-// EventRetentionOf returns what the settings of the mesh say.
+// EventRetentionOf returns the setting of the mesh.
 func EventRetentionOf(tx *ledger.Tx) EventRetention {
 	s := struct {
 		Keep EventRetention `json:"runEventRetention"`
@@ -34,8 +33,8 @@ func EventRetentionOf(tx *ledger.Tx) EventRetention {
 	return s.Keep
 }
 
-// SweepEvents is the payload of run_event.sweep, which removes the events of runs of
-// a company that are over and too old.
+// SweepEvents is the payload of run_event.sweep, which removes old events of a company's
+// ended runs.
 type SweepEvents struct{}
 
 const KindRunEventSweep = "run_event.sweep"
@@ -44,12 +43,12 @@ var runEventKinds = []Kind{
 	{Name: KindRunEventSweep, From: FromNode, Do: ledger.Typed(sweepEvents)},
 }
 
-// eventsSweptKey holds up to which run, by the index of all runs, events are gone.
-// What was still live when it was passed keeps its events.
+// eventsSweptKey holds the position in the index of all runs up to which events are gone.
+// A run that was live when the sweep passed it keeps its events.
 func eventsSweptKey(company string) []byte { return ledger.Key("c", company, "run-event-swept") }
 
-// oldRuns yields the runs of a company that were made longer ago than events are
-// kept and were not looked at yet, oldest first, with their place in the index.
+// oldRuns yields the runs of a company that are older than the retention and were not
+// swept yet, oldest first, with their position in the index.
 func oldRuns(tx *ledger.Tx, company string, now core.Time, yield func(at string, r entity.Run) bool) {
 	before := now - core.Time(EventRetentionOf(tx).Days*int64(24*time.Hour/time.Millisecond))
 	prefix := ledger.Key("c", company, "run-time", entity.AllRuns, "")
@@ -66,7 +65,7 @@ func oldRuns(tx *ledger.Tx, company string, now core.Time, yield func(at string,
 	}
 }
 
-// EventsToSweep reports whether a company has runs whose events are too old.
+// EventsToSweep reports whether a company has runs with events to sweep.
 func EventsToSweep(tx *ledger.Tx, company string, now core.Time) (due bool) {
 	oldRuns(tx, company, now, func(string, entity.Run) bool { due = true; return false })
 	return due

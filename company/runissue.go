@@ -6,10 +6,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// checkOutForRun checks the issue out that a starting run is about, so that its
-// agent finds it in progress and its own. An issue that waits for something
-// else, or that another run holds, is left alone: the run goes on and its agent
-// sees for itself. r is stored already, and running.
+// checkOutForRun checks out the issue that a starting run is about, so that its agent
+// finds it in progress and assigned. It does nothing for an issue that waits for
+// something else or is held by another run: the run continues and the agent sees that
+// itself. r is stored already, and running.
 func checkOutForRun(c *ledger.Context, r entity.Run) entity.Run {
 	i, ok := entity.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID)
 	if ok {

@@ -12,32 +12,31 @@ import (
 const (
 	// MaxResult bounds resultJson: two excerpts, escaped, and some more.
 	MaxResult = 96 << 10
-	// sweptRuns bounds the runs that one "node.lost" ends; the leader repeats it
-	// while the answer says that there are more.
+	// sweptRuns bounds the runs that one "node.lost" ends. The leader repeats it while the
+	// answer says that more are left.
 	sweptRuns = 16
 	// maxReportEvents bounds the events of one report.
 	maxReportEvents = 32
 )
 
-// Place gives a queued run to a node; it is the payload of "run.place", which
-// the leader sends.
+// Place is the payload of "run.place", by which the leader assigns a queued run to a node.
 type Place struct {
 	Run     string `cbor:"1,keyasint"`
 	Node    string `cbor:"2,keyasint"`
-	Session uint64 `cbor:"3,keyasint"` // the node's; the run lives and dies with it
-	// Why is what the leader thought of the nodes; it is kept for whoever asks.
+	Session uint64 `cbor:"3,keyasint"` // the node's session, with which the run ends
+	// Why is the leader's verdict on the nodes, for "run explain".
 	Why *Placement `cbor:"4,keyasint,omitempty"`
 }
 
-// Return gives a run back that the node could not start; it is the payload of
-// "run.return".
+// Return is the payload of "run.return", by which a node returns a run that it could not
+// start.
 type Return struct {
 	Run    string `cbor:"1,keyasint"`
 	Reason string `cbor:"2,keyasint,omitempty"`
 }
 
-// Start asks for authority to carry a run out; it is the payload of
-// "run.start". The node starts nothing before it has the answer.
+// Start is the payload of "run.start", by which a node asks for the authority to execute a
+// run. It starts nothing before the answer.
 type Start struct {
 	Run        string    `cbor:"1,keyasint"`
 	LogStore   string    `cbor:"2,keyasint,omitempty"`
@@ -45,8 +44,8 @@ type Start struct {
 	LeaseUntil core.Time `cbor:"4,keyasint,omitempty"` // when the node's authority would end; for display
 }
 
-// Report tells of progress; it is the payload of "run.report". Zero fields
-// leave what is there.
+// Report is the payload of "run.report", which reports progress. Zero fields keep the
+// stored value.
 type Report struct {
 	Run    string             `cbor:"1,keyasint"`
 	Phase  entity.Phase       `cbor:"2,keyasint,omitempty"`
@@ -65,29 +64,29 @@ type ReportEvent struct {
 	Payload json.RawMessage `cbor:"4,keyasint,omitempty"`
 }
 
-// An Outcome is what an adapter made of a run.
+// An Outcome is the result of a run, from its adapter.
 type Outcome struct {
 	Status        entity.RunStatus `cbor:"1,keyasint"` // succeeded, failed, timed_out, cancelled or interrupted
 	ExitCode      *int             `cbor:"2,keyasint,omitempty"`
 	Signal        string           `cbor:"3,keyasint,omitempty"`
 	Error         string           `cbor:"4,keyasint,omitempty"`
 	ErrorCode     string           `cbor:"5,keyasint,omitempty"`
-	Transient     bool             `cbor:"6,keyasint,omitempty"` // failed for a passing reason; worth a retry
-	RetryNotEarly core.Time        `cbor:"7,keyasint,omitempty"` // with Transient: not before
+	Transient     bool             `cbor:"6,keyasint,omitempty"` // failed for a passing reason; a retry may help
+	RetryNotEarly core.Time        `cbor:"7,keyasint,omitempty"` // with Transient: the earliest time of the retry
 	Usage         *entity.Usage    `cbor:"8,keyasint,omitempty"`
 	Result        json.RawMessage  `cbor:"9,keyasint,omitempty"` // resultJson, at most MaxResult
 	Stdout        *string          `cbor:"10,keyasint,omitempty"`
 	Stderr        *string          `cbor:"11,keyasint,omitempty"`
-	// SessionID is the adapter's own session after the run, to resume from;
-	// SessionParams is what it needs for that. ClearSession drops what is kept.
+	// SessionID is the adapter's own session after the run, for the next run to resume, and
+	// SessionParams what it needs for that. ClearSession deletes the stored one.
 	SessionID     string          `cbor:"12,keyasint,omitempty"`
 	SessionParams json.RawMessage `cbor:"13,keyasint,omitempty"`
 	ClearSession  bool            `cbor:"14,keyasint,omitempty"`
-	Cost          *entity.RunCost `cbor:"15,keyasint,omitempty"` // besides the gateway; nil: nothing is known
+	Cost          *entity.RunCost `cbor:"15,keyasint,omitempty"` // cost outside the gateway; nil: unknown
 }
 
-// Finish closes a run; it is the payload of "run.finish", which the node sends
-// when all children of the run are gone.
+// Finish is the payload of "run.finish", which closes a run. The node submits it when every
+// process of the run is gone.
 type Finish struct {
 	Run       string             `cbor:"1,keyasint"`
 	Outcome   Outcome            `cbor:"2,keyasint"`
@@ -95,20 +94,20 @@ type Finish struct {
 	LogSHA256 string             `cbor:"4,keyasint,omitempty"`
 	Output    *entity.OutputMark `cbor:"5,keyasint,omitempty"`
 	Events    []ReportEvent      `cbor:"6,keyasint,omitempty"`
-	PID       int64              `cbor:"7,keyasint,omitempty"` // when no report told it
+	PID       int64              `cbor:"7,keyasint,omitempty"` // if no report had it
 	Group     int64              `cbor:"8,keyasint,omitempty"`
 	Place     *entity.RunPlace   `cbor:"9,keyasint,omitempty"` // likewise
 }
 
-// Cancel ends a run at somebody's wish; it is the payload of "run.cancel".
+// Cancel is the payload of "run.cancel", which ends a run on request.
 type Cancel struct {
 	Run    string `cbor:"1,keyasint"`
 	Reason string `cbor:"2,keyasint,omitempty"`
 }
 
-// TellLoss is the payload of "run.lost", by which a node that was lost tells, when
-// it is back, why: what it could not do meanwhile. It changes a run of its own
-// that ended with its lease, and only the words that say so.
+// TellLoss is the payload of "run.lost", by which a node that was lost and came back says
+// why it could not renew its lease. It changes only the error text of a run of its own
+// that ended with the lease.
 type TellLoss struct {
 	Run string `cbor:"1,keyasint"`
 	Why string `cbor:"2,keyasint"` // at most MaxLossReason bytes
@@ -117,7 +116,7 @@ type TellLoss struct {
 // MaxLossReason bounds the reason of a lost lease, in bytes.
 const MaxLossReason = 300
 
-// Lost is what "node.lost" returns: how many runs are left to end.
+// Lost is the answer of "node.lost": how many runs are left to end.
 type Lost struct {
 	Left int `cbor:"1,keyasint"`
 }
@@ -150,7 +149,7 @@ var runKinds = []Kind{
 	{Name: KindRunLost, From: FromNode, Do: ledger.Typed(tellLoss)},
 }
 
-// newRun is the run that a wake makes.
+// newRun returns the run for a wake.
 func newRun(a entity.WakeTarget, w entity.Wake, ctx entity.RunContext, now core.Time) entity.Run {
 	return entity.Run{
 		ID: w.Run, Company: a.Company, Agent: a.ID, Source: w.Source, TriggerDetail: core.NullText(w.TriggerDetail),
@@ -160,7 +159,7 @@ func newRun(a entity.WakeTarget, w entity.Wake, ctx entity.RunContext, now core.
 	}
 }
 
-// Enqueue stores a new run and puts it into the queue.
+// Enqueue stores a new run and adds it to the queue.
 func Enqueue(c *ledger.Context, r entity.Run) entity.Run {
 	r.Queue = c.Height
 	r = r.Reached(entity.PhaseWake, core.TimeOf(c.Now))
@@ -172,16 +171,16 @@ func Enqueue(c *ledger.Context, r entity.Run) entity.Run {
 	return r
 }
 
-// Live changes ("heartbeat.run.queued", ".status", ".event" and "agent.status")
-// carry the payloads of the live events of the same name. A command that ends
-// many runs leaves room for what else it records and drops those beyond;
-// whoever follows a run reads its row and its events.
+// Live changes ("heartbeat.run.queued", ".status", ".event" and "agent.status") carry the
+// payloads of the live events with the same name. A command that ends many runs leaves
+// room in its entry for other changes and drops the live changes beyond that. Followers
+// of a run read its row and its events.
 const (
 	maxLiveChanges     = 128
 	maxLiveChangeBytes = 8 << 10
 )
 
-// recordStatus tells the feed that r changed its status.
+// recordStatus adds the changed status of r to the feed.
 func recordStatus(c *ledger.Context, r entity.Run) {
 	o := core.Object{}.Str("runId", r.ID).Str("agentId", r.Agent)
 	if r.Context.IssueID != "" {
@@ -200,7 +199,7 @@ func recordStatus(c *ledger.Context, r entity.Run) {
 		Details: o.Close()})
 }
 
-// RunFor returns the run that a command is about.
+// RunFor returns the run of a command.
 func RunFor(c *ledger.Context, id string) (entity.Run, error) {
 	r, ok := entity.RunTable.Get(c.Tx, c.Cmd.Company, id)
 	if !ok {
@@ -209,8 +208,8 @@ func RunFor(c *ledger.Context, id string) (entity.Run, error) {
 	return r, nil
 }
 
-// OfNode returns the run if it belongs to the node and session that speak: a
-// node that comes back after it was lost speaks in another session.
+// OfNode returns the run if it belongs to the node and session that gave the command. A
+// node that was lost and came back has another session.
 func OfNode(c *ledger.Context, id string) (entity.Run, error) {
 	r, err := RunFor(c, id)
 	if err != nil {
@@ -271,18 +270,18 @@ func returnRun(c *ledger.Context, p Return) (any, error) {
 	return requeue(c, r), nil
 }
 
-// requeue takes a run that has not started from its node.
+// requeue takes a run that has not started away from its node.
 func requeue(c *ledger.Context, r entity.Run) entity.Run {
 	c.Delete(entity.SessionKey(r.Session, r.ID))
 	r.Node, r.Session, r.Owed, r.UpdatedAt = "", 0, false, core.TimeOf(c.Now)
-	c.Set(entity.QueueKey(r), entity.QueueValue(r)) // where it was
+	c.Set(entity.QueueKey(r), entity.QueueValue(r)) // at its old position
 	entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
 	return r
 }
 
-// startRun makes a placed run the node's to carry out. The issue that it is
-// about is checked out for it in the same step. A run whose reason is gone is
-// cancelled instead; the answer tells.
+// startRun authorises a node to execute a run that was placed on it, and checks out the
+// run's issue in the same step. A run that is no longer needed is cancelled instead; the
+// answer says so.
 func startRun(c *ledger.Context, p Start) (any, error) {
 	r, err := OfNode(c, p.Run)
 	if err != nil {
@@ -292,7 +291,7 @@ func startRun(c *ledger.Context, p Start) (any, error) {
 		return nil, ledger.Refuse(ledger.Conflict, r.Standing(), "run %s is %s", r.ID, r.Status)
 	}
 	if _, halted := entity.Halted(c.Tx); halted {
-		return requeue(c, r), nil // it keeps its place in the queue
+		return requeue(c, r), nil // it keeps its position in the queue
 	}
 	now := core.TimeOf(c.Now)
 	a, ok := entity.Wakeable(c.Tx, r.Company, r.Agent)
@@ -357,7 +356,7 @@ func reportRun(c *ledger.Context, p Report) (any, error) {
 	return r, nil
 }
 
-// addEvents stores what a node reports, in order, as far as it is not too much.
+// addEvents stores the events that a node reports, in order, up to the bound.
 func addEvents(c *ledger.Context, r entity.Run, events []ReportEvent) entity.Run {
 	for _, e := range events[:min(len(events), maxReportEvents)] {
 		r = addEvent(c, r, e.Type, cmp.Or(e.Level, "info"), e.Message, e.Payload)
@@ -365,7 +364,7 @@ func addEvents(c *ledger.Context, r entity.Run, events []ReportEvent) entity.Run
 	return r
 }
 
-// recordProgress tells the feed that r wrote something.
+// recordProgress adds to the feed that r wrote to its log.
 func recordProgress(c *ledger.Context, r entity.Run) {
 	o := core.Object{}.Str("runId", r.ID).Str("agentId", r.Agent)
 	if r.Context.IssueID != "" {

@@ -11,41 +11,40 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// The log of a run is written on the node that carries it out. When the run is
-// over, that node keeps it as a blob, under the hash that the closing command
-// told, so that several nodes have it:
+// The executing node writes the log of a run. When the run has ended, the node stores the
+// log as a blob on several nodes, under the hash from the closing command:
 //
-//	run-log-due/<node>/<run>             its company: a closed log that is not kept yet
+//	run-log-due/<node>/<run>                 its company: a closed log that is not stored yet
 //	run-log-kept/<ms, 16 hex digits>/<run>   company and bytes: by age, across companies
-//	run-log-total                        bytes of all that are kept
+//	run-log-total                            bytes of all stored logs
 func logDueKey(node, run string) []byte { return ledger.Key("run-log-due", node, run) }
 
 var logTotalKey = ledger.Key("run-log-total")
 
 const (
-	// DefaultLogDays is how long the logs of runs are kept, DefaultLogBytes how much
-	// the mesh keeps of them, unless the settings say otherwise.
+	// DefaultLogDays is how long run logs are kept, and DefaultLogBytes how much of them the
+	// mesh keeps, without a setting.
 	DefaultLogDays  = 30
 	DefaultLogBytes = 4 << 30
 	// MaxKeptLogs bounds the logs of one command.
 	MaxKeptLogs = 100
 )
 
-// KeepLogs is the payload of run_log.keep, by which a node tells that it brought
-// the logs of runs that it carried out to others.
+// KeepLogs is the payload of run_log.keep, by which a node reports that it copied the logs
+// of its runs to other nodes.
 type KeepLogs struct {
 	Logs []KeptLog `cbor:"1,keyasint"`
 }
 
-// A KeptLog is one of them. Without nodes it cannot be kept: its file is gone, or
+// A KeptLog is one of these logs. Without nodes it can not be kept: its file is gone, or
 // there is no room.
 type KeptLog struct {
 	Run   string   `cbor:"1,keyasint"`
 	Nodes []string `cbor:"2,keyasint,omitempty"`
 }
 
-// SweepLogs is the payload of run_log.sweep, which gives up what is too old or
-// too much.
+// SweepLogs is the payload of run_log.sweep, which drops the logs that exceed the
+// retention.
 type SweepLogs struct{}
 
 const (
@@ -58,14 +57,14 @@ var runLogKinds = []Kind{
 	{Name: KindRunLogSweep, From: FromNode, Do: ledger.Typed(sweepLogs)},
 }
 
-// dueLog notes that a run's log is to be kept by its node.
+// dueLog notes that the run's node must store its log.
 func dueLog(c *ledger.Context, r entity.Run) {
 	if r.LogBytes != nil && *r.LogBytes > 0 && core.IsHash(string(r.LogSHA256)) && r.LogKeptAt == 0 {
 		c.Set(logDueKey(r.Node, r.ID), []byte(r.Company))
 	}
 }
 
-// LogsDue returns runs whose logs a node is to keep, at most n.
+// LogsDue returns at most n runs whose logs a node must store.
 func LogsDue(tx *ledger.Tx, node string, n int) (out []entity.Run) {
 	prefix := logDueKey(node, "")
 	for k, of := range tx.Prefix(prefix) {
@@ -89,7 +88,7 @@ func keepLogs(c *ledger.Context, p KeepLogs) (any, error) {
 	for _, l := range p.Logs {
 		key := logDueKey(c.Cmd.Actor.ID, l.Run)
 		if of, ok := c.Get(key); !ok || string(of) != c.Cmd.Company {
-			continue // another command told of it
+			continue // another command reported it
 		}
 		c.Delete(key)
 		r, ok := entity.RunTable.Get(c.Tx, c.Cmd.Company, l.Run)
@@ -118,13 +117,13 @@ func keptLogBytes(tx *ledger.Tx) int64 {
 	return n
 }
 
-// A LogRetention is for how long, and how much of, the logs of runs are kept.
+// A LogRetention says how long, and how much of, the logs of runs are kept.
 type LogRetention struct {
 	Days  int64 `json:"days"`
 	Bytes int64 `json:"maxBytes"`
 }
 
-// LogRetentionOf returns what the settings of the mesh say.
+// LogRetentionOf returns the setting of the mesh.
 func LogRetentionOf(tx *ledger.Tx) LogRetention {
 	s := struct {
 		Keep LogRetention `json:"runLogRetention"`
@@ -139,7 +138,7 @@ type keptLog struct {
 	size         int64
 }
 
-// surplusLogs returns the oldest logs that are not to be kept any more.
+// surplusLogs returns the oldest logs that exceed the retention.
 func surplusLogs(tx *ledger.Tx, now core.Time, n int) (out []keptLog) {
 	keep, total := LogRetentionOf(tx), keptLogBytes(tx)
 	before := now - core.Time(keep.Days*int64(24*time.Hour/time.Millisecond))
@@ -158,7 +157,7 @@ func surplusLogs(tx *ledger.Tx, now core.Time, n int) (out []keptLog) {
 	return out
 }
 
-// LogsToSweep reports whether logs are kept that are too old or too much.
+// LogsToSweep reports whether stored logs exceed the retention.
 func LogsToSweep(tx *ledger.Tx, now core.Time) bool { return len(surplusLogs(tx, now, 1)) > 0 }
 
 func sweepLogs(c *ledger.Context, _ SweepLogs) (any, error) {
@@ -179,7 +178,7 @@ func sweepLogs(c *ledger.Context, _ SweepLogs) (any, error) {
 	return nil, nil
 }
 
-// forgetLog removes what is kept of a run's log besides its company's rows.
+// forgetLog removes what is stored about a run's log outside its company.
 func forgetLog(tx *ledger.Tx, r entity.Run) {
 	tx.Delete(logDueKey(r.Node, r.ID))
 	if r.LogKeptAt == 0 || r.LogBytes == nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// recordLease tells the activity log that a run began or ended: what of its
-// agent's work a person sees first. The run's node gives the command; the line
-// is shown as the agent's.
+// recordLease adds to the activity log that a run started or ended: what people look for
+// first about an agent's work. The node gives the command; the line is shown as the
+// agent's.
 func recordLease(c *ledger.Context, r entity.Run) {
 	l, ok := r.Lease()
 	if !ok {
@@ -35,8 +35,8 @@ func recordLease(c *ledger.Context, r entity.Run) {
 		Details: o.Str("agentId", r.Agent).Str("runId", r.ID).Close()})
 }
 
-// freshness says whether an agent's configuration is the one that the session
-// began with from which a run resumes; it becomes resultJson.configFreshness.
+// freshness returns resultJson.configFreshness: whether the agent's configuration is still
+// that of the session which the run resumes.
 func freshness(resumes bool, stored, next string) []byte {
 	changed := []string{}
 	reset := !resumes && stored != "" && stored != next
@@ -55,9 +55,8 @@ func freshness(resumes bool, stored, next string) []byte {
 // freshnessCategories is what a fingerprint covers.
 var freshnessCategories = []string{"adapter", "adapterConfig", "agentRuntimeConfig"}
 
-// fingerprint names an agent's configuration: it changes when that does, and
-// tells nothing of it. Plain values are left out; that they changed shows in
-// the revision.
+// fingerprint returns a hash that changes with an agent's configuration and reveals
+// nothing of it. Literal values are left out; the revision shows that they changed.
 func fingerprint(tx *ledger.Tx, a entity.Agent) string {
 	last := ""
 	if keys := revisionRows(tx, a); len(keys) > 0 {
@@ -70,8 +69,8 @@ func fingerprint(tx *ledger.Tx, a entity.Agent) string {
 	return "v1:sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// runResult is resultJson: what the adapter says, and what is known here of the
-// session and of what people get to see of the run.
+// runResult returns resultJson: the adapter's, with what the state knows about the session
+// and about what people see of the run.
 func runResult(c *ledger.Context, r entity.Run, result json.RawMessage) (json.RawMessage, []byte) {
 	decision := presentation(c.Tx, r)
 	var of map[string]json.RawMessage
@@ -90,10 +89,10 @@ func runResult(c *ledger.Context, r entity.Run, result json.RawMessage) (json.Ra
 	return o.Close(), decision
 }
 
-// maxSpokenComments bounds the comments that are looked at for one of a run.
+// maxSpokenComments bounds the comments that are searched for the run's own.
 const maxSpokenComments = 20
 
-// presentation says which comment of its issue speaks for a run, if one does.
+// presentation returns which comment on its issue is the run's result, if one is.
 func presentation(tx *ledger.Tx, r entity.Run) []byte {
 	comment, source, action, reason := "", "none", "none", "no_user_facing_response"
 	if i, ok := entity.IssueTable.Get(tx, r.Company, r.Context.IssueID); ok {
@@ -110,8 +109,7 @@ func presentation(tx *ledger.Tx, r entity.Run) []byte {
 		Str("activityDisposition", "collapse").Close()
 }
 
-// timeLimit is how long an agent's runs may take, as its adapterConfig has it:
-// whole seconds, 0 for none given.
+// timeLimit returns the timeoutSec of an adapterConfig: whole seconds, 0 for none.
 func timeLimit(config json.RawMessage) int64 {
 	var of struct {
 		Seconds json.Number `json:"timeoutSec"`

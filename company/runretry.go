@@ -6,13 +6,13 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// RetryNow is the payload of run.retry_now: what waits to try again for an issue
-// is not to wait any longer.
+// RetryNow is the payload of run.retry_now: the run that waits to retry an issue starts
+// now.
 type RetryNow struct {
 	Issue string `cbor:"1,keyasint"`
 }
 
-// RetryOf returns the run that waits to try again for an issue.
+// RetryOf returns the run that waits to retry an issue.
 func RetryOf(tx *ledger.Tx, i entity.Issue) (entity.Run, bool) {
 	if i.Status.Terminal() {
 		return entity.Run{}, false
@@ -40,7 +40,7 @@ func retryNow(c *ledger.Context, p RetryNow) (any, error) {
 	return tryNow(c, i, r), nil
 }
 
-// tryNow lets a run begin that waits to try again for i later.
+// tryNow makes a run that waits to retry i start now.
 func tryNow(c *ledger.Context, i entity.Issue, r entity.Run) entity.Run {
 	c.Delete(entity.QueueKey(r))
 	now := core.TimeOf(c.Now)

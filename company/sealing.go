@@ -11,10 +11,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What the kernel has that is sealed, or refers to secrets: agents with their revisions,
-// and projects.
+// Rows of the kernel with sealed values or references to secrets: agents, with their
+// revisions, and projects.
 
-// envsKernel are the variables of agents and projects.
+// envsKernel lists the variables of agents and projects.
 func envsKernel(tx *ledger.Tx, company string) (out []EnvUse) {
 	for _, a := range entity.AgentTable.All(tx, company) {
 		if !strings.Contains(string(a.AdapterConfig), `"secret_ref"`) {
@@ -32,7 +32,7 @@ func envsKernel(tx *ledger.Tx, company string) (out []EnvUse) {
 	return out
 }
 
-// sealedKernel are the agents, with their revisions, and projects of a company.
+// sealedKernel lists the agents, with their revisions, and the projects of a company.
 func sealedKernel(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
 	if company == "" {
 		return nil
@@ -66,7 +66,7 @@ func resealAgent(c *ledger.Context, p conceal.Reseal) error {
 		*config = p.Config(*config)
 	}
 	entity.AgentTable.Put(c.Tx, a.Company, a.ID, a)
-	for _, k := range revisionRows(c.Tx, a) { // MaxRevisions at most
+	for _, k := range revisionRows(c.Tx, a) { // at most MaxRevisions
 		v, _ := c.Tx.Get(k)
 		r := core.DecodeRow[entity.Revision](v)
 		r.Before, r.After = p.Config(r.Before), p.Config(r.After)

@@ -6,15 +6,15 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// ResetSession forgets what an agent's adapters would resume from, for one task
-// or, with an empty TaskKey, for all; it is the payload of "agent.reset_session".
+// ResetSession is the payload of "agent.reset_session", which deletes the sessions that an
+// agent's adapters would resume: of one task or, with an empty TaskKey, of all.
 type ResetSession struct {
 	Agent   string `cbor:"1,keyasint"`
 	TaskKey string `cbor:"2,keyasint,omitempty"`
 }
 
-// maxTaskSessions bounds the sessions that are kept of one agent; the one that
-// was used least lately makes room.
+// maxTaskSessions bounds the stored sessions of one agent; the least recently used one is
+// dropped.
 const maxTaskSessions = 200
 
 const KindAgentResetSession = "agent.reset_session"
@@ -23,7 +23,7 @@ var sessionKinds = []Kind{
 	{Name: KindAgentResetSession, From: FromBoard | FromAgent, Traits: EndsKeys, Do: ledger.Typed(resetSession)},
 }
 
-// sessionFingerprint is that of the session on a run's task, "" for none.
+// sessionFingerprint returns the fingerprint of the session on a run's task, "" for none.
 func sessionFingerprint(tx *ledger.Tx, r entity.Run) string {
 	task := r.Context.Scope()
 	if task == "" {
@@ -33,7 +33,7 @@ func sessionFingerprint(tx *ledger.Tx, r entity.Run) string {
 	return s.Fingerprint
 }
 
-// keepSession notes what a run leaves for the next one on its task.
+// keepSession stores the session that a run leaves for the next one on its task.
 func keepSession(c *ledger.Context, r *entity.Run, o Outcome) {
 	now := core.TimeOf(c.Now)
 	state, ok := entity.RuntimeStates.Get(c.Tx, r.Company, r.Agent)
@@ -72,8 +72,7 @@ func keepSession(c *ledger.Context, r *entity.Run, o Outcome) {
 	entity.RuntimeStates.Put(c.Tx, r.Company, r.Agent, state)
 }
 
-// roomForSession drops the session that was used least lately when an agent has
-// as many as are kept.
+// roomForSession drops the least recently used session of an agent that has the maximum.
 func roomForSession(tx *ledger.Tx, company, agent string) {
 	all := entity.TaskSessionsOf(tx, company, agent)
 	if len(all) < maxTaskSessions {

@@ -9,8 +9,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Settings are one section of the instance's settings: what differs from the
-// defaults, as an object. All nodes have the same.
+// Settings are one section of the instance's settings, as an object with the values that
+// differ from the defaults. All nodes have the same.
 type Settings struct {
 	Values    json.RawMessage `cbor:"1,keyasint"`
 	UpdatedAt core.Time       `cbor:"2,keyasint"`
@@ -22,7 +22,7 @@ func (s Settings) Clone() Settings {
 	return s
 }
 
-// A SidebarOrder is how a user wants to see what a sidebar lists.
+// A SidebarOrder is the order in which a user sees the items of a sidebar.
 type SidebarOrder struct {
 	Ordered   []string  `cbor:"1,keyasint" json:"orderedIds"`
 	UpdatedAt core.Time `cbor:"2,keyasint" json:"updatedAt"`
@@ -43,22 +43,22 @@ var (
 const (
 	// MaxSettings bounds a section of the settings, in bytes.
 	MaxSettings = 16 << 10
-	// MaxOrdered bounds what a sidebar is ordered by.
+	// MaxOrdered bounds the items of a sidebar order.
 	MaxOrdered = 2_000
 )
 
-// SettingsSections are the sections that there are.
+// SettingsSections lists all sections.
 var SettingsSections = []string{"general", "experimental", "instance"}
 
-// PatchSettings is the payload of instance.settings. The API has checked the
-// values of Values by their types.
+// PatchSettings is the payload of instance.settings. The API has checked the types of
+// Values.
 type PatchSettings struct {
 	Section string          `cbor:"1,keyasint"`
-	Values  json.RawMessage `cbor:"2,keyasint"` // laid over those that are there
+	Values  json.RawMessage `cbor:"2,keyasint"` // merged into the stored ones
 }
 
-// OrderSidebar is the payload of sidebar.order, of the actor's own sidebar: of
-// the command's company, or without one of the list of companies.
+// OrderSidebar is the payload of sidebar.order. It orders the actor's own sidebar in the
+// command's company, or without a company the list of companies.
 type OrderSidebar struct {
 	Ordered []string `cbor:"1,keyasint"`
 }
@@ -73,14 +73,14 @@ var settingKinds = []Kind{
 	{Name: KindSidebarOrder, From: FromBoard, Traits: Personal, Do: ledger.Typed(orderSidebar)},
 }
 
-// SettingsOf returns a section; Values is nil when nothing was ever changed.
+// SettingsOf returns a section; Values is nil when nothing was changed.
 func SettingsOf(tx *ledger.Tx, section string) Settings {
 	s, _ := settings.Get(tx, section)
 	return s
 }
 
-// SidebarOf returns the order of user's sidebar, of a company or with "" of the
-// list of companies.
+// SidebarOf returns the order of user's sidebar in a company, or with "" of the list of
+// companies.
 func SidebarOf(tx *ledger.Tx, company, user string) SidebarOrder {
 	var o SidebarOrder
 	if key := core.HashedUser(user); company == "" {

@@ -6,13 +6,12 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// SettleCompany is the payload of company.settle, by which the leader goes on with
-// what one command could not finish: ending the runs of a company that was paused
-// or archived.
+// SettleCompany is the payload of company.settle, by which the leader continues what one
+// command could not finish: ending the runs of a paused or archived company.
 type SettleCompany struct{}
 
-// CompanyToSettle reports whether company.settle would end something: runs are live
-// in a company that takes none.
+// CompanyToSettle reports whether company.settle would end a run: a company that takes no
+// runs still has live ones.
 func CompanyToSettle(tx *ledger.Tx, company string) bool {
 	row, ok := entity.CompanyTable.Get(tx, company, company)
 	return ok && row.Rests() && len(entity.RunsInScope(tx, company, entity.ScopeCompany, company, 1)) > 0

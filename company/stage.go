@@ -5,11 +5,11 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What an issue's execution policy says, and how far its stages are. Who moves an
-// issue from stage to stage stands elsewhere; the issue carries the state.
+// The execution policy of an issue and the state of its stages. Room paper moves issues
+// from stage to stage; the issue's row has the state.
 
-// ParticipantOf returns the first who may decide a stage: somebody who is there
-// and did not do the work.
+// ParticipantOf returns the first participant who may decide a stage: one who exists and
+// did not do the work.
 func ParticipantOf(tx *ledger.Tx, s entity.ExecutionStage, company string, of entity.ExecutionState) (entity.ExecutionParticipant, bool) {
 	for _, p := range s.Participants {
 		if p.Is(of.ReturnAgent, of.ReturnUser) {

@@ -6,17 +6,17 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// The strategy gate. Until the board has approved a first strategy, an agent of
-// role ceo only drafts: it creates issues in backlog, changes and comments
-// them, hires by approval, and works on what others have put before it; it does
-// not start anything. Nor does any other agent start what a CEO has drafted. The
-// board is exempt, and a company may switch the gate off.
+// The strategy gate. Until the board has approved a first strategy, an agent with role
+// ceo can only draft: it creates issues in backlog, updates and comments on them, hires
+// through approvals, and works on what others assigned to it. It can not start work, and
+// no other agent can start an issue that a CEO drafted. The gate does not apply to the
+// board, and a company can switch it off.
 //
-// To start work is to bring an issue into todo, in_progress, in_review or
-// blocked (from where it starts by itself when its blockers end), to create it
-// there, or to give an issue that is there to another agent; routines, which do
-// that by themselves, are not for such a CEO to make, change or run. An issue that is
-// already out of backlog and assigned to the CEO is its own to go on with.
+// To start work is to move an issue to todo, in_progress, in_review or blocked (from where
+// it starts by itself when its blockers end), to create it there, or to give an issue that
+// is there to another agent. Routines start work by themselves, so such a CEO can not
+// create, change or run them. It can continue an issue that has left backlog and is
+// assigned to it.
 
 // ApproveStrategy opens the gate for good.
 func ApproveStrategy(c *ledger.Context, approval string) {
@@ -26,8 +26,8 @@ func ApproveStrategy(c *ledger.Context, approval string) {
 	}
 }
 
-// DraftingCEO reports whether the command is an agent's and that agent, or who
-// created i, is a CEO that may only draft; own says that it is the agent itself.
+// DraftingCEO reports whether an agent gives the command and that agent, or the creator of
+// i, is a CEO that can only draft; own reports that it is the agent itself.
 func DraftingCEO(c *ledger.Context, i entity.Issue) (drafting, own bool) {
 	if !core.IsAgent(c) {
 		return false, false
@@ -43,8 +43,8 @@ func DraftingCEO(c *ledger.Context, i entity.Issue) (drafting, own bool) {
 	return i.CreatedAgent != "" && creator.Role == "ceo", false
 }
 
-// mayStart refuses a step from before to next that starts work which the
-// strategy gate holds back; before is zero for a new issue.
+// mayStart refuses a change from before to next that starts work which the gate holds
+// back; before is zero for a new issue.
 func mayStart(c *ledger.Context, before, next entity.Issue) error {
 	if !next.Status.Started() || next.Status == before.Status && (next.Assignee == before.Assignee || next.Assignee == "") {
 		return nil
@@ -55,7 +55,7 @@ func mayStart(c *ledger.Context, before, next entity.Issue) error {
 	}
 	if ready := before.ID != "" && before.Status.Started(); ready {
 		if !own {
-			return nil // somebody has let it out of backlog
+			return nil // somebody moved it out of backlog
 		}
 		actor := c.Cmd.Actor.ID
 		if before.Assignee == actor && (next.Assignee == actor || next.Assignee == "" && next.AssigneeUser != "") {
@@ -65,8 +65,8 @@ func mayStart(c *ledger.Context, before, next entity.Issue) error {
 	return RefuseDraft(before, next.Status)
 }
 
-// RefuseDraft is the 409 for work that the gate holds back: bringing an issue,
-// which is zero where none is meant, to status to.
+// RefuseDraft returns the 409 for moving an issue, zero for none, to a status that the
+// gate holds back.
 func RefuseDraft(before entity.Issue, to entity.IssueStatus) error {
 	const code = "ceo_strategy_required"
 	return &ledger.Refusal{Code: ledger.Conflict, ErrCode: code,

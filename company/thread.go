@@ -6,16 +6,16 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What people and agents leave on an issue besides comments (documents,
-// interactions, work products, workspaces with their operations) can be more than one command may
-// touch. When the issue goes it is hidden with it at once, as all of it is
-// reached through the issue; a node then removes it with issue.sweep:
+// The rows of an issue apart from its comments (documents, interactions, work products,
+// workspaces with their operations) can be more than one command may touch. Deleting the
+// issue hides them at once, because all of them are reached through the issue. A node then
+// removes them with issue.sweep:
 //
-//	thread-sweep/<issue>   a deleted issue of which something is left
+//	thread-sweep/<issue>   a deleted issue with rows left
 const threadSweep = "thread-sweep"
 
-// ThreadChunk bounds the rows that one issue.sweep removes, each of which may
-// name all parts of a long document.
+// ThreadChunk bounds the rows that one issue.sweep removes. Each of them may name all parts
+// of a long document.
 const ThreadChunk = 250
 
 // SweepThreads is the payload of issue.sweep.
@@ -29,7 +29,7 @@ var threadKinds = []Kind{
 
 func ThreadKey(company, issue string) []byte { return ledger.Key("c", company, threadSweep, issue) }
 
-// dropThread marks what is left of a deleted issue.
+// dropThread marks a deleted issue for the sweep.
 func dropThread(tx *ledger.Tx, i entity.Issue) {
 	for range leftBehind(tx, i.Company, i.ID) {
 		tx.Set(ThreadKey(i.Company, i.ID), nil)
@@ -37,7 +37,7 @@ func dropThread(tx *ledger.Tx, i entity.Issue) {
 	}
 }
 
-// ThreadsToSweep reports whether something is left of deleted issues.
+// ThreadsToSweep reports whether deleted issues have rows left.
 func ThreadsToSweep(tx *ledger.Tx, company string) bool {
 	for range tx.Prefix(ThreadKey(company, "")) {
 		return true

@@ -2,37 +2,36 @@ package company
 
 import "github.com/selvage-mesh/selvage/ledger"
 
-// What becomes of the rows of a company when it is exported as a whole. Every
-// table is named here once: its rows travel, follow from others that do, or stay
-// with a reason that whoever exports is told.
+// What an export does with the rows of a company. Every table is listed once: its rows
+// travel, are derived from others, or stay behind for a reason that the export reports.
 
-// A StayingKind is a kind of rows that no package holds, and why.
+// A StayingKind is a kind of row that no package contains, and the reason.
 type StayingKind struct {
 	Kind   string
 	Reason string
 	Tables []string
 }
 
-// LeftBehind is how much of a kind a company has that no package holds.
+// A LeftBehind counts the rows of a kind that stay behind.
 type LeftBehind struct {
 	Kind   string
 	Count  int
 	Reason string
 }
 
-// Travelling are the tables whose rows an export of everything holds.
+// Travelling are the tables whose rows a complete export contains.
 var Travelling = []string{
 	"company", "agent", "agent-instructions", "agent-skills", "memory", "goal", "project", "workspace", "budget", "label", "folder", "user-secret-definition",
 	"issue", "comment", "document", "annotation", "attachment", "work-product", "watchdog",
 	"routine", "routine-trigger", "skill", "skill-comment", "skill-test-input", "skill-test",
 }
 
-// Derived are the tables that follow from others, or only count and hold them.
+// Derived are the tables that are derived from others, or only count or reserve.
 var Derived = []string{
 	"issue-said", "issue-index", "part", "part-total", "memory-use", "agent-clock", "tree-hold-count", "asset", "budget-resume", "memory-count", "memory-change",
 }
 
-// Staying are all other tables. Kinds are the API's: do not rename.
+// Staying are all other tables. The API shows Kind: do not rename.
 var Staying = []StayingKind{
 	{"secrets", "Values of secrets never leave the mesh; what refers to them travels as a declaration.", []string{"secret", "secret-version", "secret-access"}},
 	{"members", "People and what they may do belong to the instance.", []string{"member"}},
@@ -61,8 +60,8 @@ var Staying = []StayingKind{
 		[]string{"issue-read", "issue-archive", "inbox-dismissal", "sidebar", "resource-membership", "issue-vote"}},
 }
 
-// LeftBehindOf counts what no package of a company holds, each kind up to limit.
-// It is not everything: see the exporter's warnings for single rows that stay.
+// LeftBehindOf counts the rows of a company that no package contains, each kind up to
+// limit. The exporter's warnings name further single rows that stay behind.
 func LeftBehindOf(tx *ledger.Tx, company string, limit int) (out []LeftBehind) {
 	for _, kind := range Staying {
 		n := 0
@@ -76,7 +75,7 @@ func LeftBehindOf(tx *ledger.Tx, company string, limit int) (out []LeftBehind) {
 	return out
 }
 
-// TravellingRows counts the rows of each table whose rows travel, up to limit.
+// TravellingRows counts the rows of each travelling table, up to limit.
 func TravellingRows(tx *ledger.Tx, company string, limit int) map[string]int {
 	out := map[string]int{}
 	for _, table := range Travelling {

@@ -9,17 +9,17 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Wait is why a run that has not begun does not begin.
+// A Wait is the reason why a queued run does not start.
 type Wait struct {
 	Reason string `json:"reason"` // such as no_node, for programs
 	Text   string `json:"text"`   // such as "no node has program claude"
-	// Lasting is set when the reason does not pass until somebody does something: Do.
+	// Lasting reports that the reason stays until somebody does what Do says.
 	Lasting bool          `json:"lasting"`
 	Do      core.NullText `json:"do"`
 	Since   core.Time     `json:"since"`
 }
 
-// WaitOf returns why a run waits at now; ok is false for one that has begun or ended.
+// WaitOf returns why a run waits at now; ok is false for a run that has started or ended.
 func WaitOf(tx *ledger.Tx, r entity.Run, now core.Time) (w Wait, ok bool) {
 	if r.Status != entity.RunQueued && r.Status != entity.RunScheduledRetry {
 		return w, false
@@ -47,8 +47,8 @@ func WaitOf(tx *ledger.Tx, r entity.Run, now core.Time) (w Wait, ok bool) {
 	return w, true
 }
 
-// StoppedBy says why no run of an agent begins now about an issue, "" for none: as a
-// code and in words. Both are empty when nothing stops it.
+// StoppedBy returns, as a code and in words, why no run of an agent about an issue can
+// start now. Both are empty when it can. issue is "" for a run about none.
 func StoppedBy(tx *ledger.Tx, company, agent, issue string) (reason, text string) {
 	if h, halted := entity.Halted(tx); halted {
 		if text = "everything is stopped (selvage resume lets it go on)"; h.Reason != "" {
@@ -83,17 +83,17 @@ func StoppedBy(tx *ledger.Tx, company, agent, issue string) (reason, text string
 // passing are the beginnings of refusals that pass when other work ends.
 var passing = []string{"all slots are taken", "takes no runs now", "has not "}
 
-// maxToldNodes bounds the nodes that a text names.
+// maxToldNodes bounds the nodes that a text lists.
 const maxToldNodes = 4
 
-// explain says why no node takes r.
+// explain fills in why no node takes r.
 func (p Placement) explain(tx *ledger.Tx, r entity.Run, w *Wait) {
 	var each []string
 	same, lasting := true, true
 	for n, c := range p.Candidates {
 		why := string(c.Refusal)
 		if why == "" {
-			return // decided before something changed
+			return // the decision is older than the change
 		}
 		for _, begins := range passing {
 			if strings.HasPrefix(why, begins) {
@@ -127,7 +127,7 @@ func (p Placement) explain(tx *ledger.Tx, r entity.Run, w *Wait) {
 	w.Do = core.NullText(remedy(w.Text, a.Name))
 }
 
-// remedy says what to do about nodes that do not take the runs of an agent.
+// remedy returns what to do when nodes refuse the runs of an agent.
 func remedy(why, agent string) string {
 	name := `"` + agent + `"`
 	_, program, lacks := strings.Cut(why, " program ")
@@ -165,8 +165,8 @@ func sayWhatIsMissing(c *ledger.Context, r entity.Run) {
 	}
 }
 
-// LongWaits returns, of each agent of a company, the run that has waited longest for a
-// reason that does not pass by itself, when that is bound or more; up to n.
+// LongWaits returns up to n runs of a company: of each agent the run that has waited
+// longest, at least bound, for a reason that does not pass by itself.
 func LongWaits(tx *ledger.Tx, company string, now, bound core.Time, n int) (out []entity.Run, why []Wait) {
 	seen := map[string]bool{}
 	for _, r := range entity.LiveRunsOf(tx, company) {

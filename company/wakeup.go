@@ -8,12 +8,12 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// keptWakeups bounds the wakeup requests that are kept per agent; a timer makes
-// up to 2,880 a day.
+// keptWakeups bounds the stored wakeup requests of an agent; a timer makes up to 2,880 a
+// day.
 const keptWakeups = 200
 
-// A Tick fires an agent's timer; it is the payload of "timer.tick". Seq is the
-// one after the last that fired, so that two leaders can not both fire it.
+// Tick is the payload of "timer.tick", which fires an agent's timer. Seq is the number
+// after the last tick, so two leaders can not both fire the same tick.
 type Tick struct {
 	Agent string `cbor:"1,keyasint"`
 	Seq   uint64 `cbor:"2,keyasint"`
@@ -29,8 +29,8 @@ var wakeupKinds = []Kind{
 	{Name: KindTimerTick, From: FromNode, Do: ledger.Typed(fireTimer)},
 }
 
-// wakeAgent carries out a wake that somebody asked for: what may not be
-// woken now is a refusal when a person or an agent asked, else a skip.
+// wakeAgent executes a requested wake. A wake that is not possible now is refused when a
+// person or an agent requested it, and skipped otherwise.
 func wakeAgent(c *ledger.Context, w entity.Wake) (any, error) {
 	if !w.Source.Valid() {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "unknown wake source %q", w.Source)
@@ -70,7 +70,7 @@ func wakeAgent(c *ledger.Context, w entity.Wake) (any, error) {
 	return res, nil
 }
 
-// checkWakeSubject refuses a wake about what its company has not.
+// checkWakeSubject refuses a wake about something that its company does not have.
 func checkWakeSubject(tx *ledger.Tx, w entity.Wake, company string) error {
 	i, ok := entity.IssueTable.Get(tx, company, w.Issue)
 	if w.Issue != "" && !ok {
@@ -110,7 +110,7 @@ func WakeAgent(c *ledger.Context, a entity.WakeTarget, w entity.Wake) (entity.Wa
 	ctx := wakeContext(c.Tx, w, a, c.Cmd.Actor)
 	manual := w.Manual(c.Cmd.Actor)
 	if (a.PauseReason == entity.PausedForBudget || entity.ProjectStopped(c.Tx, a.Company, w.Issue)) && mayWork(c, a.ID, entity.ProjectOfWork(c.Tx, a.Company, w.Issue)) == nil {
-		a, _ = entity.Wakeable(c.Tx, a.Company, a.ID) // the window of its budget has passed
+		a, _ = entity.Wakeable(c.Tx, a.Company, a.ID) // a budget window has passed
 	}
 	if reason := skipReason(c.Tx, a, w, clock, live, ctx.Scope(), u.RequestedAt); reason != "" {
 		u.Status, u.Error, u.FinishedAt = entity.WakeSkipped, core.NullText(reason), u.RequestedAt
@@ -133,7 +133,7 @@ func WakeAgent(c *ledger.Context, a entity.WakeTarget, w entity.Wake) (entity.Wa
 		return entity.WakeResult{Status: entity.WakeCoalesced, Run: &r}, nil
 	}
 	if len(live) >= entity.MaxLiveRuns {
-		if w.Source != entity.WakeOnDemand { // what wakes must not fail because of it
+		if w.Source != entity.WakeOnDemand { // the change that wakes must not fail
 			u.Status, u.Error, u.FinishedAt = entity.WakeSkipped, "heartbeat.queue.full", u.RequestedAt
 			KeepWakeup(c, u, clock)
 			return entity.WakeResult{Status: entity.WakeSkipped, Reason: string(u.Error)}, nil
@@ -151,7 +151,7 @@ func WakeAgent(c *ledger.Context, a entity.WakeTarget, w entity.Wake) (entity.Wa
 	return entity.WakeResult{Status: entity.WakeQueued, Run: new(Enqueue(c, r))}, nil
 }
 
-// wakeContext is what the run of a wake is about.
+// wakeContext returns the context of a wake's run.
 func wakeContext(tx *ledger.Tx, w entity.Wake, a entity.WakeTarget, by ledger.Actor) entity.RunContext {
 	ctx := entity.RunContext{
 		TaskID: w.Issue, IssueID: w.Issue, TaskKey: w.Task, WakeReason: w.Reason, WakeSource: string(w.Source),
@@ -190,7 +190,7 @@ func wakeContext(tx *ledger.Tx, w entity.Wake, a entity.WakeTarget, by ledger.Ac
 	return ctx
 }
 
-// skipReason says why a wake is not acted on, or "".
+// skipReason returns why a wake is skipped, or "".
 func skipReason(tx *ledger.Tx, a entity.WakeTarget, w entity.Wake, clock entity.AgentClock, live []entity.Run, scope string, now core.Time) string {
 	p := a.Policy()
 	if reason := a.Stopped(tx); reason != "" {
@@ -221,10 +221,10 @@ func skipReason(tx *ledger.Tx, a entity.WakeTarget, w entity.Wake, clock entity.
 	return ""
 }
 
-// coalesceTarget returns the live run that a wake merges into, or nil: a queued
-// run of the same scope before a scheduled retry before a running one. A
-// comment on what runs, or a decision of the board, is not merged, because the run
-// may have read past it; it queues one follow-up, into which later ones merge.
+// coalesceTarget returns the live run that a wake merges into, or nil: a queued run of the
+// same scope before a scheduled retry before a running run. A comment or a decision of the
+// board does not merge into a running run, which may have read past it. It queues one
+// follow-up run, into which later ones merge.
 func coalesceTarget(live []entity.Run, ctx entity.RunContext, manual bool) *entity.Run {
 	if manual {
 		return nil
@@ -242,7 +242,7 @@ func coalesceTarget(live []entity.Run, ctx entity.RunContext, manual bool) *enti
 	return nil
 }
 
-// KeepWakeup stores a request, and drops the one that falls out of keptWakeups.
+// KeepWakeup stores a request and drops the oldest beyond keptWakeups.
 func KeepWakeup(c *ledger.Context, u entity.Wakeup, clock entity.AgentClock) {
 	if u.ID == "" {
 		u.ID = core.DerivedID("wakeup", u.Agent, ledger.Order(c.Height), ledger.Order(clock.Wakes))
@@ -267,11 +267,11 @@ func KeepWakeup(c *ledger.Context, u entity.Wakeup, clock entity.AgentClock) {
 	entity.AgentClocks.Put(c.Tx, u.Company, u.Agent, clock)
 }
 
-// closeWakeup notes on a run's request what became of the run.
+// closeWakeup stores in a run's request how the run ended.
 func closeWakeup(c *ledger.Context, r entity.Run, status entity.WakeStatus, reason core.NullText) {
 	u, ok := entity.Wakeups.Get(c.Tx, r.Company, string(r.WakeupRequest))
 	if !ok {
-		return // fell out of what is kept
+		return // the request was dropped
 	}
 	u.Status, u.Error, u.UpdatedAt = status, reason, core.TimeOf(c.Now)
 	if status == entity.WakeClaimed {
@@ -299,13 +299,12 @@ func fireTimer(c *ledger.Context, k Tick) (any, error) {
 		Wakeup: core.DerivedID("tick", k.Agent, seq), Run: core.DerivedID("tick-run", k.Agent, seq)})
 }
 
-// WakeForAssignment wakes the agent to whom an issue was assigned that is ready
-// to be worked on, or whose issue became ready, in the same command; before is
-// the issue as it was, zero for a new one. An agent that took an issue itself
-// is not woken for it. Work that goes on, or waits to be looked at, wakes the agent
-// that it is handed to; what is blocked, or in a stage of its execution, has what
-// brings it on. Whether a wake was acted on is recorded on its request; only a
-// broken invariant is an error.
+// WakeForAssignment wakes the assignee of an issue that the same command assigned or made
+// ready for work; before is the issue before the change, zero for a new one. An agent that
+// assigns an issue to itself is not woken. An issue in progress or in review wakes the
+// agent that it is handed to. An issue that is blocked or in a stage of its policy is
+// continued by that. The request records whether the wake was acted on; only a broken
+// invariant is an error.
 func WakeForAssignment(c *ledger.Context, before, i entity.Issue) error {
 	handed := before.Assignee != i.Assignee && (i.Status == entity.IssueInProgress || i.Status == entity.IssueInReview) &&
 		(i.Execution == nil || i.Execution.Status != "pending")
@@ -320,9 +319,9 @@ func WakeForAssignment(c *ledger.Context, before, i entity.Issue) error {
 	return WakeForIssue(c, i, entity.WakeAssignment, from, "issue_assigned", "")
 }
 
-// wakeForComment wakes the assignee of an issue because of a comment that it
-// did not write itself: an agent is never woken by its own words. With resumed the
-// work goes on now, though it waits to be tried again later.
+// wakeForComment wakes the assignee of an issue because of a comment. An agent is never
+// woken by its own comment. With resumed the work continues now, even if it waits for a
+// retry.
 func wakeForComment(c *ledger.Context, i entity.Issue, cm entity.Comment, resumed bool) error {
 	if i.Assignee == "" || i.Assignee == string(cm.AuthorAgent) || cm.AuthorType == "system" ||
 		i.Status.Terminal() || i.Status == entity.IssueBacklog {

@@ -8,20 +8,20 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Wish is where an agent's runs may be placed: runtimeConfig.placement. A node
-// must fulfil all that it names.
+// A Wish is where an agent's runs may be placed: runtimeConfig.placement. A node must meet
+// all of it.
 type Wish struct {
 	Node     string   `json:"node"`     // ID
-	Labels   []string `json:"labels"`   // it carries all
+	Labels   []string `json:"labels"`   // the node must have all of them
 	OS       string   `json:"os"`       // such as linux
 	Arch     string   `json:"arch"`     // such as amd64, arm64
-	GPU      bool     `json:"gpu"`      // it has one, or is labelled gpu
+	GPU      bool     `json:"gpu"`      // the node has a GPU or the label gpu
 	MemoryMB int64    `json:"memoryMb"` // free
-	Programs []string `json:"programs"` // found on its PATH
+	Programs []string `json:"programs"` // found on the node's PATH
 }
 
-// commandLines names the program that adapters of a type start, unless the
-// agent's adapterConfig names another.
+// commandLines are the programs that adapters start by type, unless the agent's
+// adapterConfig names another.
 var commandLines = map[string]string{
 	"claude_local": "claude", "codex_local": "codex", "gemini_local": "gemini", "opencode_local": "opencode",
 	"cursor": "cursor-agent", "pi_local": "pi", "hermes_local": "hermes",
@@ -36,8 +36,8 @@ func CommandLines() (out []string) {
 	return out
 }
 
-// NeedsOf returns the adapter that a queued run needs now, and the wish of its
-// agent. A wish that is malformed counts as none.
+// NeedsOf returns the adapter and the wish of a queued run's agent. A malformed wish counts
+// as none.
 func NeedsOf(tx *ledger.Tx, r entity.Run) (adapter string, want Wish) {
 	a, ok := entity.Wakeable(tx, r.Company, r.Agent)
 	if !ok {
