@@ -11,14 +11,14 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// How configurations name values: in the clear, sealed, or by reference to a secret.
+// How configurations hold values: in the clear, sealed, or as a reference to a secret.
 
 // A Binding is one variable of an env: where its value comes from.
 type Binding struct {
 	Name    string // of the variable
 	Plain   string // the value, when Secret and User are ""
 	Sealed  bool   // Plain is sealed text
-	Hidden  bool   // a value that is not there: only its mark was ever given
+	Hidden  bool   // the value is missing: the client sent only its mark
 	Secret  string // ID
 	Version int    // 0: the latest
 	User    string // key of a user's secret
@@ -27,8 +27,7 @@ type Binding struct {
 // maxVariable bounds the name of a variable, in bytes.
 const maxVariable = 256
 
-// Bindings reads an env object. References that are malformed are refused with
-// the variable named.
+// Bindings reads an env object. It refuses a malformed reference and names the variable.
 func Bindings(env json.RawMessage) ([]Binding, error) {
 	v, _ := core.ParseJSON(env)
 	m, _ := v.(map[string]any)
@@ -113,7 +112,7 @@ func EnvOf(config json.RawMessage) json.RawMessage {
 	return core.FormatJSON(env)
 }
 
-// WithEnv returns an adapterConfig with other variables.
+// WithEnv returns an adapterConfig with env in place of its variables.
 func WithEnv(config json.RawMessage, env map[string]string) json.RawMessage {
 	v, _ := core.ParseJSON(config)
 	m, ok := v.(map[string]any)
@@ -128,7 +127,7 @@ func WithEnv(config json.RawMessage, env map[string]string) json.RawMessage {
 	return core.FormatJSON(m)
 }
 
-// A SecretTarget is what a binding belongs to, as people know it.
+// A SecretTarget is what a binding belongs to, as people see it.
 type SecretTarget struct {
 	Type   string `json:"type"`
 	ID     string `json:"id"`
@@ -140,7 +139,7 @@ type SecretTarget struct {
 // MaxRunSecrets bounds the secrets that one run uses, and that one env names.
 const MaxRunSecrets = 200
 
-// CheckSecretKey refuses what is no key.
+// CheckSecretKey refuses a malformed key.
 func CheckSecretKey(key string) error {
 	if key == "" || len(key) > MaxSecretKey || slices.ContainsFunc([]byte(key), func(c byte) bool { return !KeyByte(c) }) {
 		return ledger.Refuse(ledger.Invalid, nil, "key: 1 to %d letters, digits, dots, dashes and underscores are needed", MaxSecretKey)
@@ -155,7 +154,7 @@ func KeyByte(c byte) bool {
 const (
 	// MaxSecretKey bounds the key of a secret.
 	MaxSecretKey = 120
-	// MaxSecretValue bounds a value, in bytes; sealOverhead is more than sealing adds.
+	// MaxSecretValue bounds a value, in bytes. sealOverhead is more than what sealing adds.
 	MaxSecretValue = 64 << 10
 	sealOverhead   = 128
 )

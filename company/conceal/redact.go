@@ -8,22 +8,22 @@ import (
 	"github.com/selvage-mesh/selvage/company/core"
 )
 
-// Redacted stands where a secret is not shown. Sent back in a change it means
-// "as it is".
+// Redacted replaces a secret that is not shown. Sent back in a change it means "keep the
+// value".
 const Redacted = "***REDACTED***"
 
-// secretName finds names of values that are not for showing.
+// secretName matches names whose values must not be shown.
 var secretName = regexp.MustCompile(`(?i)(api[-_]?key|access[-_]?key|private[-_]?key|token|secret|passw(or)?d|passphrase|authorization|credential|cookie|jwt|connection[-_]?string|webhook[-_]?url)`)
 
-// harmless are names that only look like those of secrets: counts and limits.
+// harmless matches names that only look like those of secrets: counts and limits.
 var harmless = regexp.MustCompile(`(?i)(tokens|tokenlimit|token_limit|tokencount|secretid|secret_id|secret_ref)$`)
 
-// SecretName reports whether a value under that name is not for showing.
+// SecretName reports whether a value with that name must not be shown.
 func SecretName(name string) bool { return secretName.MatchString(name) && !harmless.MatchString(name) }
 
-// RedactConfig returns a configuration as it may be shown: plain values of env,
-// values under the names of secrets, and credentials inside texts are replaced.
-// References to stored secrets stay.
+// RedactConfig returns a configuration that can be shown: plain values of env, values
+// under names of secrets, and credentials inside texts are replaced. References to stored
+// secrets stay.
 func RedactConfig(config json.RawMessage) json.RawMessage {
 	v, ok := core.ParseJSON(config)
 	if !ok {
@@ -36,7 +36,7 @@ func RedactConfig(config json.RawMessage) json.RawMessage {
 	return core.FormatJSON(redactObject(m))
 }
 
-// RedactEnv returns an env object as it may be shown; nothing stays null.
+// RedactEnv returns an env object that can be shown; null for none.
 func RedactEnv(env json.RawMessage) json.RawMessage {
 	v, _ := core.ParseJSON(env)
 	m, ok := v.(map[string]any)
@@ -75,7 +75,7 @@ func redactEnv(env map[string]any) map[string]any {
 	return out
 }
 
-// redactSecret hides a value under the name of a secret, whatever its form.
+// redactSecret hides a value under the name of a secret, whatever its type.
 func redactSecret(v any) any {
 	switch v := v.(type) {
 	case nil, bool:
@@ -121,13 +121,13 @@ func redactValue(v any) any {
 	return v
 }
 
-// unredact puts back what a client shows it has not changed: wherever next has
-// the mark of a hidden value, what old has at the same place is taken over.
-// A text that was shown with a part hidden, and is sent as it was shown, too.
+// unredact restores what a client did not change: where next has the mark of a hidden
+// value, it takes the value of old from the same place. A text that was shown with a
+// hidden part, and is sent back as shown, is restored too.
 func unredact(next, old any) any {
 	switch n := next.(type) {
 	case string:
-		// A number under the name of a secret is shown as the mark, too.
+		// A number under the name of a secret is also shown as the mark.
 		_, sealed := sealedText(old)
 		if _, number := old.(json.Number); n == Redacted && (sealed || number) {
 			return old

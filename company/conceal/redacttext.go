@@ -2,23 +2,23 @@ package conceal
 
 import "strings"
 
-// RedactText hides credentials inside a text: the values of assignments to names
-// of secrets (TOKEN=…, up to the next space or quote), and what is a credential
-// by its form (after "Bearer", Paperclip's, OpenAI's, GitHub's and Slack's
-// prefixes, JSON web tokens). Upper and lower case count as the same.
+// RedactText hides credentials inside a text: the values of assignments to names of
+// secrets (TOKEN=…, up to the next space or quote), and everything that has the form of a
+// credential (after "Bearer", with a prefix of Paperclip, OpenAI, GitHub or Slack, JSON web
+// tokens). Case does not matter.
 //
-// It is called on whole documents while commands are applied, so it goes through
-// the text once, by hand; inlineSecret and tokenShape of its test say what it finds.
+// Commands with whole documents call it while they are applied, so it scans the text once
+// and by hand. inlineSecret and tokenShape in its test specify what it finds.
 func RedactText(s string) string { return redactShapes(redactAssignments(s)) }
 
-// secretWords are the words that make a name that of a secret in a text, in lower case.
+// secretWords are the words that make a name in a text that of a secret, in lower case.
 var secretWords = [...]string{"apikey", "api_key", "accesskey", "access_key", "privatekey", "private_key", "token", "secret", "passwd", "password"}
 
-// redactAssignments hides the value in NAME=value where NAME has one of secretWords.
-// A value goes up to a space or a quote, so there is one a run at most.
+// redactAssignments hides the value in NAME=value where NAME contains one of secretWords. A
+// value ends at a space or a quote.
 func redactAssignments(s string) string {
 	var out []byte
-	done := 0 // up to where s is in out
+	done := 0 // s[:done] is in out
 	for start := 0; start < len(s); {
 		at := strings.IndexByte(s[start:], '=')
 		if at < 0 {
@@ -54,12 +54,12 @@ func endsRun(c byte) bool {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\f' || c == '\r' || c == '\'' || c == '"'
 }
 
-// longS and kelvin are the letters outside ASCII that are s and k when case does
-// not count.
+// longS and kelvin are the letters outside ASCII that equal s and k when case does not
+// matter.
 const longS, kelvin = "\u017f", "\u212a"
 
-// wordBefore returns how many bytes the last letter, digit or underscore of s
-// has, or 0 when s ends in something else.
+// wordBefore returns the length in bytes of the letter, digit or underscore at the end of s,
+// 0 when s ends in something else.
 func wordBefore(s string) int {
 	switch {
 	case isWord(s[len(s)-1]):
@@ -85,13 +85,13 @@ func hasSecretWord(name string) bool {
 	return false
 }
 
-// isWord tells of ASCII alone, as boundaries of words do.
+// isWord knows ASCII only, like word boundaries of regular expressions.
 func isWord(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_'
 }
 
-// folded returns the letter at s[i] in lower case and its length in bytes; what
-// is no letter is returned as its first byte.
+// folded returns the letter at s[i] in lower case and its length in bytes; for anything else
+// the first byte.
 func folded(s string, i int) (c byte, n int) {
 	switch c = s[i]; {
 	case 'A' <= c && c <= 'Z':
@@ -104,8 +104,7 @@ func folded(s string, i int) (c byte, n int) {
 	return c, 1
 }
 
-// after returns where s goes on after prefix, which begins at i; -1 when it does
-// not.
+// after returns the position after prefix, which begins at i; -1 when it does not.
 func after(s string, i int, prefix string) int {
 	for j := range len(prefix) {
 		if i >= len(s) {
@@ -120,10 +119,10 @@ func after(s string, i int, prefix string) int {
 	return i
 }
 
-// minShape is how many characters a credential has at least after what marks it.
+// minShape is the least number of characters of a credential after its mark.
 const minShape = 8
 
-// shapeStart are the bytes that a mark of a credential begins with.
+// shapeStart are the bytes with which a mark of a credential can begin.
 var shapeStart = func() (starts [256]bool) {
 	for _, c := range []byte("bBpPsSgGxXeE" + longS[:1]) {
 		starts[c] = true
@@ -131,10 +130,10 @@ var shapeStart = func() (starts [256]bool) {
 	return starts
 }()
 
-// keyMarks are beginnings of keys, in which everything up to the end is hidden.
+// keyMarks are prefixes of keys; everything up to the end of the key is hidden.
 var keyMarks = [...]string{"pcp_", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "xoxa-", "xoxb-", "xoxp-"}
 
-// redactShapes hides what is a credential by its form.
+// redactShapes hides everything that has the form of a credential.
 func redactShapes(s string) string {
 	r := shapes{s: s}
 	var out []byte
@@ -158,17 +157,17 @@ func redactShapes(s string) string {
 	return string(append(out, s[done:]...))
 }
 
-// shapes remembers how far the run of key characters that it looked at last goes,
-// so that many beginnings in one long run are not read to its end each.
+// shapes remembers the end of the last run of key characters, so that a long run with many
+// possible beginnings is read once.
 type shapes struct {
 	s string
-	// The run that ends at end was read from from on; signed is where a signed
-	// token, of which this run is the first part, ends, or -1.
+	// The run was read from from and ends at end. signed is the end of a signed token whose
+	// first part is this run, or -1.
 	from, end, signed int
 }
 
-// find returns what is to be hidden of the credential that begins at i; end is
-// -1 when none does.
+// find returns the part to hide of the credential that begins at i; end is -1 when none
+// begins there.
 func (r *shapes) find(i int) (hide, end int) {
 	c, _ := folded(r.s, i)
 	switch c {
@@ -227,7 +226,7 @@ func shapeByte(c byte) bool { return isWord(c) || c == '-' }
 
 func bearerByte(c byte) bool { return isWord(c) && c != '_' || strings.IndexByte("._~+/=-", c) >= 0 }
 
-// atLeast reports whether minShape characters of a class stand at i.
+// atLeast reports whether minShape characters of a class begin at i.
 func atLeast(s string, i int, class func(byte) bool) bool {
 	for range minShape {
 		if i >= len(s) {
@@ -242,7 +241,7 @@ func atLeast(s string, i int, class func(byte) bool) bool {
 	return true
 }
 
-// runEnd returns where the characters of a class that begin at i end.
+// runEnd returns the end of the characters of a class that begin at i.
 func runEnd(s string, i int, class func(byte) bool) int {
 	for i < len(s) {
 		c, n := folded(s, i)

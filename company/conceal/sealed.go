@@ -1,5 +1,5 @@
-// Package conceal is how secrets are kept out of sight: values that are sealed at their
-// place, variables that refer to secrets, and what is made unreadable before it is shown.
+// Package conceal hides secrets: values that are sealed in place, variables that refer to
+// secrets, and redaction of what is shown.
 package conceal
 
 import (
@@ -14,23 +14,23 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Configurations are stored with their secrets sealed: where a plain value of
-// env stood, or a text under the name of a secret, stands
+// Configurations are stored with sealed secrets. In place of a plain value of env, or of a
+// text under the name of a secret, they have
 //
-//	{"$sealed": "<base64 of what identity.Seal made>"}
+//	{"$sealed": "<base64 of the result of identity.Seal>"}
 //
-// The API seals before a command is made, the executing node opens just before
-// a run starts. What is sealed opens at its own place only, see ValueAAD.
+// The API seals before it makes a command; the executing node opens just before a run
+// starts. A sealed value opens at its own place only, see ValueAAD.
 const SealedKey = "$sealed"
 
-// A SealFunc seals the plain value at a path of a configuration of owner (an
-// agent, a project or a routine) and returns it as text.
+// A SealFunc seals the plain value at a path of a configuration of owner (an agent, a
+// project or a routine) and returns it as text.
 type SealFunc func(owner, path, plain string) (string, error)
 
-// A Sealable payload holds values that must not reach a command in the clear.
+// A Sealable payload holds values that must not be in a command in the clear.
 type Sealable interface {
-	// Sealed returns the payload with these values sealed; a value that is
-	// sealed already is refused, nobody but the API seals.
+	// Sealed returns the payload with these values sealed. It refuses a value that is already
+	// sealed, because only the API seals.
 	Sealed(seal SealFunc) (any, error)
 }
 
@@ -53,8 +53,8 @@ func aad(parts ...string) (out []byte) {
 	return out
 }
 
-// SealEnv seals the plain values of an env of owner. What is no object is left
-// for the rules to refuse.
+// SealEnv seals the plain values of an env of owner. The rules refuse an env that is not an
+// object; it is returned as it is.
 func SealEnv(env json.RawMessage, owner string, seal SealFunc) (json.RawMessage, error) {
 	v, ok := core.ParseJSON(env)
 	m, is := v.(map[string]any)
@@ -74,8 +74,8 @@ func SealPayload(payload json.RawMessage, owner string, seal SealFunc) (json.Raw
 	})
 }
 
-// SealConfig seals what RedactConfig would hide of a configuration, as far as
-// it is text. What is no object is left for the rules to refuse.
+// SealConfig seals the texts of a configuration that RedactConfig would hide. The rules
+// refuse a configuration that is not an object; it is returned as it is.
 func SealConfig(config json.RawMessage, path string, seal func(path, plain string) (string, error)) (json.RawMessage, error) {
 	v, ok := core.ParseJSON(config)
 	if _, is := v.(map[string]any); !ok || !is {
@@ -89,7 +89,7 @@ func SealConfig(config json.RawMessage, path string, seal func(path, plain strin
 	return core.FormatJSON(out), nil
 }
 
-// sealing walks through a configuration.
+// sealing walks a configuration.
 type sealing struct {
 	seal func(path, plain string) (string, error)
 	n    int
@@ -147,7 +147,7 @@ func (s *sealing) env(env map[string]any, path string) (map[string]any, error) {
 			}
 			plain, ok := v["value"].(string)
 			if kind, set := v["type"]; !ok || set && kind != "plain" || plain == Redacted {
-				continue // a reference, a value that stays, or what the rules refuse
+				continue // a reference, a value that stays, or one that the rules refuse
 			}
 			sealed, err := s.text(plain, at)
 			if err != nil {
@@ -187,7 +187,7 @@ func (s *sealing) secret(v any, path string) (any, error) {
 	return v, nil
 }
 
-// text seals one value; the mark of a hidden one stays, it means "as it is".
+// text seals one value. The mark of a hidden value stays: it means "keep the value".
 func (s *sealing) text(plain, path string) (any, error) {
 	if plain == Redacted {
 		return plain, nil
@@ -200,7 +200,7 @@ func (s *sealing) text(plain, path string) (any, error) {
 	return map[string]any{SealedKey: sealed}, nil
 }
 
-// sealedText returns the sealed text that v stands for.
+// sealedText returns the sealed text of v, if v is a sealed value.
 func sealedText(v any) (string, bool) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -214,9 +214,9 @@ func isReference(m map[string]any) bool {
 	return m["type"] == "secret_ref" || m["type"] == "user_secret_ref"
 }
 
-// OpenConfig returns a configuration with all sealed values in the clear, for
-// the node that carries out a run. root is the path under which it was sealed:
-// "adapterConfig", "runtimeConfig", "metadata", or "env" for that of a project or routine.
+// OpenConfig returns a configuration with its sealed values in the clear, for the node that
+// executes a run. root is the path under which it was sealed: "adapterConfig",
+// "runtimeConfig", "metadata", or "env" for a project or routine.
 func OpenConfig(config json.RawMessage, root string, open func(path, sealed string) (string, error)) (json.RawMessage, error) {
 	if !strings.Contains(string(config), SealedKey) {
 		return config, nil
@@ -258,17 +258,17 @@ func mapSealed(v any, path string, f func(path, sealed string) (any, error)) (an
 	return v, nil
 }
 
-// A SealedConfig is whatever holds sealed values, and where they are in it: an
-// agent or a routine with its revisions, a project, a trigger of a routine, an
-// upstream, an approval that waits with its draft, a request to join.
+// A SealedConfig is a row with sealed values and their paths: an agent or a routine with
+// its revisions, a project, a trigger of a routine, an upstream, a pending approval with
+// its draft, a request to join.
 //
-// Owner is for whom its values open: itself, or the agent that is made of it.
+// Owner is the row for which its values open: itself, or the agent made from it.
 type SealedConfig struct {
 	Type, ID, Owner string
 	Values          []SealedValue
 }
 
-// AAD binds one of its values to its place.
+// AAD returns the bytes that bind one of its values to its place.
 func (o SealedConfig) AAD(mesh, company string, v SealedValue) []byte {
 	if o.Type == "routine_trigger" {
 		return TriggerAAD(mesh, company, o.ID)
@@ -279,14 +279,14 @@ func (o SealedConfig) AAD(mesh, company string, v SealedValue) []byte {
 // A SealedValue is a sealed text and its path.
 type SealedValue struct{ Path, Sealed string }
 
-// Collect adds what is sealed in a configuration; root is the path of all of it.
+// Collect adds the sealed values of a configuration; root is the path of the whole.
 func (o *SealedConfig) Collect(root string, config json.RawMessage) {
 	if !strings.Contains(string(config), SealedKey) {
 		return
 	}
 	v, _ := core.ParseJSON(config)
 	_, _ = mapSealed(v, root, func(path, sealed string) (any, error) { // never fails
-		if v := (SealedValue{strings.TrimPrefix(path, "."), sealed}); !slices.Contains(o.Values, v) { // revisions hold the same again
+		if v := (SealedValue{strings.TrimPrefix(path, "."), sealed}); !slices.Contains(o.Values, v) { // revisions repeat values
 			o.Values = append(o.Values, v)
 		}
 		return nil, nil
@@ -298,19 +298,17 @@ func TriggerAAD(mesh, company, trigger string) []byte {
 	return []byte("selvage/routine-trigger/v1/" + mesh + "/" + company + "/" + trigger)
 }
 
-// Reseal is the payload of secret.reseal: the same values sealed with the
-// mesh's present data key, for those sealed with an earlier one.
+// Reseal is the payload of secret.reseal: values sealed with the current data key, in place
+// of those sealed with an earlier one.
 type Reseal struct {
 	Type    string   `cbor:"1,keyasint"` // secret, agent, project, routine or model_provider
 	ID      string   `cbor:"2,keyasint"`
 	Version int      `cbor:"3,keyasint,omitempty"` // of a secret
-	Old     []string `cbor:"4,keyasint"`           // as configurations store it, in base64
+	Old     []string `cbor:"4,keyasint"`           // as configurations store them, in base64
 	New     []string `cbor:"5,keyasint"`
 }
 
-// reseal puts values in place that were sealed anew after the data key changed.
-// What changed meanwhile stays as it is.
-// sealed is the one new value of a row that holds bytes.
+// Sealed returns the one new value of a row that holds bytes.
 func (p Reseal) Sealed() ([]byte, error) {
 	b, err := base64.StdEncoding.DecodeString(p.New[0])
 	if err != nil {
@@ -319,7 +317,8 @@ func (p Reseal) Sealed() ([]byte, error) {
 	return b, CheckSealed(b)
 }
 
-// Config returns a configuration with the new sealed texts for the old ones.
+// Config returns a configuration with the new sealed texts in place of the old ones. A value
+// that changed in between stays.
 func (p Reseal) Config(config json.RawMessage) json.RawMessage {
 	if len(config) == 0 {
 		return config

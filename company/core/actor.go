@@ -2,7 +2,7 @@ package core
 
 import "github.com/selvage-mesh/selvage/ledger"
 
-// IsAgent reports whether an agent asks, and IsBoard whether a person does.
+// IsAgent reports whether an agent gives the command, IsBoard whether a person does.
 func IsAgent(c *ledger.Context) bool { return c.Cmd.Actor.Type == "agent" }
 
 func IsBoard(c *ledger.Context) bool { return c.Cmd.Actor.Type == "user" }

@@ -9,11 +9,11 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Keys that span companies:
+// Keys across companies:
 //
 //	i/<id>                 company of an agent, goal, project, workspace, asset or attachment
 //	company-id/<id>        every company, without a value
-//	company-prefix/<text>  the company whose issues' identifiers begin with it
+//	company-prefix/<text>  the company with this prefix of issue identifiers
 func OwnerKey(id string) []byte           { return ledger.Key("i", id) }
 func CompanyIDKey(id string) []byte       { return ledger.Key("company-id", id) }
 func PrefixKey(issuePrefix string) []byte { return ledger.Key("company-prefix", issuePrefix) }
@@ -28,8 +28,8 @@ func OwnerOf(tx *ledger.Tx, id string) string {
 	return string(v)
 }
 
-// OwnedTables are the names of the tables that owned was called for. Package variables
-// are made in one order, and nothing is added afterwards.
+// OwnedTables are the names of the tables made with Owned. They are package variables, so
+// the list is complete before main starts.
 var OwnedTables = map[string]bool{}
 
 // Owned returns t as a table whose rows [OwnerOf] finds by their IDs.
@@ -59,8 +59,8 @@ func CompanyIDs(tx *ledger.Tx) iter.Seq[string] {
 	}
 }
 
-// IsID reports whether s is a UUID as this system writes them: 36 characters,
-// lower case.
+// IsID reports whether s is a UUID in the form that this system writes: 36 characters, lower
+// case.
 func IsID(s string) bool {
 	if len(s) != 36 {
 		return false
@@ -78,8 +78,8 @@ func IsID(s string) bool {
 	return true
 }
 
-// CheckNewID refuses an ID that is malformed or in use. Origins draw random
-// ones, so only a broken origin gets this.
+// CheckNewID refuses an ID that is malformed or in use. IDs are random, so only a faulty
+// client gets this refusal.
 func CheckNewID(tx *ledger.Tx, id string) error {
 	if !IsID(id) {
 		return ledger.Refuse(ledger.Invalid, nil, "%q is not a UUID in lower case", id)
@@ -102,8 +102,8 @@ func IsHash(s string) bool {
 	return true
 }
 
-// DerivedID returns a UUID (version 8) that follows from parts, for rows that a
-// rule creates without being told an ID.
+// DerivedID returns a UUID (version 8) computed from parts, for rows that a rule creates
+// without an ID in the command.
 func DerivedID(parts ...string) string {
 	h := sha256.New()
 	h.Write([]byte("selvage/id/v1"))
@@ -117,5 +117,5 @@ func DerivedID(parts ...string) string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// HashedUser makes any user's ID fit to be a key.
+// HashedUser turns any user ID into one that can be part of a key.
 func HashedUser(user string) string { return DerivedID("user", user) }

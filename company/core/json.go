@@ -8,8 +8,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A JSON value that the rules only keep or look into stays raw. Where rules
-// work on it, numbers stay text (json.Number): replicated state has no floats.
+// JSON values that rules only store or read stay raw. Where rules compute with them, numbers
+// stay text (json.Number): replicated state has no floats.
 
 // ParseJSON decodes one JSON value: nil, bool, json.Number, string, []any or
 // map[string]any.
@@ -22,19 +22,19 @@ func ParseJSON(b []byte) (v any, ok bool) {
 	return v, true
 }
 
-// FormatJSON encodes what ParseJSON returned, keys sorted.
+// FormatJSON encodes a result of ParseJSON with sorted keys.
 func FormatJSON(v any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic("company: " + err.Error()) // only what ParseJSON made gets here
+		panic("company: " + err.Error()) // only results of ParseJSON come here
 	}
 	return bytes.TrimRight(b.Bytes(), "\n")
 }
 
-// CheckObject checks that b is a JSON object of at most limit bytes and returns it
-// canonical. Null and nothing are nil.
+// CheckObject checks that b is a JSON object of at most limit bytes and returns it in
+// canonical form. It returns nil for null and for nothing.
 func CheckObject(field string, b []byte, limit int) (json.RawMessage, error) {
 	if len(b) == 0 || string(b) == "null" {
 		return nil, nil
@@ -49,7 +49,7 @@ func CheckObject(field string, b []byte, limit int) (json.RawMessage, error) {
 	return FormatJSON(v), nil
 }
 
-// MergeObjects lays the keys of patch over those of base; both are objects.
+// MergeObjects merges the keys of patch into base; both are objects.
 func MergeObjects(base, patch json.RawMessage) json.RawMessage {
 	out := map[string]any{}
 	for _, b := range []json.RawMessage{base, patch} {
@@ -70,7 +70,7 @@ func OrNull(b json.RawMessage) json.RawMessage {
 	return b
 }
 
-// HasRoom refuses one more row where a company has most already.
+// HasRoom refuses one more row when a company has most rows already.
 func HasRoom[ID ~string, T any](rows iter.Seq2[ID, T], most int, what string) error {
 	n := 0
 	for range rows {

@@ -5,19 +5,18 @@ import (
 	"strconv"
 )
 
-// Money is an amount in micro-cents: one cent is 1,000,000 of them, so that a
-// single token has a price. The API shows whole cents, rounded half up; limits
-// compare micro-cents.
+// Money is an amount in micro-cents, 1,000,000 to a cent, so that a single token can have a
+// price. The API shows whole cents, rounded half up; limits compare micro-cents.
 type Money int64
 
 // Cent is one cent.
 const Cent Money = 1_000_000
 
-// MaxMoney is where sums stop growing, far above any budget (about 92 billion
-// dollars), so that a flood of events can not wrap a total around to a credit.
+// MaxMoney is the value at which sums stop, far above any budget (about 92 billion dollars),
+// so that a flood of events can not overflow a total into a credit.
 const MaxMoney = Money(math.MaxInt64)
 
-// Cents returns n whole cents; an n beyond MaxMoney gives MaxMoney.
+// Cents returns n whole cents, at most MaxMoney.
 func Cents(n int64) Money {
 	if n > int64(MaxMoney/Cent) {
 		return MaxMoney
@@ -28,7 +27,7 @@ func Cents(n int64) Money {
 // Cents returns m in whole cents, rounded half up.
 func (m Money) Cents() int64 {
 	whole, rest := m/Cent, m%Cent
-	if rest < 0 { // round towards the lower cent first, as floor does
+	if rest < 0 { // round down first, as floor does
 		whole, rest = whole-1, rest+Cent
 	}
 	if rest >= Cent/2 {
@@ -54,7 +53,7 @@ func (m Money) Percent(limit Money) Percent {
 	if limit <= 0 {
 		return 0
 	}
-	// Both are halved until the sum fits; the error is far below the rounding.
+	// Halve both until the sum fits; the error is far below the rounding.
 	for m > MaxMoney/40_000 || limit > MaxMoney/4 {
 		m, limit = m/2, max(limit/2, 1)
 	}
@@ -63,7 +62,7 @@ func (m Money) Percent(limit Money) Percent {
 
 // Reaches reports whether m is at least percent of limit. It is exact.
 func (m Money) Reaches(limit Money, percent int64) bool {
-	// m >= limit*percent/100, with the parts of limit kept apart so that nothing overflows.
+	// m >= limit*percent/100, with limit split so that nothing overflows.
 	return m >= limit/100*Money(percent)+(limit%100*Money(percent)+99)/100
 }
 
@@ -84,6 +83,6 @@ func (p Percent) MarshalJSON() ([]byte, error) {
 	return b, nil
 }
 
-// MaxEventCents bounds one cost (ten million dollars), so that a typing error is refused
-// and sums have room.
+// MaxEventCents bounds one cost (ten million dollars), so that a typing error is refused and
+// sums do not overflow.
 const MaxEventCents = 1_000_000_000

@@ -5,13 +5,12 @@ import (
 	"strconv"
 )
 
-// An Object is a JSON object under construction, without its closing brace.
-// Details of refusals and changes, and issues in answers, are built with it: keys
-// keep their order, so every node builds the same bytes, and nothing is reflected on
-// in the hot path.
+// An Object is a JSON object under construction, without its closing brace. Details of
+// refusals and changes, and issues in answers, are built with it: keys keep their order, so
+// every node builds the same bytes, without reflection on the hot path.
 type Object []byte
 
-// Comma begins the next member.
+// Comma starts the next member.
 func (o Object) Comma() Object {
 	switch {
 	case cap(o) == 0:
@@ -54,7 +53,7 @@ func (o Object) Bool(name string, v bool) Object {
 // Time adds an instant, or null when it is zero.
 func (o Object) Time(name string, v Time) Object { return v.AppendJSON(o.key(name)) }
 
-// Raw adds ready JSON, null when there is none.
+// Raw adds encoded JSON, or null when there is none.
 func (o Object) Raw(name string, v []byte) Object {
 	if len(v) == 0 {
 		return append(o.key(name), "null"...)
@@ -62,7 +61,7 @@ func (o Object) Raw(name string, v []byte) Object {
 	return append(o.key(name), v...)
 }
 
-// Value adds anything that encodes as JSON.
+// Value adds any value that encodes as JSON.
 func (o Object) Value(name string, v any) Object {
 	j, err := json.Marshal(v)
 	if err != nil {
@@ -71,7 +70,7 @@ func (o Object) Value(name string, v any) Object {
 	return append(o.key(name), j...)
 }
 
-// Fixed adds members that are written out, without braces.
+// Fixed adds members in their JSON text, without braces.
 func (o Object) Fixed(members string) Object { return append(o.Comma(), members...) }
 
 // With adds what write adds.

@@ -2,8 +2,7 @@ package core
 
 import "github.com/selvage-mesh/selvage/ledger"
 
-// DecodeRow returns the row that b holds. A row that does not decode is a broken
-// invariant.
+// DecodeRow decodes a row. A row that does not decode is a broken invariant.
 func DecodeRow[T any](b []byte) (v T) {
 	if err := ledger.Unmarshal(b, &v); err != nil {
 		panic("company: row does not decode: " + err.Error())
@@ -11,7 +10,7 @@ func DecodeRow[T any](b []byte) (v T) {
 	return v
 }
 
-// Reindex moves id between values of x, where "" is not indexed.
+// Reindex moves id from one value of x to another; "" is not indexed.
 func Reindex[V, ID ~string](tx *ledger.Tx, x ledger.Index[V, ID], company ledger.CompanyID, from, to V, id ID) {
 	if from == to {
 		return

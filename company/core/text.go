@@ -1,4 +1,4 @@
-// Package core is what rules of companies are written in: texts, times, money, JSON, IDs,
+// Package core is the vocabulary of company rules: texts, times, money, JSON, IDs,
 // refusals. It knows no noun.
 package core
 
@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// URLKey is what an agent or project is called in addresses: its name in lower
-// case, with dashes for what is neither a letter nor a digit.
+// URLKey returns the name of an agent or project in addresses: in lower case, with dashes for
+// everything that is not a letter or digit.
 func URLKey(name string) string {
 	var b strings.Builder
 	dash := false
@@ -35,7 +35,7 @@ func URLKey(name string) string {
 	return b.String()
 }
 
-// Assign and AssignText change a field where a value is given; nil leaves it.
+// Assign and AssignText set a field to a value; nil keeps the field.
 func Assign[T any](field *T, v *T) {
 	if v != nil {
 		*field = *v
@@ -48,7 +48,7 @@ func AssignText[T ~string](field *Null[T], v *T) {
 	}
 }
 
-// Snippet cuts s to at most n bytes, between characters.
+// Snippet returns at most n bytes of s, cut between characters.
 func Snippet(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -59,20 +59,20 @@ func Snippet(s string, n int) string {
 	return s[:n]
 }
 
-// SortedSet returns ids sorted and without repetitions or empty strings.
+// SortedSet returns ids sorted, without duplicates and empty strings.
 func SortedSet[T ~string](ids []T) []T {
 	out := slices.DeleteFunc(slices.Clone(ids), func(id T) bool { return strings.TrimSpace(string(id)) == "" })
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// TextKey makes a part of a key of free text.
+// TextKey turns free text into a part of a key.
 func TextKey(text string) string {
 	h := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(h[:16])
 }
 
-// Unique returns list without what it has twice, in its order.
+// Unique returns list without duplicates, in its order.
 func Unique[T ~string](list []T) (out []T) {
 	for _, s := range list {
 		if !slices.Contains(out, s) {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Time is an instant in milliseconds since the Unix epoch, UTC. Zero is "none"
-// and is null in JSON.
+// Time is an instant in milliseconds since the Unix epoch, UTC. Zero means none and is null
+// in JSON.
 type Time int64
 
-// TimeOf converts t, dropping what is finer than a millisecond.
+// TimeOf converts t, truncated to milliseconds.
 func TimeOf(t time.Time) Time {
 	if t.IsZero() {
 		return 0

@@ -21,12 +21,12 @@ type ActivityRow struct {
 	ResponsibleUser core.NullText   `json:"responsibleUserId"`
 	Details         json.RawMessage `json:"details"`
 	CreatedAt       core.Time       `json:"createdAt"`
-	// Height is the entry's: proof and resume need it.
+	// Height is the entry's height, for proofs and for resuming.
 	Height uint64 `json:"height"`
 }
 
-// DoneBy returns who is shown to have done a change, and under which run. What a
-// node records of the start and end of a run is shown as the run's agent's.
+// DoneBy returns the actor and run to show for a change. The start and end of a run, which
+// nodes record, are shown as the agent's.
 func DoneBy(actor ledger.Actor, run string, ch ledger.Change) (ledger.Actor, string) {
 	if ch.EntityType == LeaseEntity {
 		var of struct {
@@ -43,8 +43,8 @@ func DoneBy(actor ledger.Actor, run string, ch ledger.Change) (ledger.Actor, str
 	return actor, run
 }
 
-// Live reports whether a change only feeds the live events: the recorded
-// activity log has no such lines.
+// Live reports whether a change is for the live events only: the recorded activity log has
+// no such lines.
 func Live(ch ledger.Change) bool {
 	switch ch.Action {
 	case "heartbeat.run.queued", "heartbeat.run.status", "heartbeat.run.event", "heartbeat.run.progress", "agent.status":

@@ -17,7 +17,7 @@ import (
 type AgentStatus string
 
 const (
-	AgentActive          AgentStatus = "active" // idle, in rows of older exports
+	AgentActive          AgentStatus = "active" // like idle, in rows of older exports
 	AgentIdle            AgentStatus = "idle"
 	AgentRunning         AgentStatus = "running"
 	AgentPaused          AgentStatus = "paused"
@@ -26,16 +26,16 @@ const (
 	AgentTerminated      AgentStatus = "terminated"
 )
 
-// Roles and AdapterTypes are all there are, in the contract's order.
+// Roles and AdapterTypes list all values, in the contract's order.
 var (
 	Roles        = []string{"ceo", "cto", "cmo", "cfo", "security", "engineer", "designer", "pm", "qa", "devops", "researcher", "general"}
 	AdapterTypes = []string{"process", "http", "claude_local", "codex_local", "gemini_local", "opencode_local", "cursor", "pi_local",
 		"hermes_local", "openclaw_gateway", "acp", "wasm", "container"}
 )
 
-// An Agent is a worker of a company: who it is, what it reports to, and how it
-// is invoked. Its configurations hold secrets, so they are shown only through
-// RedactConfig; JSON of the row leaves them out.
+// An Agent is a worker of a company: who it is, whom it reports to, and how it is invoked.
+// Its configurations hold secrets. They are shown through RedactConfig only; JSON of the
+// row leaves them out.
 type Agent struct {
 	ID                 string          `cbor:"1,keyasint" json:"id"`
 	Company            string          `cbor:"2,keyasint" json:"companyId"`
@@ -56,32 +56,32 @@ type Agent struct {
 	Permissions        Permissions     `cbor:"17,keyasint" json:"permissions"`
 	LastHeartbeatAt    core.Time       `cbor:"18,keyasint,omitempty" json:"lastHeartbeatAt"`
 	Metadata           json.RawMessage `cbor:"19,keyasint,omitempty" json:"-"`
-	ContextMode        string          `cbor:"20,keyasint,omitempty" json:"-"` // thin, which "" means, or fat
+	ContextMode        string          `cbor:"20,keyasint,omitempty" json:"-"` // "thin", also for "", or "fat"
 	CreatedAt          core.Time       `cbor:"21,keyasint" json:"createdAt"`
 	UpdatedAt          core.Time       `cbor:"22,keyasint" json:"updatedAt"`
-	// CreatedBy is who made the agent: a user, or an agent's UUID.
+	// CreatedBy is the creator: a user's ID or an agent's UUID.
 	CreatedBy string `cbor:"23,keyasint,omitempty" json:"-"`
 }
 
-// Clone returns a copy that shares no memory with a, as the ledger's cache of
-// decoded rows needs it.
+// Clone returns a copy that shares no memory with a. The ledger's cache of decoded rows
+// needs it.
 func (a Agent) Clone() Agent {
 	a.AdapterConfig, a.RuntimeConfig, a.Metadata = slices.Clone(a.AdapterConfig), slices.Clone(a.RuntimeConfig), slices.Clone(a.Metadata)
 	return a
 }
 
-// Mode is how much a run of the agent is told at its start: "thin" or "fat".
+// Mode returns how much context a run of the agent gets: "thin" or "fat".
 func (a Agent) Mode() string { return cmp.Or(a.ContextMode, "thin") }
 
-// Permissions are what an agent may do besides its work.
+// Permissions are what an agent may do apart from its work.
 type Permissions struct {
 	CreateAgents bool `cbor:"1,keyasint,omitempty" json:"canCreateAgents"`
 	CreateSkills bool `cbor:"2,keyasint,omitempty" json:"canCreateSkills"`
 	AssignTasks  bool `cbor:"3,keyasint,omitempty" json:"canAssignTasks,omitempty"`
 }
 
-// agentsByKey lists agents under their urlKey, AgentsByManager under whom they
-// report to ("root" when nobody), AgentsByStatus under their status.
+// agentsByKey indexes agents by urlKey, AgentsByManager by manager ("root" for none),
+// AgentsByStatus by status.
 var (
 	AgentTable = core.Owned(ledger.NewTable[string, Agent]("agent").
 			Beside(ledger.Indexed(agentsByKey, func(a *Agent) string { return a.URLKey() })).
@@ -93,18 +93,18 @@ var (
 )
 
 const (
-	// MaxAgents bounds the agents of a company: org chart and lists show all.
+	// MaxAgents bounds the agents of a company: org chart and lists show all of them.
 	MaxAgents = 2_000
 	// MaxOrgDepth bounds the chain of managers.
 	MaxOrgDepth = 64
 	// MaxConfig bounds each configuration of an agent, in bytes; a command holds
 	// two of them and a revision keeps two before and after.
 	MaxConfig = 64 << 10
-	// minInterval is the shortest time between heartbeats, in seconds.
+	// minInterval is the shortest interval of a timer, in seconds.
 	minInterval = 30
 )
 
-// URLKey is the agent's, or its ID when the name has none.
+// URLKey returns the agent's key in addresses, its ID when the name gives none.
 func (a Agent) URLKey() string {
 	if k := core.URLKey(a.Name); k != "" {
 		return k
@@ -115,7 +115,7 @@ func (a Agent) URLKey() string {
 // AgentOf returns an agent of company.
 func AgentOf(tx *ledger.Tx, company, id string) (Agent, bool) { return AgentTable.Get(tx, company, id) }
 
-// AgentByID returns the agent with an ID, of whatever company.
+// AgentByID returns the agent with an ID, in any company.
 func AgentByID(tx *ledger.Tx, id string) (Agent, bool) {
 	if company := core.OwnerOf(tx, id); company != "" {
 		return AgentTable.Get(tx, company, id)
@@ -123,8 +123,8 @@ func AgentByID(tx *ledger.Tx, id string) (Agent, bool) {
 	return Agent{}, false
 }
 
-// AgentByRef finds an agent by ID, or by urlKey or name within company. One
-// that was terminated is found by ID only.
+// AgentByRef finds an agent by ID, or by urlKey or name within company. A terminated agent
+// is found by ID only.
 func AgentByRef(tx *ledger.Tx, company, ref string) (Agent, error) {
 	if id := strings.ToLower(ref); core.IsID(id) {
 		if a, ok := AgentByID(tx, id); ok {
@@ -152,8 +152,7 @@ func AgentByRef(tx *ledger.Tx, company, ref string) (Agent, error) {
 	return found, nil
 }
 
-// AgentsOf returns the agents of company by ID, those terminated only when
-// asked for.
+// AgentsOf returns the agents of company by ID; terminated ones only if asked for.
 func AgentsOf(tx *ledger.Tx, company string, terminated bool) []Agent {
 	out := []Agent{}
 	for _, a := range AgentTable.All(tx, company) {
@@ -166,8 +165,8 @@ func AgentsOf(tx *ledger.Tx, company string, terminated bool) []Agent {
 
 func ErrNoAgent() error { return ledger.Refuse(ledger.NotFound, nil, "Agent not found") }
 
-// SaveAgent is the payload of agent.create, and of agent.update, where a nil
-// field keeps what is there and an empty one clears it.
+// SaveAgent is the payload of agent.create and agent.update. In an update nil keeps a field
+// and an empty value clears it.
 type SaveAgent struct {
 	ID                 string          `cbor:"1,keyasint"`
 	Name               *string         `cbor:"2,keyasint,omitempty"`
@@ -177,31 +176,30 @@ type SaveAgent struct {
 	ReportsTo          *string         `cbor:"6,keyasint,omitempty"`
 	Capabilities       *string         `cbor:"7,keyasint,omitempty"`
 	AdapterType        *string         `cbor:"8,keyasint,omitempty"`
-	AdapterConfig      json.RawMessage `cbor:"9,keyasint,omitempty"` // laid over what is there, see ReplaceAdapterConfig
+	AdapterConfig      json.RawMessage `cbor:"9,keyasint,omitempty"` // merged into the present one, see ReplaceAdapterConfig
 	RuntimeConfig      json.RawMessage `cbor:"10,keyasint,omitempty"`
 	DefaultEnvironment *string         `cbor:"11,keyasint,omitempty"`
-	Budget             *core.Money     `cbor:"12,keyasint,omitempty"` // a month
+	Budget             *core.Money     `cbor:"12,keyasint,omitempty"` // per month
 	Metadata           json.RawMessage `cbor:"13,keyasint,omitempty"`
 	ContextMode        *string         `cbor:"14,keyasint,omitempty"`
 	Permissions        *Grant          `cbor:"15,keyasint,omitempty"`
-	// ReplaceAdapterConfig takes AdapterConfig as the whole; a change of the
-	// adapter's type does, too.
+	// ReplaceAdapterConfig replaces the present configuration by AdapterConfig. A new adapter
+	// type does so too.
 	ReplaceAdapterConfig bool `cbor:"16,keyasint,omitempty"`
-	// Skills and Instructions are what a new agent begins with, from level 5 on;
-	// afterwards they have commands of their own.
+	// Skills and Instructions of a new agent. Later they have commands of their own.
 	Skills       []string         `cbor:"17,keyasint,omitempty"` // keys
 	Instructions *NewInstructions `cbor:"18,keyasint,omitempty"`
 }
 
-// A Grant changes permissions; nil keeps.
+// A Grant changes permissions; nil keeps one.
 type Grant struct {
 	CreateAgents *bool `cbor:"1,keyasint,omitempty"`
 	CreateSkills *bool `cbor:"2,keyasint,omitempty"`
 	AssignTasks  *bool `cbor:"3,keyasint,omitempty"`
 }
 
-// Next lists the statuses that a person may give an agent of status s: what it works
-// at and how that ends is its runs'. An approval makes a hire idle, a rejection ends it.
+// Next lists the statuses that a person may set on an agent with status s. Runs set running,
+// idle and error. An approval sets a hire to idle, a rejection terminates it.
 func (s AgentStatus) Next() []AgentStatus {
 	switch s {
 	case AgentTerminated:
@@ -214,16 +212,16 @@ func (s AgentStatus) Next() []AgentStatus {
 	return []AgentStatus{AgentPaused, AgentTerminated}
 }
 
-// Illegal is the 409 for a step that the agent's status does not allow.
+// Illegal returns the 409 for a transition that the agent's status does not allow.
 func (a Agent) Illegal(to AgentStatus, text string) error {
 	return core.Illegal("agentId", a.ID, a.Status, to, a.Status.Next(), "%s", text)
 }
 
-// Standing is the detail of a refusal that has its reason in the agent's status.
+// Standing returns the details of a refusal that is caused by the agent's status.
 func (a Agent) Standing() []byte { return core.StatusDetail("agentId", a.ID, a.Status) }
 
-// Pause returns the agent at rest, for a reason. A paused agent stays as it is,
-// but a pause by a person outlasts one by the budget.
+// Pause returns the agent paused for a reason. A paused agent does not change, except that
+// a pause by a person replaces one by the budget.
 func (a Agent) Pause(reason string, now core.Time) (Agent, error) {
 	switch a.Status {
 	case AgentTerminated:
@@ -241,7 +239,7 @@ func (a Agent) Pause(reason string, now core.Time) (Agent, error) {
 	return a, nil
 }
 
-// Resume returns the agent ready for work: from a pause, or from an error.
+// Resume returns the agent ready for work, from a pause or an error.
 func (a Agent) Resume(now core.Time) (Agent, error) {
 	switch a.Status {
 	case AgentTerminated:
@@ -255,7 +253,7 @@ func (a Agent) Resume(now core.Time) (Agent, error) {
 	return a, nil
 }
 
-// Terminate returns the agent gone for good.
+// Terminate returns the agent terminated.
 func (a Agent) Terminate(now core.Time) Agent {
 	if a.Status != AgentTerminated {
 		a.Status, a.PauseReason, a.PausedAt, a.ErrorReason, a.UpdatedAt = AgentTerminated, "", 0, "", now
@@ -263,7 +261,7 @@ func (a Agent) Terminate(now core.Time) Agent {
 	return a
 }
 
-// With returns a with what p sets. The configurations must be objects.
+// With returns a with the fields of p. The configurations must be objects.
 func (a Agent) With(p SaveAgent) (Agent, error) {
 	core.Assign(&a.Name, p.Name)
 	core.Assign(&a.Role, p.Role)
@@ -315,7 +313,7 @@ func (p Permissions) With(g Grant) Permissions {
 	return p
 }
 
-// Check refuses an agent that is malformed by itself.
+// Check refuses an invalid agent, without looking at other rows.
 func (a Agent) Check() error {
 	for _, text := range []struct {
 		field, value string
@@ -350,7 +348,7 @@ func ManagerValue(a Agent) string {
 	return string(a.ReportsTo)
 }
 
-// NameTaken reports whether another agent at work is called like a in addresses.
+// NameTaken reports whether another agent has the same key in addresses.
 func NameTaken(tx *ledger.Tx, a Agent) bool {
 	for id := range agentsByKey.IDs(tx, a.Company, a.URLKey(), false) {
 		if other, ok := AgentTable.Get(tx, a.Company, id); ok && id != a.ID && other.Status != AgentTerminated {
@@ -360,7 +358,7 @@ func NameTaken(tx *ledger.Tx, a Agent) bool {
 	return false
 }
 
-// FreeName appends a number to an agent's name that another one has.
+// FreeName appends a number to an agent's name if another agent has it.
 func FreeName(tx *ledger.Tx, a Agent) (string, error) {
 	name := a.Name
 	for n := 2; n <= MaxAgents+1; n++ {
@@ -372,8 +370,7 @@ func FreeName(tx *ledger.Tx, a Agent) (string, error) {
 	return "", ledger.Refuse(ledger.Conflict, nil, "No name like %q is free", name)
 }
 
-// HireDraft is a hire's payload as the rules read it; keys that they do not
-// know are kept and shown, and do nothing.
+// HireDraft is the payload of a hire. Unknown keys are stored and shown, and have no effect.
 type HireDraft struct {
 	Name               *string         `json:"name"`
 	Role               *string         `json:"role"`
@@ -392,10 +389,10 @@ type HireDraft struct {
 	Instructions       json.RawMessage `json:"instructionsBundle"`
 }
 
-// NewInstructions are the files that an agent is made with.
+// NewInstructions are the instruction files of a new agent.
 type NewInstructions struct {
 	Entry string           `cbor:"1,keyasint,omitempty"` // one of Files; "" is InstructionsEntry
-	Files []NewInstruction `cbor:"2,keyasint"`           // in the order of their paths
+	Files []NewInstruction `cbor:"2,keyasint"`           // sorted by path
 }
 
 // A NewInstruction is one of the files.
@@ -404,7 +401,7 @@ type NewInstruction struct {
 	Content string `cbor:"2,keyasint"`
 }
 
-// InstructionsIn returns files by their paths as what an agent is made with.
+// InstructionsIn returns the instruction files of a new agent from texts by path.
 func InstructionsIn(entry string, files map[string]string) *NewInstructions {
 	n := &NewInstructions{Entry: entry}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
@@ -413,8 +410,8 @@ func InstructionsIn(entry string, files map[string]string) *NewInstructions {
 	return n
 }
 
-// SkillKeysIn returns the keys in a list of skills as a body has it, each a key or
-// an object with one.
+// SkillKeysIn returns the keys in a body's list of skills. Each element is a key or an
+// object with a key.
 func SkillKeysIn(list []json.RawMessage) (names []string) {
 	for _, b := range list {
 		var name string
@@ -432,13 +429,12 @@ func SkillKeysIn(list []json.RawMessage) (names []string) {
 	return names
 }
 
-// MayAssign reports whether the agent may give tasks to others.
+// MayAssign reports whether the agent may assign tasks to others.
 func (a Agent) MayAssign() bool {
 	return a.Role == "ceo" || a.Permissions.CreateAgents || a.Permissions.AssignTasks
 }
 
-// Timer returns whether an agent is woken by time, and every how many seconds; 0
-// is never.
+// Timer returns whether a timer wakes the agent, and its interval in seconds, 0 for never.
 func (a Agent) Timer() (on bool, intervalSec int64) {
 	p := ParsePolicy(a.RuntimeConfig, a.AdapterConfig)
 	return p.Enabled, p.IntervalSec

@@ -7,8 +7,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Comment is one message on an issue, by a user, an agent or the system.
-// Keys that this system never fills stay null, as the contract has them.
+// A Comment is one message on an issue, by a user, an agent or the system. Fields of the
+// contract without a value here are null.
 type Comment struct {
 	ID             string          `cbor:"1,keyasint" json:"id"`
 	Company        string          `cbor:"2,keyasint" json:"companyId"`
@@ -37,8 +37,8 @@ type Comment struct {
 	Height         uint64          `cbor:"-" json:"-"` // of the entry; part of the key
 }
 
-// Comments are keyed by "<issue>.<height>.<comment>", so that an issue's lie
-// together in the order in which they were agreed. Two indexes find one:
+// Comments are keyed by "<issue>.<height>.<comment>", so that an issue's comments lie
+// together in their order. Two keys find a comment:
 //
 //	c/<company>/comment-at/<comment>            its key
 //	c/<company>/comment-request/<hash>          its key, by issue and clientRequestId
@@ -64,13 +64,13 @@ func CommentOf(tx *ledger.Tx, company, issue, id string) (Comment, bool) {
 
 // A CommentQuery selects comments of one issue.
 type CommentQuery struct {
-	After     string // a comment's ID: only those that come after it in this order
-	Ascending bool   // oldest first; else the newest first
+	After     string // a comment's ID: only comments after it in this order
+	Ascending bool   // oldest first; default: newest first
 	Limit     int    // 0 is DefaultCommentLimit, at most MaxCommentLimit
 }
 
-// CommentsOf returns the comments of i that q selects. An unknown After is
-// refused as not found.
+// CommentsOf returns the comments of i that q selects. An unknown After is refused as not
+// found.
 func CommentsOf(tx *ledger.Tx, i Issue, q CommentQuery) ([]Comment, error) {
 	limit := q.Limit
 	if limit <= 0 {
@@ -112,15 +112,15 @@ type CreateComment struct {
 	ClientRequest string          `cbor:"5,keyasint,omitempty"`
 	Presentation  json.RawMessage `cbor:"6,keyasint,omitempty"`
 	Metadata      json.RawMessage `cbor:"7,keyasint,omitempty"`
-	Reopen        bool            `cbor:"8,keyasint,omitempty"` // by the board: a done or cancelled issue is to do again; an agent's is refused
-	// Attachments are those of the issue that belong to the comment from now on.
+	Reopen        bool            `cbor:"8,keyasint,omitempty"` // for the board: moves a terminal issue back to todo; refused for agents
+	// Attachments are attachments of the issue that become the comment's.
 	Attachments []string `cbor:"9,keyasint,omitempty"`
 	Resume      bool     `cbor:"10,keyasint,omitempty"` // see order.go
-	Interrupt   bool     `cbor:"11,keyasint,omitempty"` // likewise
-	WithUpdate  bool     `cbor:"-" json:"-"`            // it came with an update of the issue
+	Interrupt   bool     `cbor:"11,keyasint,omitempty"` // see order.go
+	WithUpdate  bool     `cbor:"-" json:"-"`            // part of an update of the issue
 }
 
-// RefuseRunContext is the 403 for an agent that writes without a live run.
+// RefuseRunContext returns the 403 for an agent that writes without a running run.
 func RefuseRunContext() error {
 	const code = "cross_issue_influence_run_context_required"
 	return &ledger.Refusal{Code: ledger.Forbidden, ErrCode: code,

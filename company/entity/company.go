@@ -9,19 +9,18 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A CompanyStatus is whether a company is at work. Persisted: do not rename.
+// A CompanyStatus says whether a company is at work. Persisted: do not rename.
 type CompanyStatus string
 
 const (
 	CompanyActive   CompanyStatus = "active"
 	CompanyPaused   CompanyStatus = "paused"
 	CompanyArchived CompanyStatus = "archived"
-	// CompanyDeleting is one that is being removed, in several commands. It is
-	// shown to nobody.
+	// CompanyDeleting is a company that several commands are removing. It is not shown.
 	CompanyDeleting CompanyStatus = "deleting"
 )
 
-// A Company is what agents work for. Every other row belongs to exactly one.
+// A Company is the owner of agents and their work. Every other row belongs to one company.
 type Company struct {
 	ID                     string        `cbor:"1,keyasint" json:"id"`
 	Name                   string        `cbor:"2,keyasint" json:"name"`
@@ -38,16 +37,16 @@ type Company struct {
 	AttachmentMaxBytes     int64         `cbor:"13,keyasint,omitempty" json:"attachmentMaxBytes"`
 	CreatedAt              core.Time     `cbor:"14,keyasint" json:"createdAt"`
 	UpdatedAt              core.Time     `cbor:"15,keyasint" json:"updatedAt"`
-	// NoStrategyGate lets a CEO start work before a strategy is approved, and
-	// Strategy is the first approval of one.
+	// NoStrategyGate lets a CEO start work before a strategy is approved. Strategy is the first
+	// approval of one.
 	NoStrategyGate bool          `cbor:"20,keyasint,omitempty" json:"-"`
 	Strategy       core.NullText `cbor:"21,keyasint,omitempty" json:"strategyApprovalId"`
-	// Feedback is what the board agreed to about votes on what agents write.
+	// Feedback is the board's consent about votes on what agents write.
 	Feedback FeedbackConsent `cbor:"22,keyasint,omitempty" json:"-"`
 }
 
-// A FeedbackConsent says whether votes may be handed on, and who agreed to that
-// under which terms. Nothing leaves the mesh by itself: it only opens the traces.
+// A FeedbackConsent says whether votes may be exported, and who consented under which terms.
+// Nothing leaves the mesh by itself: consent only allows reading the traces.
 type FeedbackConsent struct {
 	Sharing bool          `cbor:"1,keyasint,omitempty"`
 	At      core.Time     `cbor:"2,keyasint,omitempty"`
@@ -62,13 +61,13 @@ const (
 	MaxName = 500
 )
 
-// SaveCompany is the payload of company.create, company.update and
-// company.branding. A nil field keeps what is there, an empty one clears it.
+// SaveCompany is the payload of company.create, company.update and company.branding. In an
+// update nil keeps a field and an empty value clears it.
 type SaveCompany struct {
-	ID                  string      `cbor:"1,keyasint"` // of company.create; others name it in the command
+	ID                  string      `cbor:"1,keyasint"` // for company.create; other commands name it themselves
 	Name                *string     `cbor:"2,keyasint,omitempty"`
 	Description         *string     `cbor:"3,keyasint,omitempty"`
-	Budget              *core.Money `cbor:"4,keyasint,omitempty"` // a month
+	Budget              *core.Money `cbor:"4,keyasint,omitempty"` // per month
 	RequireHireApproval *bool       `cbor:"5,keyasint,omitempty"`
 	BrandColor          *string     `cbor:"6,keyasint,omitempty"`
 	LogoAsset           *string     `cbor:"7,keyasint,omitempty"`
@@ -88,7 +87,7 @@ func CompanyOf(tx *ledger.Tx, id string) (Company, bool) {
 	return row, ok && row.Status != CompanyDeleting
 }
 
-// CompanyByPrefix returns the company whose issues' identifiers begin with prefix.
+// CompanyByPrefix returns the company with this prefix of issue identifiers.
 func CompanyByPrefix(tx *ledger.Tx, prefix string) (Company, bool) {
 	id, ok := tx.Get(core.PrefixKey(strings.ToUpper(prefix)))
 	if !ok {
@@ -109,8 +108,8 @@ func Companies(tx *ledger.Tx) []Company {
 	return out
 }
 
-// UnfinishedDeletions returns the companies that company.delete has begun to
-// remove and not finished, so that somebody may go on with them.
+// UnfinishedDeletions returns the companies whose deletion is not finished, so that the
+// leader can continue it.
 func UnfinishedDeletions(tx *ledger.Tx) []string {
 	var out []string
 	for _, k := range tx.Prefix(DeletingKey("")) {
@@ -147,7 +146,7 @@ func (row Company) With(p SaveCompany) Company {
 	return row
 }
 
-// Details lists what p sets, for the activity log.
+// Details lists the fields of p for the activity log.
 func (p SaveCompany) Details() []byte {
 	o := core.Object{}
 	if p.Name != nil {
@@ -177,8 +176,8 @@ func (p SaveCompany) Details() []byte {
 	return o.Close()
 }
 
-// Pause returns the company at rest for a reason. A paused company stays as it is,
-// but a pause by a person outlasts one by the budget.
+// Pause returns the company paused for a reason. A paused company does not change, except
+// that a pause by a person replaces one by the budget.
 func (row Company) Pause(reason string, now core.Time) (Company, error) {
 	if row.Status == CompanyArchived {
 		return row, core.Illegal("companyId", row.ID, row.Status, CompanyPaused, []CompanyStatus{CompanyActive}, "Cannot pause archived company")
@@ -193,7 +192,7 @@ func (row Company) Pause(reason string, now core.Time) (Company, error) {
 	return row, nil
 }
 
-// Resume returns the company at work again; an archived one comes back, too.
+// Resume returns the company active, from paused or archived.
 func (row Company) Resume(now core.Time) Company {
 	if row.Status != CompanyActive {
 		row.Status, row.PauseReason, row.PausedAt, row.UpdatedAt = CompanyActive, "", 0, now
@@ -201,7 +200,7 @@ func (row Company) Resume(now core.Time) Company {
 	return row
 }
 
-// Archive returns the company put away.
+// Archive returns the company archived.
 func (row Company) Archive(now core.Time) Company {
 	if row.Status != CompanyArchived {
 		row.Status, row.PauseReason, row.PausedAt, row.UpdatedAt = CompanyArchived, "", 0, now
@@ -209,10 +208,10 @@ func (row Company) Archive(now core.Time) Company {
 	return row
 }
 
-// Rests reports whether nothing may be at work in the company, though it is there.
+// Rests reports whether the company is paused or archived, so that nothing may run in it.
 func (row Company) Rests() bool { return row.Status == CompanyPaused || row.Status == CompanyArchived }
 
-// Drafting reports whether the CEO of the company may only draft.
+// Drafting reports whether the company's CEO can only draft, see strategy.go of company.
 func (row Company) Drafting() bool { return !row.NoStrategyGate && row.Strategy == "" }
 
 func BlobKey(sha256, company string) []byte { return ledger.Key("blob", sha256, company) }

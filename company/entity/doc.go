@@ -1,8 +1,8 @@
-// Package entity holds what a company keeps, and what may become of each by itself:
-// companies, agents, goals, projects, issues, comments, labels, wake-ups and runs, as
-// rows; the transitions of a row, which are methods on plain values and refuse what
-// may not be; their tables and indexes; and the questions that rooms ask of them.
+// Package entity holds the rows of the kernel: companies, agents, goals, projects, issues,
+// comments, labels, wakeups and runs. It has their transitions, which are methods on plain
+// values and refuse what is not allowed, their tables and indexes, and the queries that
+// rooms make.
 //
-// Nothing here handles a command. The rules over several rows, and what follows when
-// one is stored, are package company's.
+// No command is handled here. Rules over several rows, and what follows when a row is
+// stored, are in package company.
 package entity

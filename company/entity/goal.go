@@ -8,19 +8,19 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A GoalLevel says whose goal it is. Persisted: do not rename.
+// A GoalLevel is the level of the organisation that has the goal. Persisted: do not rename.
 type GoalLevel string
 
-// A GoalStatus is how far a goal is. Persisted: do not rename.
+// A GoalStatus is the progress of a goal. Persisted: do not rename.
 type GoalStatus string
 
-// GoalLevels and GoalStatuses are all there are, in the contract's order.
+// GoalLevels and GoalStatuses list all values, in the contract's order.
 var (
 	GoalLevels   = []GoalLevel{"company", "team", "agent", "task"}
 	GoalStatuses = []GoalStatus{"planned", "active", "achieved", "cancelled"}
 )
 
-// A Goal is what work is for. Goals form a tree.
+// A Goal is a purpose of work. Goals form a tree.
 type Goal struct {
 	ID          string        `cbor:"1,keyasint" json:"id"`
 	Company     string        `cbor:"2,keyasint" json:"companyId"`
@@ -44,8 +44,8 @@ const (
 	MaxGoalDepth = 64
 )
 
-// SaveGoal is the payload of goal.create, and of goal.update, where a nil field
-// keeps what is there and an empty one clears it.
+// SaveGoal is the payload of goal.create and goal.update. In an update nil keeps a field and
+// an empty value clears it.
 type SaveGoal struct {
 	ID          string      `cbor:"1,keyasint"`
 	Title       *string     `cbor:"2,keyasint,omitempty"`
@@ -56,7 +56,7 @@ type SaveGoal struct {
 	Owner       *string     `cbor:"7,keyasint,omitempty"`
 }
 
-// GoalOf returns a goal of company; its implied root is one.
+// GoalOf returns a goal of company, also its implied root.
 func GoalOf(tx *ledger.Tx, company, id string) (Goal, bool) {
 	if g, ok := Goals.Get(tx, company, id); ok || id != ImpliedGoalID(company) {
 		return g, ok
@@ -64,7 +64,7 @@ func GoalOf(tx *ledger.Tx, company, id string) (Goal, bool) {
 	return ImpliedGoal(tx, company)
 }
 
-// GoalByID returns the goal with an ID, of whatever company.
+// GoalByID returns the goal with an ID, in any company.
 func GoalByID(tx *ledger.Tx, id string) (Goal, bool) {
 	if company := core.OwnerOf(tx, id); company != "" {
 		return Goals.Get(tx, company, id)
@@ -95,7 +95,7 @@ func (g Goal) With(p SaveGoal) Goal {
 	return g
 }
 
-// Check refuses a goal that is malformed by itself.
+// Check refuses an invalid goal, without looking at other rows.
 func (g Goal) Check() error {
 	switch {
 	case g.Title == "":
@@ -110,7 +110,7 @@ func (g Goal) Check() error {
 	return nil
 }
 
-// Details lists what p sets, for the activity log.
+// Details lists the fields of p for the activity log.
 func (p SaveGoal) Details() []byte {
 	o := core.Object{}
 	if p.Title != nil {
@@ -138,8 +138,7 @@ func FirstOf(list []string) string {
 	return list[0]
 }
 
-// Rank orders the levels: the company's goals stand above those of teams, these
-// above those of agents and tasks.
+// Rank orders the levels: company before team before agent and task.
 func (l GoalLevel) Rank() int { return slices.Index(GoalLevels, l) }
 
 // Root reports whether g is a root of the company's level.

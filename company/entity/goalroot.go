@@ -7,10 +7,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Every company has a root goal: of its goals of level company without a parent
-// the oldest, and where it has none, one that is implied: it has the company's
-// name, is in no list, and becomes a goal like others when it is changed or
-// something is put below it. Every issue's chain ends in a root.
+// Every company has a root goal: the oldest of its goals with level company and no parent.
+// A company without one has an implied root with the company's name. The implied root is
+// in no list. It becomes a stored goal when it is changed or a goal is put below it. The
+// chain of every issue ends in a root.
 
 // The roles of goals in a chain.
 const (
@@ -18,7 +18,7 @@ const (
 	Milestone  = "milestone"  // a goal of a team that a project works towards
 )
 
-// A ChainGoal is a goal of an issue's chain, and what it is there.
+// A ChainGoal is a goal in an issue's chain, with its role there.
 type ChainGoal struct {
 	Goal
 	Role core.NullText `json:"role"` // initiative, milestone or null
@@ -26,7 +26,7 @@ type ChainGoal struct {
 
 func ImpliedGoalID(company string) string { return core.DerivedID("root-goal", company) }
 
-// impliedGoalOwner finds the company whose implied root has an ID.
+// impliedGoalOwner returns the company whose implied root has the ID.
 func impliedGoalOwner(tx *ledger.Tx, id string) (company string, ok bool) {
 	for of := range core.CompanyIDs(tx) {
 		if ImpliedGoalID(of) == id {
@@ -36,7 +36,7 @@ func impliedGoalOwner(tx *ledger.Tx, id string) (company string, ok bool) {
 	return "", false
 }
 
-// ImpliedGoal is the root of a company that has none of its own.
+// ImpliedGoal returns the implied root of a company without a stored one.
 func ImpliedGoal(tx *ledger.Tx, company string) (Goal, bool) {
 	row, ok := CompanyTable.Get(tx, company, company)
 	if !ok {
@@ -48,8 +48,8 @@ func ImpliedGoal(tx *ledger.Tx, company string) (Goal, bool) {
 
 func RootGoalKey(company string) []byte { return ledger.Key("c", company, "goal-root") }
 
-// StoreGoal and DropGoal are the ways in which goals change. They keep the ID of
-// the root under c/<company>/goal-root: every issue without a goal asks for it.
+// StoreGoal and DropGoal are the only writers of goals. They keep the ID of the root under
+// c/<company>/goal-root, because every issue without a goal reads it.
 func StoreGoal(tx *ledger.Tx, g Goal) {
 	Goals.Put(tx, g.Company, g.ID, g)
 	settleRoot(tx, g.Company)
@@ -76,13 +76,13 @@ func settleRoot(tx *ledger.Tx, company string) {
 	}
 }
 
-// DefaultGoal returns the ID of the root among a company's goals, "" when it has none.
+// DefaultGoal returns the ID of a company's stored root goal, "" when it has none.
 func DefaultGoal(tx *ledger.Tx, company string) string {
 	id, _ := tx.Get(RootGoalKey(company))
 	return string(id)
 }
 
-// RootGoal returns the goal that all work of a company serves in the end.
+// RootGoal returns the root goal of a company, stored or implied.
 func RootGoal(tx *ledger.Tx, company string) (Goal, bool) {
 	if g, ok := Goals.Get(tx, company, DefaultGoal(tx, company)); ok {
 		return g, true
@@ -90,9 +90,8 @@ func RootGoal(tx *ledger.Tx, company string) (Goal, bool) {
 	return ImpliedGoal(tx, company)
 }
 
-// GoalChain returns the goals that an issue serves, the nearest first and a root
-// of the company last. What names no goal serves that of the issue above it,
-// that of its project, or the company's.
+// GoalChain returns the goals that an issue serves, the nearest first and a root last. An
+// issue without a goal serves that of its parent, of its project, or of the company.
 func GoalChain(tx *ledger.Tx, i Issue) []ChainGoal {
 	out := []ChainGoal{}
 	g, ok := servedGoal(tx, i)
@@ -126,7 +125,7 @@ func servedGoal(tx *ledger.Tx, i Issue) (Goal, bool) {
 	return Goal{}, false
 }
 
-// roleOf says what a goal is in the words of planners.
+// roleOf returns the role of a goal in a chain.
 func roleOf(tx *ledger.Tx, g Goal) core.NullText {
 	switch {
 	case g.Root():

@@ -5,9 +5,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Halt is the emergency stop of the whole mesh: while it is there no run
-// starts, no wake is acted on and no money is set aside. Runs that wait stay
-// where they are in their queues.
+// A Halt is the emergency stop of the whole mesh. While it exists no run starts, no wake is
+// acted on and no money is reserved. Queued runs stay queued.
 type Halt struct {
 	By     string    `cbor:"1,keyasint" json:"by"` // the person's ID
 	Reason string    `cbor:"2,keyasint,omitempty" json:"reason"`
@@ -16,7 +15,7 @@ type Halt struct {
 
 var Halts = ledger.NewMeshTable[string, Halt]("halt")
 
-// AllHalted is the ID of the only halt there is, that of everything.
+// AllHalted is the ID of the only halt.
 const AllHalted = "all"
 
 // Halted returns the emergency stop, if the mesh is under one.

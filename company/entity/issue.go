@@ -11,7 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An IssueStatus is where an issue stands. Persisted: do not rename.
+// An IssueStatus is the status of an issue. Persisted: do not rename.
 type IssueStatus string
 
 const (
@@ -30,10 +30,10 @@ var IssueStatuses = []IssueStatus{IssueBacklog, IssueTodo, IssueInProgress, Issu
 // Valid reports whether s is a status.
 func (s IssueStatus) Valid() bool { return slices.Contains(IssueStatuses, s) }
 
-// Terminal reports whether work on an issue of this status has ended.
+// Terminal reports whether work on an issue with this status has ended.
 func (s IssueStatus) Terminal() bool { return s == IssueDone || s == IssueCancelled }
 
-// Next lists the statuses that an agent may move an issue of status s to.
+// Next lists the statuses to which an agent may move an issue with status s.
 func (s IssueStatus) Next() []IssueStatus {
 	switch s {
 	case IssueBacklog:
@@ -50,8 +50,8 @@ func (s IssueStatus) Next() []IssueStatus {
 	return nil
 }
 
-// NextForBoard lists the statuses that the board may move an issue of status s
-// to: any other one from an open status, and a reopening from a terminal one.
+// NextForBoard lists the statuses to which the board may move an issue with status s: from
+// an open status any other, from a terminal one todo and backlog.
 func (s IssueStatus) NextForBoard() []IssueStatus {
 	if s.Terminal() {
 		return []IssueStatus{IssueTodo, IssueBacklog}
@@ -80,9 +80,9 @@ func (p Priority) Rank() int {
 	return len(Priorities)
 }
 
-// An Issue is one task: the unit that is assigned, checked out, worked on and
-// paid for. Field numbers below 24 take one byte: they are what a checkout
-// reads and writes. An empty string is null in JSON where the contract has null.
+// An Issue is one task: the unit of assignment, checkout, work and cost. Field numbers
+// below 24 take one byte; they are those that a checkout reads and writes. An empty string
+// is null in JSON where the contract has null.
 type Issue struct {
 	ID            string      `cbor:"1,keyasint"`
 	Number        uint64      `cbor:"2,keyasint"` // counts from 1 within the company
@@ -104,7 +104,7 @@ type Issue struct {
 	CreatedAt     core.Time   `cbor:"18,keyasint"`
 	CreatedAgent  string      `cbor:"19,keyasint,omitempty"`
 	CreatedUser   string      `cbor:"20,keyasint,omitempty"`
-	Depth         uint64      `cbor:"21,keyasint,omitempty"` // requestDepth: how many ancestors it had when made
+	Depth         uint64      `cbor:"21,keyasint,omitempty"` // requestDepth: the number of its ancestors when it was created
 	BlockedBy     []string    `cbor:"22,keyasint,omitempty"` // issues, sorted
 	Labels        []string    `cbor:"23,keyasint,omitempty"` // sorted
 
@@ -127,38 +127,38 @@ type Issue struct {
 	BlockedAt          core.Time `cbor:"40,keyasint,omitempty"` // blockedTransitionAt
 	Comments           uint64    `cbor:"41,keyasint,omitempty"` // how many the issue has
 
-	// These are JSON as the client sent it, kept as it is.
+	// Raw JSON as the client sent it.
 	AdapterOverrides  json.RawMessage `cbor:"42,keyasint,omitempty"`
 	ExecutionPolicy   json.RawMessage `cbor:"43,keyasint,omitempty"`
 	WorkspaceSettings json.RawMessage `cbor:"44,keyasint,omitempty"`
 	UnblockDescriptor json.RawMessage `cbor:"45,keyasint,omitempty"`
 
-	// TitleHash and RequestHash find the rows of the duplicate guard and of the
-	// body's idempotencyKey when the issue is deleted.
+	// TitleHash and RequestHash are the keys of the rows of the duplicate guard and of the
+	// body's idempotencyKey, for deleting them with the issue.
 	TitleHash   string `cbor:"46,keyasint,omitempty"`
 	RequestHash string `cbor:"47,keyasint,omitempty"`
 
 	// ContinuationIdentity is the identity context of the latest run that started
 	// on the issue.
 	ContinuationIdentity string `cbor:"60,keyasint,omitempty"`
-	// Recovery is the recovery action that waits for somebody, see RecoveryAction.
+	// Recovery is the pending recovery action of the issue, see care.RecoveryAction.
 	Recovery string `cbor:"61,keyasint,omitempty"`
-	// Handoff is set while a run that said nothing of the issue waits for another.
+	// Handoff is set while a run that ended without a decision waits for its follow-up.
 	Handoff *Handoff `cbor:"62,keyasint,omitempty"`
-	// Execution is how far the stages of the execution policy are.
+	// Execution is the state of the stages of the execution policy.
 	Execution *ExecutionState `cbor:"63,keyasint,omitempty"`
-	// Monitor says when the issue's agent looks again at something outside.
+	// Monitor says when the issue's agent next checks something outside.
 	Monitor *Monitor `cbor:"64,keyasint,omitempty"`
-	// Allowance is the issue, this one or one that it was made below, whose
-	// [Allowance] the work on it is paid from.
+	// Allowance is the issue, this one or an ancestor at creation, whose [Allowance] pays for
+	// the work.
 	Allowance string `cbor:"65,keyasint,omitempty"`
-	// Review is the interaction by which the review is asked for that the issue is in,
-	// if one was named; see bindReview.
+	// Review is the interaction that requests the current review, if one was named; see
+	// bindReview.
 	Review string `cbor:"66,keyasint,omitempty"`
 }
 
-// Clone returns a copy that shares no memory with i, as the ledger's cache of
-// decoded rows needs it.
+// Clone returns a copy that shares no memory with i. The ledger's cache of decoded rows
+// needs it.
 func (i Issue) Clone() Issue {
 	i.BlockedBy, i.Labels = slices.Clone(i.BlockedBy), slices.Clone(i.Labels)
 	i.AdapterOverrides, i.ExecutionPolicy = slices.Clone(i.AdapterOverrides), slices.Clone(i.ExecutionPolicy)
@@ -170,11 +170,11 @@ func (i Issue) Clone() Issue {
 	return i
 }
 
-// Held reports whether somebody has the issue checked out.
+// Held reports whether the issue is checked out.
 func (i Issue) Held() bool { return i.Fence != 0 }
 
-// A Claim is who wants to own an issue. An agent acts under a run; the board
-// may claim for an agent without one.
+// A Claim says who wants to check an issue out. An agent needs a run; the board may claim
+// for an agent without one.
 type Claim struct {
 	Agent  string
 	Run    string // "" when the board claims
@@ -182,11 +182,10 @@ type Claim struct {
 	Height uint64 // of the entry; becomes the fencing token
 }
 
-// CheckOut returns the issue owned by the claim's agent and in progress, or
-// refuses with 409 and the present owner and status. Whoever holds the issue
-// already gets it again unchanged. An issue in progress that is assigned to the
-// agent but held by nobody (its earlier run has ended) is taken up again,
-// whatever statuses were expected.
+// CheckOut returns the issue in progress, owned by the claim's agent, or refuses with 409,
+// the present owner and status. The present holder gets the issue again unchanged. An issue
+// in progress that is assigned to the agent and held by nobody, because its earlier run has
+// ended, is checked out again whatever statuses were expected.
 func (i Issue) CheckOut(c Claim, expected []IssueStatus) (Issue, error) {
 	mine := i.Assignee == c.Agent
 	switch {
@@ -199,7 +198,7 @@ func (i Issue) CheckOut(c Claim, expected []IssueStatus) (Issue, error) {
 	case i.CheckoutRun != "":
 		return i, i.conflict() // a run holds it, and no lock outlives its run
 	case i.Status == IssueInProgress && mine:
-		// Held for the agent without a run, or by nobody.
+		// Held for the agent without a run, or not held.
 	case !slices.Contains(expected, i.Status):
 		return i, i.conflict()
 	}
@@ -208,19 +207,19 @@ func (i Issue) CheckOut(c Claim, expected []IssueStatus) (Issue, error) {
 	return i, nil
 }
 
-// conflict is the 409 that tells who has the issue.
+// conflict returns the 409 that names the holder.
 func (i Issue) conflict() error {
 	return ledger.Refuse(ledger.Conflict, i.Holder().Close(), "Issue checkout conflict")
 }
 
-// Holder begins the details of a refusal with who has the issue.
+// Holder starts the details of a refusal with the holder of the issue.
 func (i Issue) Holder() core.Object {
 	return core.Object{}.Str("issueId", i.ID).Str("status", string(i.Status)).Null("assigneeAgentId", i.Assignee).
 		Null("checkoutRunId", i.CheckoutRun).Null("executionRunId", i.CheckoutRun)
 }
 
-// MustOwn refuses what agent wants to write under run when the issue is
-// agent's work in progress, but under another checkout than the run's.
+// MustOwn refuses a write of agent under run when the issue is in progress and assigned to
+// agent, but checked out by another run.
 func (i Issue) MustOwn(agent, run string) error {
 	if i.Status == IssueInProgress && i.Assignee == agent && (!i.Held() || i.CheckoutRun != run) {
 		return i.StaleRun(agent, run)
@@ -228,13 +227,13 @@ func (i Issue) MustOwn(agent, run string) error {
 	return nil
 }
 
-// StaleRun is the 409 for a write under a run that does not own the issue.
+// StaleRun returns the 409 for a write under a run that does not hold the issue.
 func (i Issue) StaleRun(agent, run string) error {
 	return ledger.Refuse(ledger.Conflict, i.Holder().Null("actorAgentId", agent).Null("actorRunId", run).Close(), "Issue run ownership conflict")
 }
 
-// Release returns the issue to the pool: unowned, and to do if it was in
-// progress. A terminal issue is refused.
+// Release returns the issue unassigned, in todo if it was in progress. A terminal issue is
+// refused.
 func (i Issue) Release(now core.Time) (Issue, error) {
 	if i.Status.Terminal() {
 		return i, i.conflict()
@@ -247,8 +246,8 @@ func (i Issue) Release(now core.Time) (Issue, error) {
 	return i.Unheld(), nil
 }
 
-// ForceRelease takes the lock away, and the assignee too when clear is set.
-// Without an assignee an issue can not be in progress, so it is to do again.
+// ForceRelease removes the lock, and the assignee too when clear is set. An issue without an
+// assignee can not be in progress, so it moves to todo.
 func (i Issue) ForceRelease(clear bool, now core.Time) Issue {
 	if clear {
 		i.Assignee = ""
@@ -260,24 +259,24 @@ func (i Issue) ForceRelease(clear bool, now core.Time) Issue {
 	return i.Unheld()
 }
 
-// Unheld takes the lock away and leaves all else.
+// Unheld removes the lock and keeps everything else.
 func (i Issue) Unheld() Issue {
 	i.CheckoutRun, i.Fence = "", 0
 	return i
 }
 
-// A Move is a wanted change of status and what the rules need to know for it.
+// A Move is a requested change of status with the facts that the rules need.
 type Move struct {
 	To       IssueStatus
-	Board    bool // the board asks; it may override the table
-	Routable bool // blocked: somebody or something is known that can unblock it
+	Board    bool // the board asks; it may go beyond the table
+	Routable bool // for blocked: something or somebody is known to unblock it
 	Now      core.Time
 }
 
-// Move returns the issue with the wanted status, and whether the board went
-// beyond the table. It refuses with 409, the present status and the allowed
-// targets; with 422 when the target misses an assignee or a reason. The status
-// that it has already is always allowed and changes nothing.
+// Move returns the issue with the requested status, and whether the board went beyond the
+// table. It refuses with 409, the present status and the allowed ones; with 422 when the
+// status needs an assignee or a reason. The present status is always allowed and changes
+// nothing.
 func (i Issue) Move(m Move) (next Issue, override bool, err error) {
 	if m.To == i.Status {
 		return i, false, i.Consistent()
@@ -301,7 +300,7 @@ func ErrNotRoutable() error {
 	return ledger.Refuse(ledger.Unprocessable, nil, "Entering blocked requires unresolved blockers, a pending interaction/approval, or unblockDescriptor")
 }
 
-// Consistent refuses what must not be stored whatever led to it.
+// Consistent refuses an issue that must never be stored.
 func (i Issue) Consistent() error {
 	if i.Assignee != "" && i.AssigneeUser != "" {
 		return ledger.Refuse(ledger.Unprocessable, nil, "Issue can only have one assignee")
@@ -312,9 +311,8 @@ func (i Issue) Consistent() error {
 	return nil
 }
 
-// Enter sets the status with its side effects: startedAt once, completedAt,
-// cancelledAt and blockedTransitionAt while they hold, and no lock outside
-// in_progress.
+// Enter sets the status with its side effects: startedAt once; completedAt, cancelledAt and
+// blockedTransitionAt while they apply; no lock outside in_progress.
 func (i Issue) Enter(to IssueStatus, now core.Time) Issue {
 	if to == i.Status {
 		return i
@@ -344,15 +342,15 @@ func (i Issue) Enter(to IssueStatus, now core.Time) Issue {
 // Mode returns the work mode, "standard" unless another was set.
 func (i Issue) Mode() string { return cmp.Or(i.WorkMode, "standard") }
 
-// Origin returns what made the issue, "manual" unless another was set.
+// Origin returns the origin kind, "manual" unless another was set.
 func (i Issue) Origin() string { return cmp.Or(i.OriginKind, "manual") }
 
 // Fingerprint returns the origin's fingerprint, "default" unless another was set.
 func (i Issue) Fingerprint() string { return cmp.Or(i.OriginFingerprint, "default") }
 
-// Diff returns what differs between i and next as a JSON object of
-// {"field":{"from":…,"to":…}} in the contract's names, "{}" when nothing does.
-// The time of the change and the lock's token are left out.
+// Diff returns the differences between i and next as a JSON object of
+// {"field":{"from":…,"to":…}} in the contract's names, "{}" for none. It leaves out the time
+// of the change and the fencing token.
 func (i Issue) Diff(next Issue) []byte {
 	d := core.Object{}
 	text := func(name, from, to string) {
@@ -423,10 +421,10 @@ func rawOrNull(b json.RawMessage) []byte {
 	return b
 }
 
-// OriginRoutine is the origin kind of issues that routines make.
+// OriginRoutine is the origin kind of issues that routines create.
 const OriginRoutine = "routine_execution"
 
-// Assigned is the value of IssuesByAssignee, "" for an issue that no agent has.
+// Assigned returns the value for IssuesByAssignee, "" for an issue without an agent.
 func (i Issue) Assigned() string {
 	if i.Assignee == "" {
 		return ""
@@ -438,7 +436,7 @@ func (i Issue) Sort() IssueSort {
 	return IssueSort{byte(i.Priority.Rank()), i.UpdatedAt, i.Number, i.HiddenAt != 0}
 }
 
-// Counted is the number of the status that an issue is counted under, or -1.
+// Counted returns the index of the status under which an issue is counted, or -1.
 func (i Issue) Counted() int {
 	if i.ID == "" || i.HiddenAt != 0 {
 		return -1
@@ -446,12 +444,12 @@ func (i Issue) Counted() int {
 	return slices.Index(IssueStatuses, i.Status)
 }
 
-// TakesUp reports whether i is to do again because of reopen or resume.
+// TakesUp reports whether reopen or resume moves i back to todo.
 func (i Issue) TakesUp(reopen, resume bool) bool {
 	return i.Status.Terminal() && (reopen || resume) || i.Status == IssueBlocked && resume
 }
 
-// Rests reports whether an issue in this status wants nobody to go on with it.
+// Rests reports whether nobody needs to continue an issue with this status.
 func (s IssueStatus) Rests() bool { return s.Terminal() || s == IssueBacklog }
 
 // Ref returns the short form of i.
@@ -462,14 +460,14 @@ func (i Issue) Ref() IssueRef {
 
 func (i Issue) Policy() (p ExecutionPolicy) {
 	if len(i.ExecutionPolicy) > 0 {
-		_ = json.Unmarshal(i.ExecutionPolicy, &p) // of another form: no stages
+		_ = json.Unmarshal(i.ExecutionPolicy, &p) // another form means no stages
 	}
 	p.Stages = p.Stages[:min(len(p.Stages), MaxStages)]
 	return p
 }
 
-// ExecutionStateJSON is the state of the stages as clients see it, null when
-// nothing was handed in yet.
+// ExecutionStateJSON returns the state of the stages for clients, null before the first
+// hand-in.
 func (i Issue) ExecutionStateJSON() json.RawMessage {
 	s := i.Execution
 	if s == nil {
@@ -497,7 +495,7 @@ func (i Issue) ExecutionStateJSON() json.RawMessage {
 		Raw("reviewRequest", i.ReviewRequest()).Close()
 }
 
-// ReviewRequest is what the participant of the pending stage is asked, null for nothing.
+// ReviewRequest returns what the participant of the pending stage is asked, or null.
 func (i Issue) ReviewRequest() json.RawMessage {
 	if i.Execution == nil || i.Execution.Request == "" {
 		return json.RawMessage("null")
@@ -505,8 +503,8 @@ func (i Issue) ReviewRequest() json.RawMessage {
 	return core.Object{}.Str("instructions", i.Execution.Request).Close()
 }
 
-// Monitors reports whether i waits for something outside: an agent has it, at
-// work or in review, and will be woken.
+// Monitors reports whether i waits for something outside: it has an agent, is in progress or
+// in review, and will be woken.
 func (i Issue) Monitors() bool {
 	return i.Monitor != nil && i.Monitor.NextAt > 0 && i.Watchable()
 }
@@ -515,7 +513,7 @@ func (i Issue) Watchable() bool {
 	return i.Assignee != "" && i.AssigneeUser == "" && (i.Status == IssueInProgress || i.Status == IssueInReview)
 }
 
-// Started reports whether an issue of this status is at work or goes to work by itself.
+// Started reports whether an issue with this status is at work or starts by itself.
 func (s IssueStatus) Started() bool {
 	return s == IssueTodo || s == IssueInProgress || s == IssueInReview || s == IssueBlocked
 }
@@ -528,11 +526,11 @@ const (
 	MaxIssueDepth = 64
 	// MaxSubtree bounds what one cost summary or move of a subtree walks.
 	MaxSubtree = 5_000
-	// MaxChildren and MaxBlocked bound the sub-issues of one issue and the issues
-	// that wait for it: deleting it changes them all in one command.
+	// MaxChildren and MaxBlocked bound the sub-issues of an issue and the issues that wait for
+	// it: one command changes all of them when the issue is deleted.
 	MaxChildren = 400
-	// MaxComments bounds the comments of one issue: deleting it deletes them all
-	// in one command, at three keys for a comment.
+	// MaxComments bounds the comments of an issue: one command deletes all of them with the
+	// issue, three keys each.
 	MaxComments = 2_000
 	// DefaultCommentLimit and MaxCommentLimit bound a list of comments.
 	DefaultCommentLimit = 500
@@ -542,15 +540,15 @@ const (
 	MaxTitle      = 2_000
 	MaxText       = 200_000
 	MaxDescriptor = 16_000
-	// DuplicateWindow is how long the same title and text, while the issue is
-	// open, is taken for the same request: agents retry and wake twice.
+	// DuplicateWindow is how long an open issue with the same title and text counts as the same
+	// request: agents retry and wake twice.
 	DuplicateWindow = 2 * time.Minute
 	// MaxReads bounds the readers and archivers kept for one issue.
 	MaxReads = 200
 )
 
-// Undecided reports whether an issue is where a run of its assignee left it
-// without a word: still in progress, and not waiting for something outside.
+// Undecided reports whether a run of the assignee left the issue without a decision: still
+// in progress and not waiting for something outside.
 func Undecided(i Issue, r Run) bool {
 	return r.Context.CheckedOut && i.Assignee == r.Agent && i.Status == IssueInProgress && !i.Monitors()
 }

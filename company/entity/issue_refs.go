@@ -26,7 +26,7 @@ func CompanyOfAgent(tx *ledger.Tx, agent string) string {
 	return of
 }
 
-// Assignable refuses an assignee that does not exist or never works.
+// Assignable refuses an assignee that does not exist or was terminated.
 func Assignable(tx *ledger.Tx, company, agent string) error {
 	a, ok := AgentTable.Get(tx, company, agent)
 	switch {
@@ -40,7 +40,7 @@ func Assignable(tx *ledger.Tx, company, agent string) error {
 	return nil
 }
 
-// Manages reports whether boss stands above agent in the org tree.
+// Manages reports whether boss is a direct or indirect manager of agent.
 func Manages(tx *ledger.Tx, company, boss, agent string) bool {
 	for range MaxIssueDepth {
 		a, ok := AgentTable.Get(tx, company, agent)
@@ -59,19 +59,19 @@ func CompanyExists(tx *ledger.Tx, company string) bool {
 	return company != "" && tx.Has(CompanyTable.Key(company, company))
 }
 
-// IssuePrefixOf returns what the identifiers of a company's issues begin with.
+// IssuePrefixOf returns the prefix of the identifiers of a company's issues.
 func IssuePrefixOf(tx *ledger.Tx, company string) (string, bool) {
 	row, ok := CompanyTable.Get(tx, company, company)
 	return row.IssuePrefix, ok
 }
 
-// AgentLabel returns the name and the status of an agent, "" when it is gone.
+// AgentLabel returns the name and the status of an agent, "" when it was deleted.
 func AgentLabel(tx *ledger.Tx, company, agent string) (name, status string) {
 	a, _ := AgentTable.Get(tx, company, agent)
 	return a.Name, string(a.Status)
 }
 
-// Managers yields whom an agent reports to, from the nearest up.
+// Managers yields the managers of an agent, the nearest first.
 func Managers(tx *ledger.Tx, a Agent) func(yield func(Agent) bool) {
 	return func(yield func(Agent) bool) {
 		for range MaxOrgDepth {

@@ -35,12 +35,12 @@ var (
 	IssuesByGoal     = ledger.NewIndex[string, string]("issue-goal")
 	IssuesByParent   = ledger.NewIndex[string, string]("issue-parent")
 	IssuesByLabel    = ledger.NewIndex[string, string]("issue-label")
-	IssuesByBlocker  = ledger.NewIndex[string, string]("issue-blocks") // under the blocker: who waits for it
+	IssuesByBlocker  = ledger.NewIndex[string, string]("issue-blocks") // by blocker: the issues that wait for it
 	IssuesByRun      = ledger.NewIndex[string, string]("issue-held")
 )
 
-// keepIssueKeys keeps what finds an issue by its ID alone, its identifier or its
-// status, and what counts it.
+// keepIssueKeys maintains the keys that find an issue by its ID alone, its identifier or its
+// status, and the counts.
 func keepIssueKeys(tx *ledger.Tx, company, id string, old, next *Issue) {
 	if next == nil {
 		tx.Delete(IssueCompanyKey(id))
@@ -69,7 +69,7 @@ func keepIssueKeys(tx *ledger.Tx, company, id string, old, next *Issue) {
 	recount(tx, company, was, next.Counted())
 }
 
-// noStatus is where an issue is counted that is not.
+// noStatus is the count of an issue that is not counted.
 const noStatus = -1
 
 // recount moves one issue from one status to another in the counts of a company.
@@ -93,8 +93,7 @@ func recount(tx *ledger.Tx, company string, was, is int) {
 
 const IssuesByAssigneeName = "issue-assignee"
 
-// IssuesOf yields the IDs of an agent's issues that have one of the statuses,
-// which none stands for all of.
+// IssuesOf yields the IDs of an agent's issues with one of the statuses; none means all.
 func IssuesOf(tx *ledger.Tx, company, agent string, statuses ...IssueStatus) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, s := range IssueStatuses {
@@ -120,11 +119,10 @@ func IdentifierKey(identifier string) []byte {
 	return ledger.Key("issue-identifier", strings.ToUpper(identifier))
 }
 
-// An IssueSort is what the status index says of an issue: its place in the order
-// of lists (the most urgent first, then the latest change, then the newest), and
-// whether it is hidden. Its key is the rank of the priority (1 digit), and in hex
-// what is left of 2⁴⁸ ms and of 2⁴⁰ numbers above updatedAt and the number, so that
-// a list of the first thousand reads a thousand keys, however many there are.
+// An IssueSort is an issue's entry in the status index: its position in lists (most urgent
+// first, then latest change, then newest) and whether it is hidden. The key is the rank of
+// the priority (1 digit) followed by 2⁴⁸ ms minus updatedAt and 2⁴⁰ minus the number, both
+// in hex. A list of the first thousand reads a thousand keys, however many issues exist.
 type IssueSort struct {
 	Rank    byte
 	Updated core.Time
@@ -178,8 +176,8 @@ func IssueCountKey(company string) []byte { return ledger.Key("c", company, "iss
 // IssueOf returns the issue with the given ID in company.
 func IssueOf(tx *ledger.Tx, company, id string) (Issue, bool) { return IssueTable.Get(tx, company, id) }
 
-// FindIssue returns the issue that ref names in any company, by UUID or by
-// identifier such as "ACM-42" (upper or lower case).
+// FindIssue returns the issue with a UUID or an identifier such as "ACM-42" (in any case),
+// in any company.
 func FindIssue(tx *ledger.Tx, ref string) (Issue, bool) {
 	if strings.Contains(ref, "/") {
 		return Issue{}, false
@@ -215,7 +213,7 @@ func IssuesIn(tx *ledger.Tx, company string, ids iter.Seq[string]) iter.Seq[Issu
 	}
 }
 
-// Ancestors returns the chain of parents of i, the nearest first.
+// Ancestors returns the parents of i, the nearest first.
 func Ancestors(tx *ledger.Tx, i Issue) []Issue {
 	var out []Issue
 	for i.Parent != "" && len(out) < MaxIssueDepth {
@@ -229,7 +227,7 @@ func Ancestors(tx *ledger.Tx, i Issue) []Issue {
 	return out
 }
 
-// Descendants returns the IDs of i and everything below it, at most MaxSubtree.
+// Descendants returns the IDs of an issue and everything below it, at most MaxSubtree.
 func Descendants(tx *ledger.Tx, company, issue string) []string {
 	out := []string{issue}
 	for n := 0; n < len(out) && len(out) < MaxSubtree; n++ {
@@ -240,8 +238,8 @@ func Descendants(tx *ledger.Tx, company, issue string) []string {
 	return out[:min(len(out), MaxSubtree)]
 }
 
-// CountIssues returns how many visible issues of company stand in each status.
-// They are counted in one row, eight bytes for each of IssueStatuses, big endian.
+// CountIssues returns the number of visible issues of company by status. One row holds the
+// counts, eight bytes big endian for each of IssueStatuses.
 func CountIssues(tx *ledger.Tx, company string) map[IssueStatus]int {
 	n := map[IssueStatus]int{}
 	v, _ := tx.Get(IssueCountKey(company))
@@ -259,15 +257,15 @@ func ContainsFold(s, part string) bool {
 	return strings.Contains(strings.ToLower(s), strings.ToLower(part))
 }
 
-// An IssueResult is what issue.create and issue.update return: the issue with
-// what its answer shows besides the row.
+// An IssueResult is the answer of issue.create and issue.update: the issue and what its
+// HTTP answer shows besides.
 type IssueResult struct {
 	Issue     Issue      `cbor:"1,keyasint"`
 	Duplicate string     `cbor:"2,keyasint,omitempty"` // why an existing issue is returned: "recent_open_title" or "idempotency_key"
 	Labels    []Label    `cbor:"3,keyasint,omitempty"`
 	BlockedBy []IssueRef `cbor:"4,keyasint,omitempty"`
 	Blocks    []IssueRef `cbor:"5,keyasint,omitempty"`
-	// Changes is the JSON of what an update changed, Comment what it added.
+	// Changes is what an update changed, as JSON, and Comment the comment that it added.
 	Changes json.RawMessage `cbor:"6,keyasint,omitempty"`
 	Comment *Comment        `cbor:"7,keyasint,omitempty"`
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Label marks issues of one company. Names are unique, upper or lower case.
+// A Label marks issues of one company. Names are unique regardless of case.
 type Label struct {
 	ID        string    `cbor:"1,keyasint" json:"id"`
 	Company   string    `cbor:"2,keyasint" json:"companyId"`
@@ -43,7 +43,7 @@ func LabelByID(tx *ledger.Tx, id string) (Label, bool) {
 	return Labels.Get(tx, string(company), id)
 }
 
-// LabelRows returns the labels that i carries, by ID.
+// LabelRows returns the labels of i, by ID.
 func LabelRows(tx *ledger.Tx, i Issue) []Label {
 	out := make([]Label, 0, len(i.Labels))
 	for _, id := range i.Labels {

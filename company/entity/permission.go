@@ -1,6 +1,6 @@
 package entity
 
-// A Permission is what a grant allows. Persisted: do not rename.
+// A Permission is something that a role allows. Persisted: do not rename.
 type Permission string
 
 const (

@@ -11,14 +11,14 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A ProjectStatus is how far a project is. Persisted: do not rename.
+// A ProjectStatus is the progress of a project. Persisted: do not rename.
 type ProjectStatus string
 
 // ProjectStatuses are all there are, in the contract's order.
 var ProjectStatuses = []ProjectStatus{"backlog", "planned", "in_progress", "completed", "cancelled"}
 
-// A Project groups issues that serve a goal. Its env may hold secrets; JSON of
-// the row leaves it out.
+// A Project groups issues that serve a goal. Its env may hold secrets; JSON of the row
+// leaves it out.
 type Project struct {
 	ID              string          `cbor:"1,keyasint" json:"id"`
 	Company         string          `cbor:"2,keyasint" json:"companyId"`
@@ -48,7 +48,7 @@ func (p Project) Clone() Project {
 	return p
 }
 
-// SourceTypes and Visibilities are all that workspaces have, in the contract's order.
+// SourceTypes and Visibilities list all values of workspaces, in the contract's order.
 var (
 	SourceTypes  = []string{"local_path", "git_repo", "remote_managed", "non_git_path"}
 	Visibilities = []string{"default", "advanced"}
@@ -62,8 +62,8 @@ const (
 	MaxWorkspaces = 100
 )
 
-// SaveProject is the payload of project.create, and of project.update, where a
-// nil field keeps what is there and an empty one clears it.
+// SaveProject is the payload of project.create and project.update. In an update nil keeps a
+// field and an empty value clears it.
 type SaveProject struct {
 	ID              string          `cbor:"1,keyasint"`
 	Name            *string         `cbor:"2,keyasint,omitempty"`
@@ -77,8 +77,8 @@ type SaveProject struct {
 	WorkspacePolicy json.RawMessage `cbor:"10,keyasint,omitempty"`
 	ArchivedAt      *core.Time      `cbor:"11,keyasint,omitempty"`
 	Goals           *[]string       `cbor:"12,keyasint,omitempty"`
-	Workspace       *SaveWorkspace  `cbor:"13,keyasint,omitempty"` // made with the project
-	More            []SaveWorkspace `cbor:"14,keyasint,omitempty"` // made with it after that
+	Workspace       *SaveWorkspace  `cbor:"13,keyasint,omitempty"` // created with the project
+	More            []SaveWorkspace `cbor:"14,keyasint,omitempty"` // further ones
 }
 
 // ProjectOf returns a project of company.
@@ -163,12 +163,12 @@ func (p Project) With(s SaveProject) (Project, error) {
 	return p, nil
 }
 
-// DefaultWorkspace is the workspace that the project's policy gives to its issues, "" for none.
+// DefaultWorkspace returns the workspace that the project's policy gives to its issues, "" for none.
 func (p Project) DefaultWorkspace() string {
 	var policy struct {
 		ID string `json:"defaultProjectWorkspaceId"`
 	}
-	_ = json.Unmarshal(p.WorkspacePolicy, &policy) // what does not fit counts as not said
+	_ = json.Unmarshal(p.WorkspacePolicy, &policy) // a malformed policy counts as none
 	return policy.ID
 }
 
@@ -189,8 +189,8 @@ func (s SaveProject) Keys() []string {
 	return keys
 }
 
-// SaveWorkspace is the payload of workspace.create, and of workspace.update,
-// where a nil field keeps what is there and an empty one clears it.
+// SaveWorkspace is the payload of workspace.create and workspace.update. In an update nil
+// keeps a field and an empty value clears it.
 type SaveWorkspace struct {
 	ID             string          `cbor:"1,keyasint"`
 	Project        string          `cbor:"2,keyasint"`

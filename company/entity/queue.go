@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxQueueRead bounds the keys of one company's queue that one look reads: forty
+	// maxQueueRead bounds the keys that one look reads from a company's queue: those of forty
 	// agents with as many live runs as they may have.
 	maxQueueRead = 40 * MaxLiveRuns
 )
@@ -84,11 +84,10 @@ func parseQueueKey(rest []byte) (company, run string) {
 	return of, id
 }
 
-// QueuedRuns returns up to limit runs that wait for a node and whose agents have
-// room for them, one of each company in turn and in the order of each company's
-// queue. The companies after the one named last come first, so that all are
-// served when there is never room for all. perCompany bounds the runs of one
-// company; what waits for its own agent, or for the end of another run, is passed over and holds up nobody else.
+// QueuedRuns returns up to limit queued runs whose agents have room for them: one of each
+// company in turn, in the order of each company's queue. It begins after the company last,
+// so that all companies are served. perCompany bounds the runs of one company. A run that
+// waits for its own agent, or for the end of another run, is skipped and blocks no other.
 func QueuedRuns(tx *ledger.Tx, now core.Time, last string, limit, perCompany int) []Run {
 	type queue struct {
 		company string
@@ -165,9 +164,8 @@ func QueuedRuns(tx *ledger.Tx, now core.Time, last string, limit, perCompany int
 	return out
 }
 
-// HeldUp reports whether a run that is over still holds the issue of r: its node has not
-// said yet that nothing of it is left, and until then r could do nothing about the
-// issue. That lasts until the node says so, or is lost.
+// HeldUp reports whether an ended run still holds the issue of r, because its node has not
+// confirmed that its processes are gone. It lasts until the node confirms, or is lost.
 func (r Run) HeldUp(tx *ledger.Tx) bool {
 	if r.Context.IssueID == "" {
 		return false
@@ -180,8 +178,8 @@ func (r Run) HeldUp(tx *ledger.Tx) bool {
 	return ok && holder.Owed && !holder.Status.Live()
 }
 
-// RoomForRuns returns how many more runs an agent may have at work. One that is
-// gone or stopped has room for all, so that its queued runs come to be cancelled.
+// RoomForRuns returns how many more runs of an agent may run. A deleted or stopped agent has
+// room for all, so that its queued runs are started and then cancelled.
 func RoomForRuns(tx *ledger.Tx, company, agent string) int {
 	a, ok := Wakeable(tx, company, agent)
 	if !ok || a.Stopped(tx) != "" {

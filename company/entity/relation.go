@@ -7,7 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An IssueRef is the short form in which one issue shows another.
+// An IssueRef is the short form of an issue in the answer of another.
 type IssueRef struct {
 	ID           string        `cbor:"1,keyasint" json:"id"`
 	Identifier   string        `cbor:"2,keyasint" json:"identifier"`
@@ -16,11 +16,11 @@ type IssueRef struct {
 	Priority     Priority      `cbor:"5,keyasint" json:"priority"`
 	Assignee     core.NullText `cbor:"6,keyasint,omitempty" json:"assigneeAgentId"`
 	AssigneeUser core.NullText `cbor:"7,keyasint,omitempty" json:"assigneeUserId"`
-	// ScheduledRetry is when the next attempt at it is due; null here.
+	// ScheduledRetry is always null here.
 	ScheduledRetry *struct{} `cbor:"-" json:"scheduledRetry"`
 }
 
-// Blockers returns the issues that i waits for, in the order of their IDs.
+// Blockers returns the issues that i waits for, sorted by ID.
 func Blockers(tx *ledger.Tx, i Issue) []Issue {
 	out := make([]Issue, 0, len(i.BlockedBy))
 	for _, id := range i.BlockedBy {
@@ -31,19 +31,18 @@ func Blockers(tx *ledger.Tx, i Issue) []Issue {
 	return out
 }
 
-// Blocks returns the issues that wait for i, in the order of their IDs.
+// Blocks returns the issues that wait for i, sorted by ID.
 func Blocks(tx *ledger.Tx, i Issue) []Issue {
 	return slices.Collect(IssuesIn(tx, i.Company, IssuesByBlocker.IDs(tx, i.Company, i.ID, false)))
 }
 
-// Unresolved returns the blockers of i that still block: all that are not done.
-// A cancelled blocker blocks until it is taken off the list, because what it
-// was to deliver will not come.
+// Unresolved returns the blockers of i that are not done. A cancelled blocker blocks until
+// it is removed from the list, because its result will not come.
 func Unresolved(tx *ledger.Tx, i Issue) []Issue {
 	return slices.DeleteFunc(Blockers(tx, i), func(b Issue) bool { return b.Status == IssueDone })
 }
 
-// Attention tells the reader of a blocked issue whether somebody must act.
+// Attention says whether somebody must act on a blocked issue.
 type Attention struct {
 	State   string // none, covered, stalled or needs_attention
 	Reason  string // "" when State is none
@@ -52,8 +51,8 @@ type Attention struct {
 	Stalled int
 }
 
-// AttentionOf returns what the blockers of i need: nothing (none), nothing now
-// because each is being worked on (covered), or somebody's act.
+// AttentionOf returns what the blockers of i need: nothing (none), nothing because each is
+// being worked on (covered), or an act of somebody.
 func AttentionOf(tx *ledger.Tx, i Issue) Attention {
 	a := Attention{State: "none"}
 	if i.Status.Terminal() || len(i.BlockedBy) == 0 && i.Status != IssueBlocked {

@@ -9,9 +9,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Revision is one change of an agent's configuration. The row keeps both
-// configurations with their values sealed, so that a rollback brings them back;
-// what is shown of it has them hidden.
+// A Revision is one change of an agent's configuration. The row has both configurations
+// with their values sealed, for rollbacks. The API shows them redacted.
 type Revision struct {
 	ID         string          `cbor:"1,keyasint" json:"id"`
 	Company    string          `cbor:"2,keyasint" json:"companyId"`
@@ -26,11 +25,10 @@ type Revision struct {
 	CreatedAt  core.Time       `cbor:"11,keyasint" json:"createdAt"`
 }
 
-// Revisions are kept by <agent>.<height>, oldest first.
+// Revisions are keyed by <agent>.<height>, oldest first.
 var Revisions = ledger.NewTable[string, Revision]("agent-revision")
 
-// RevisionsOf returns the changes of an agent's configuration as they may be
-// shown, newest first.
+// RevisionsOf returns the changes of an agent's configuration, redacted, newest first.
 func RevisionsOf(tx *ledger.Tx, company, agent string) []Revision {
 	out := []Revision{}
 	for _, v := range tx.Prefix(Revisions.Key(company, agent+".")) {

@@ -10,42 +10,41 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A RunStatus is where a run stands. Persisted: do not rename.
+// A RunStatus is the status of a run. Persisted: do not rename.
 type RunStatus string
 
 const (
 	RunQueued         RunStatus = "queued"          // waits for a node, or for the node to start it
 	RunScheduledRetry RunStatus = "scheduled_retry" // queued, but not before ScheduledRetryAt
-	RunRunning        RunStatus = "running"         // its node holds authority over it
+	RunRunning        RunStatus = "running"         // its node has authority over it
 	RunSucceeded      RunStatus = "succeeded"
 	RunFailed         RunStatus = "failed"
 	RunCancelled      RunStatus = "cancelled"
 	RunTimedOut       RunStatus = "timed_out"
-	RunInterrupted    RunStatus = "interrupted" // its node was lost, or gave it up
+	RunInterrupted    RunStatus = "interrupted" // its node was lost, or returned it
 )
 
 // RunStatuses lists every status of a run.
 var RunStatuses = []RunStatus{RunQueued, RunScheduledRetry, RunRunning, RunSucceeded, RunFailed, RunCancelled, RunTimedOut, RunInterrupted}
 
-// Live reports whether work under a run of this status may still happen.
+// Live reports whether a run with this status may still work.
 func (s RunStatus) Live() bool {
 	return s == RunQueued || s == RunScheduledRetry || s == RunRunning
 }
 
-// A Phase is how far the node has come with a run. Persisted: do not rename.
+// A Phase is the progress of a run on its node. Persisted: do not rename.
 type Phase string
 
 const (
 	PhaseWake       Phase = "wake"        // the wake was accepted, a run exists
-	PhaseCheckQueue Phase = "check_queue" // a node took it and looks at what is to be done
+	PhaseCheckQueue Phase = "check_queue" // a node took it and checks whether it is needed
 	PhaseExecute    Phase = "execute"     // the adapter works
-	PhaseSleep      Phase = "sleep"       // the adapter is done, its children are gone
+	PhaseSleep      Phase = "sleep"       // the adapter is done, its processes are gone
 	PhaseReport     Phase = "report"      // the outcome is recorded
 )
 
-// A Run is one heartbeat of one agent: why it was woken, where it runs, and
-// what became of it. The JSON keys are those of the recorded contract, in its
-// order; keys that a run of this system never fills stay null.
+// A Run is one heartbeat of one agent: why it was woken, where it runs, and how it ended.
+// The JSON keys are those of the contract, in its order. Keys without a value here are null.
 type Run struct {
 	ID                         string          `cbor:"1,keyasint" json:"id"`
 	Company                    string          `cbor:"2,keyasint" json:"companyId"`
@@ -106,43 +105,42 @@ type Run struct {
 	UpdatedAt                  core.Time       `cbor:"70,keyasint" json:"updatedAt"`
 	notHere                    `cbor:"-"`
 
-	// Node and Session say who may act for the run; Session 0 means that it is
-	// not placed. A run keeps both after its end, for whoever wants its log.
+	// Node and Session have authority over the run; Session 0 means not placed. Both stay after
+	// the end, for readers of the log.
 	Node    string `cbor:"80,keyasint,omitempty" json:"nodeId,omitempty"`
 	Session uint64 `cbor:"81,keyasint,omitempty" json:"-"`
-	// Owed is set while the node of the run still has to say that its children
-	// are gone; only then does the run stop counting against the node.
+	// Owed is set until the node of the run confirms that its processes are gone. Until then
+	// the run takes a slot of the node.
 	Owed   bool        `cbor:"82,keyasint,omitempty" json:"-"`
 	Phase  Phase       `cbor:"83,keyasint,omitempty" json:"phase,omitempty"`
 	Phases []PhaseMark `cbor:"84,keyasint,omitempty" json:"phases,omitempty"`
-	// Queue orders the run among the queued ones of its company.
+	// Queue is the run's position among the queued ones of its company.
 	Queue uint64 `cbor:"85,keyasint,omitempty" json:"-"`
-	// Manual is set when a person asked for exactly this run.
+	// Manual is set when a person asked for this run.
 	Manual bool `cbor:"86,keyasint,omitempty" json:"-"`
-	// Followups counts the runs before this one that ended without telling
-	// what becomes of their issue.
+	// Followups counts the preceding runs that ended without a decision about their issue.
 	Followups int `cbor:"87,keyasint,omitempty" json:"-"`
 	// AdapterType is the agent's at the time of the wake.
 	AdapterType string `cbor:"88,keyasint,omitempty" json:"-"`
-	// Place is where the run works on its node, once its adapter told.
+	// Place is where the run works on its node, once its adapter reported it.
 	Place *RunPlace `cbor:"89,keyasint,omitempty" json:"-"`
 	// Freshness is resultJson.configFreshness, known since the start.
 	Freshness json.RawMessage `cbor:"90,keyasint,omitempty" json:"-"`
-	// Fingerprint names the configuration that the run was started with.
+	// Fingerprint is the hash of the configuration that the run started with.
 	Fingerprint string `cbor:"91,keyasint,omitempty" json:"-"`
-	// ExecutionWorkspace is where the run works, when its issue's project has one.
+	// ExecutionWorkspace is the workspace of the run, if its issue's project has one.
 	ExecutionWorkspace string    `cbor:"92,keyasint,omitempty" json:"-"`
 	LogKeptAt          core.Time `cbor:"93,keyasint,omitempty" json:"logKeptAt,omitzero"` // since when several nodes have the log
 	Closed             uint64    `cbor:"94,keyasint,omitempty" json:"-"`                  // height of the entry that ended the run
-	Turn               uint64    `cbor:"95,keyasint,omitempty" json:"-"`                  // orders the run among those that wait, see queue.go
-	// Failures counts the runs before this one that failed on the same issue.
+	Turn               uint64    `cbor:"95,keyasint,omitempty" json:"-"`                  // position among the queued runs, see queue.go of company
+	// Failures counts the preceding runs that failed on the same issue.
 	Failures int `cbor:"96,keyasint,omitempty" json:"-"`
-	// Watch is what somebody thinks of the silence of the run.
+	// Watch is the last decision about the silence of the run.
 	Watch *WatchDecision `cbor:"97,keyasint,omitempty" json:"-"`
 }
 
-// notHere are fields of the contract's run that nothing here has a value for. They are
-// no part of the state: the keys 24 to 30, 32, 33, 40, 44, 61 and 62 are not used again.
+// notHere has the fields of the contract's run without a value here. They are not stored;
+// the keys 24 to 30, 32, 33, 40, 44, 61 and 62 must not be used again.
 type notHere struct {
 	RunnerInstance            null  `json:"runnerInstanceId"`
 	NativeSession             null  `json:"nativeSessionId"`
@@ -159,7 +157,7 @@ type notHere struct {
 	IssueCommentRetryQueuedAt null  `json:"issueCommentRetryQueuedAt"`
 }
 
-// A null is null in JSON, and a never false.
+// A null is always null in JSON, a never always false.
 type (
 	null  struct{}
 	never struct{}
@@ -189,8 +187,8 @@ type PhaseMark struct {
 	At    core.Time `cbor:"2,keyasint" json:"at"`
 }
 
-// A RunContext is why the run exists and what it is about. Keys that were not
-// given are absent from the JSON, as recorded.
+// A RunContext is the reason of a run and what it is about. Absent keys are absent from the
+// JSON too, as recorded.
 type RunContext struct {
 	TaskID            string        `cbor:"1,keyasint,omitempty" json:"taskId,omitempty"`
 	ActorID           string        `cbor:"2,keyasint,omitempty" json:"actorId,omitempty"`
@@ -220,7 +218,7 @@ type RunContext struct {
 	InteractionStatus string `cbor:"31,keyasint,omitempty" json:"interactionStatus,omitempty"`
 }
 
-// Scope is what wakes of one agent coalesce by: the task, or "" for none.
+// Scope is what wakes of one agent coalesce by: the task, or "".
 func (c RunContext) Scope() string {
 	if c.TaskKey != "" {
 		return c.TaskKey
@@ -238,8 +236,8 @@ type Usage struct {
 	CachedInputTokens int64 `cbor:"3,keyasint,omitempty" json:"cachedInputTokens"`
 }
 
-// runs holds every run by ID; runsByAgent and runsByIssue list them by what
-// they belong to, oldest first; RunsLive lists an agent's live ones.
+// runs holds every run by ID. runsByAgent and runsByIssue list runs oldest first; RunsLive
+// lists an agent's live ones.
 var (
 	RunTable = ledger.NewTable[string, Run]("run").
 			Beside(ledger.IndexedAs(runsByTime, func(r *Run, _ string) (value, entry string) { return AllRuns, r.Ref() })).
@@ -253,7 +251,7 @@ var (
 	RunsLive    = ledger.NewIndex[string, string]("run-live")
 )
 
-// liveOf is the agent of a run that is queued or at work.
+// liveOf returns the agent of a queued or running run.
 func liveOf(r *Run) string {
 	if !r.Status.Live() {
 		return ""
@@ -261,7 +259,7 @@ func liveOf(r *Run) string {
 	return r.Agent
 }
 
-// keepRunCompany keeps what finds a run by its ID alone.
+// keepRunCompany maintains the key that finds a run by its ID alone.
 func keepRunCompany(tx *ledger.Tx, company, id string, old, next *Run) {
 	switch {
 	case next == nil:
@@ -274,12 +272,12 @@ func keepRunCompany(tx *ledger.Tx, company, id string, old, next *Run) {
 // AllRuns is the value under which runsByTime keeps every run of a company.
 const AllRuns = "all"
 
-// Keys that span companies, so that the leader and a node find their work
-// without walking all companies:
+// Keys across companies, by which the leader and a node find their work without reading all
+// companies:
 //
 //	run-company/<run>                          company of a run
-//	sched/queue/<company>/<turn>/<run>         not placed yet, see queue.go
-//	sched/session/<session>/<run>              placed, and not given back; value = company
+//	sched/queue/<company>/<turn>/<run>         not placed yet, see queue.go of company
+//	sched/session/<session>/<run>              placed and not confirmed as gone; value = company
 func RunCompanyKey(run string) []byte { return ledger.Key("run-company", run) }
 
 func SessionKey(session uint64, run string) []byte {
@@ -327,8 +325,8 @@ func LiveRunsOfAgent(tx *ledger.Tx, company, agent string) []Run {
 	return out
 }
 
-// LiveRunsOnIssue returns the queued and running runs that an issue's agent has for
-// it, oldest first.
+// LiveRunsOnIssue returns the queued and running runs of an issue's agent for it, oldest
+// first.
 func LiveRunsOnIssue(tx *ledger.Tx, i Issue) []Run {
 	if i.Assignee == "" {
 		return nil
@@ -336,9 +334,9 @@ func LiveRunsOnIssue(tx *ledger.Tx, i Issue) []Run {
 	return slices.DeleteFunc(LiveRunsOfAgent(tx, i.Company, i.Assignee), func(r Run) bool { return r.Context.IssueID != i.ID })
 }
 
-// LiveBelow returns of each issue how many of those below it, at any depth, have a run
-// that is at work or waits for a node: one of their assignee about them, or the one
-// that holds them. Hidden issues and runs that are to be tried again later do not count.
+// LiveBelow returns, for each issue, how many issues below it at any depth have a run that
+// is running or waits for a node: one of their assignee about them, or the one that holds
+// them. Hidden issues and scheduled retries do not count.
 func LiveBelow(tx *ledger.Tx, company string) map[string]int {
 	var live []string
 	for _, r := range LiveRunsOf(tx, company) {
@@ -376,8 +374,8 @@ func compareUint(a, b uint64) int {
 	return 0
 }
 
-// runsIn yields the runs that index lists under value, newest first. The index
-// holds "<queue order>.<run ID>" so that it is ordered by time.
+// runsIn yields the runs that x lists under value, newest first. The index holds "<queue
+// order>.<run ID>", so it is ordered by time.
 func runsIn(tx *ledger.Tx, company string, x ledger.Index[string, string], value string) iter.Seq[Run] {
 	return func(yield func(Run) bool) {
 		for ref := range x.IDs(tx, company, value, true) {
@@ -390,14 +388,14 @@ func runsIn(tx *ledger.Tx, company string, x ledger.Index[string, string], value
 
 func (r Run) Ref() string { return ledger.Order(r.Queue) + "." + r.ID }
 
-// RunAlive reports whether run is a run of agent that is running now, so that
-// what is written under it counts.
+// RunAlive reports whether run is a running run of agent, so that writes under it are
+// accepted.
 func RunAlive(tx *ledger.Tx, company, run, agent string) bool {
 	r := RunTable.Look(tx, company, run)
 	return r != nil && r.Agent == agent && r.Status == RunRunning
 }
 
-// SuccessorOf returns the run that was queued because r ended as it did, or "".
+// SuccessorOf returns the run that was queued because of how r ended, or "".
 func SuccessorOf(tx *ledger.Tx, r Run) string {
 	id := core.DerivedID("after", r.ID)
 	if _, ok := RunTable.Get(tx, r.Company, id); ok && !r.Status.Live() {
@@ -421,7 +419,7 @@ func LiveRunsOf(tx *ledger.Tx, company string) []Run {
 	return out
 }
 
-// A WatchDecision is what somebody thought of a silent run; a run keeps the last.
+// A WatchDecision is somebody's decision about a silent run. A run keeps the last one.
 type WatchDecision struct {
 	ID        string        `cbor:"1,keyasint" json:"id"`
 	Company   string        `cbor:"2,keyasint" json:"companyId"`
@@ -436,7 +434,7 @@ type WatchDecision struct {
 	CreatedAt core.Time     `cbor:"11,keyasint" json:"createdAt"`
 }
 
-// Issue is the issue that a run is for, "" for none.
+// Issue returns the issue of a run, "" for none.
 func (c RunContext) Issue() string {
 	if c.IssueID != "" {
 		return c.IssueID
@@ -444,7 +442,7 @@ func (c RunContext) Issue() string {
 	return c.TaskID
 }
 
-// Silent reports whether a run wrote nothing; what its node adds does not count.
+// Silent reports whether a run wrote nothing; messages of its node do not count.
 func (r Run) Silent() bool {
 	if r.StdoutExcerpt != nil && r.StderrExcerpt != nil {
 		return *r.StdoutExcerpt == "" && *r.StderrExcerpt == ""
@@ -482,7 +480,7 @@ func (r Run) Placed(p *RunPlace) Run {
 	return r
 }
 
-// Standing is the detail of a refusal that has its reason in the run's status.
+// Standing returns the details of a refusal that is caused by the run's status.
 func (r Run) Standing() []byte { return core.StatusDetail("runId", r.ID, r.Status) }
 
 // Lease returns the lease of a run; ok is false when it never started.
@@ -504,7 +502,7 @@ func (r Run) Lease() (l EnvironmentLease, ok bool) {
 	return l, true
 }
 
-// Absorb returns r with what a merged wake adds to its context.
+// Absorb returns r with the context of a wake that was merged into it.
 func (r Run) Absorb(ctx RunContext, now core.Time) Run {
 	r.Context.MergedWakes++
 	if ctx.CommentID != "" {
@@ -526,8 +524,8 @@ func (r Run) Absorb(ctx RunContext, now core.Time) Run {
 	return r
 }
 
-// Deferred reports whether a run has comments for an agent that is at work on
-// their issue: two runs at once would do the same work, so it waits.
+// Deferred reports whether a run has comments for an agent that is already running on their
+// issue. Two runs at once would do the same work, so it waits.
 func (r Run) Deferred(tx *ledger.Tx) bool {
 	return !r.Manual && r.Context.IssueID != "" && len(r.Context.CommentIDs) > 0 && slices.ContainsFunc(LiveRunsOfAgent(tx, r.Company, r.Agent), func(o Run) bool {
 		return o.ID != r.ID && o.Status == RunRunning && o.Context.IssueID == r.Context.IssueID

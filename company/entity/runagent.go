@@ -7,8 +7,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A HeartbeatPolicy is when an agent may be woken: runtimeConfig.heartbeat, or
-// the same fields in adapterConfig where the specification has them.
+// A HeartbeatPolicy says when an agent may be woken: runtimeConfig.heartbeat, or the same
+// fields in adapterConfig, where the specification has them.
 type HeartbeatPolicy struct {
 	Enabled                       bool
 	IntervalSec                   int64
@@ -17,20 +17,19 @@ type HeartbeatPolicy struct {
 	MaxDailyRuns                  int64      // 0: no limit
 	MaxDailyCost                  core.Money // 0: no limit
 	SkipTimerWhenNoActionableWork bool
-	MaxFruitlessRuns              int64 // in a row; 0: any number
+	MaxFruitlessRuns              int64 // in a row; 0: no limit
 }
 
 const (
 	// DefaultConcurrentRuns and MaxConcurrentRuns bound the runs of one agent.
 	DefaultConcurrentRuns = 20
 	MaxConcurrentRuns     = 50
-	// MaxDailyCostCents bounds what an agent may be allowed to spend in a day
-	// (ten million dollars), so that the amount fits.
+	// MaxDailyCostCents bounds the daily spending limit of an agent (ten million dollars).
 	MaxDailyCostCents = core.MaxEventCents
 )
 
-// ParsePolicy reads the policy out of an agent's two configurations. A value of
-// the wrong type counts as absent; the API refuses it where it is set.
+// ParsePolicy reads the policy from an agent's two configurations. A value of the wrong type
+// counts as absent; the API refuses it when it is set.
 func ParsePolicy(runtimeConfig, adapterConfig []byte) HeartbeatPolicy {
 	type fields struct {
 		Enabled      setting[bool]  `json:"enabled"`
@@ -61,7 +60,7 @@ func ParsePolicy(runtimeConfig, adapterConfig []byte) HeartbeatPolicy {
 	}
 }
 
-// A setting is a value that may be absent; one of the wrong type is.
+// A setting is a value that may be absent. A value of the wrong type counts as absent.
 type setting[T any] struct {
 	value T
 	given bool
@@ -81,7 +80,7 @@ func first[T any](otherwise T, settings ...setting[T]) T {
 	return otherwise
 }
 
-// A WakeTarget is an agent as waking sees it.
+// A WakeTarget is an agent with the methods that waking needs.
 type WakeTarget struct{ Agent }
 
 func Wakeable(tx *ledger.Tx, company, agent string) (WakeTarget, bool) {
@@ -93,7 +92,7 @@ func (a WakeTarget) Policy() HeartbeatPolicy { return ParsePolicy(a.RuntimeConfi
 
 func (a WakeTarget) Gone() bool { return a.Status == AgentTerminated }
 
-// Stopped says why an agent may not be invoked now, or "".
+// Stopped returns why an agent may not be invoked now, or "".
 func (a WakeTarget) Stopped(tx *ledger.Tx) string {
 	switch {
 	case a.Status == AgentTerminated:
@@ -114,21 +113,19 @@ func (a WakeTarget) Stopped(tx *ledger.Tx) string {
 	return ""
 }
 
-// AdapterConfigOf returns an agent's name and adapterConfig as it is stored,
-// plain values and all; it is for the node that carries out the agent's runs
-// and must not be shown.
+// AdapterConfigOf returns an agent's name and stored adapterConfig, with plain values. It is
+// for the node that executes the agent's runs and must not be shown.
 func AdapterConfigOf(tx *ledger.Tx, company, agent string) (name string, config json.RawMessage, ok bool) {
 	a, ok := Wakeable(tx, company, agent)
 	return a.Name, json.RawMessage(a.AdapterConfig), ok
 }
 
 const (
-	// DefaultFruitlessRuns is how many runs in a row may come to nothing before
-	// their agent is paused, unless runtimeConfig.heartbeat.maxFruitlessRuns says
-	// otherwise; MaxFruitlessRuns bounds that. 0 there means that it is never
-	// paused for it.
+	// DefaultFruitlessRuns is how many runs in a row may change nothing before their agent is
+	// paused, unless runtimeConfig.heartbeat.maxFruitlessRuns is set; 0 there means never.
+	// MaxFruitlessRuns bounds the setting.
 	DefaultFruitlessRuns = 10
 	MaxFruitlessRuns     = 1_000
-	// PausedForNoProgress is the pause reason of an agent whose runs came to nothing.
+	// PausedForNoProgress is the pause reason of an agent whose runs changed nothing.
 	PausedForNoProgress = "no_progress"
 )

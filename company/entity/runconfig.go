@@ -8,17 +8,15 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// overridable are the members of adapterConfig that a model profile, or the
-// issue of a run, may set: how a model thinks, and which. What is started, where
-// and with which variables is the agent's alone: whoever may change an issue must
-// not run programs by it.
+// overridable are the members of adapterConfig that a model profile, or the issue of a run,
+// may set: which model, and how it thinks. Programs, folders and variables are the agent's
+// alone, so that nobody runs programs by changing an issue.
 var overridable = []string{"model", "effort", "modelReasoningEffort", "thinking", "variant", "maxTurnsPerRun"}
 
-// ConfigForRun returns an agent's name and the adapterConfig of one of its runs:
-// the agent's as it is stored, over it that of the model profile that the run asks
-// for (runtimeConfig.modelProfiles), over it that of its issue
-// (assigneeAdapterOverrides.adapterConfig). A run asks for a profile by
-// modelProfile in the payload of its wake, or by that of its issue's overrides.
+// ConfigForRun returns an agent's name and the adapterConfig of one of its runs: the stored
+// one, overridden by the model profile that the run asks for (runtimeConfig.modelProfiles),
+// overridden by its issue (assigneeAdapterOverrides.adapterConfig). A run asks for a profile
+// by modelProfile in the payload of its wake or in its issue's overrides.
 func ConfigForRun(tx *ledger.Tx, r Run) (name string, config json.RawMessage, ok bool) {
 	a, ok := Wakeable(tx, r.Company, r.Agent)
 	if !ok {
@@ -29,7 +27,7 @@ func ConfigForRun(tx *ledger.Tx, r Run) (name string, config json.RawMessage, ok
 		Config  json.RawMessage `json:"adapterConfig"`
 	}
 	if i, ok := IssueOf(tx, r.Company, r.Context.Issue()); ok && i.Assignee == r.Agent {
-		_ = json.Unmarshal(i.AdapterOverrides, &issue) // one that is malformed overrides nothing
+		_ = json.Unmarshal(i.AdapterOverrides, &issue) // malformed overrides change nothing
 	}
 	_ = json.Unmarshal(r.Context.Payload, &wake)
 	profile := wake.Profile
@@ -52,7 +50,7 @@ func ConfigForRun(tx *ledger.Tx, r Run) (name string, config json.RawMessage, ok
 	return a.Name, overridden(config, issue.Config), true
 }
 
-// overridden is config with the members of over that may be set so.
+// overridden returns config with the overridable members of over.
 func overridden(config, over json.RawMessage) json.RawMessage {
 	var set, base map[string]json.RawMessage
 	if len(over) == 0 || json.Unmarshal(over, &set) != nil || len(config) > 0 && json.Unmarshal(config, &base) != nil {

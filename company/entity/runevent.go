@@ -7,7 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A RunEvent is one step of a run that is worth keeping.
+// A RunEvent is one recorded step of a run.
 type RunEvent struct {
 	ID                    uint64          `cbor:"1,keyasint" json:"id"`
 	Company               string          `cbor:"2,keyasint" json:"companyId"`
@@ -33,8 +33,8 @@ func RunEventKey(company, run string, seq int64) []byte {
 	return ledger.Key("c", company, "run-event", run, ledger.Order(uint64(seq)))
 }
 
-// Live is the payload of the live event that tells of e; its own payload is
-// left out when it is large, and read from the run's events then.
+// Live returns the payload of the live event for e. A large payload of e is left out; clients
+// read it from the run's events.
 func (e RunEvent) Live(r Run) []byte {
 	const maxLivePayload = 2 << 10 // an entry stays small
 	o := core.Object{}.Str("runId", r.ID).Str("agentId", r.Agent)

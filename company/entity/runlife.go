@@ -6,25 +6,23 @@ import (
 )
 
 const (
-	// MaxRunAttempts bounds how often work is started over because its node was
-	// lost: the first run and two retries.
+	// MaxRunAttempts bounds how often work is started because its node was lost: the first run
+	// and two retries.
 	MaxRunAttempts = 3
-	// MaxFollowups bounds the runs that are queued because the one before ended
-	// well but did not say what becomes of its issue. After that the issue is
-	// blocked for the board to decide.
+	// MaxFollowups bounds the runs that are queued because the run before succeeded without a
+	// decision about its issue. After that the issue is blocked for the board.
 	MaxFollowups = 1
-	// MaxTransientRetries and TransientDelay bound the retries of a run that
-	// failed for a passing reason of its upstream; the delay doubles each time.
+	// MaxTransientRetries and TransientDelay bound the retries of a run that failed for a passing
+	// reason of its upstream; the delay doubles each time.
 	MaxTransientRetries = 2
 	TransientDelay      = core.Time(30_000)
-	// MaxExcerpt bounds each excerpt of output that a run carries in its row.
+	// MaxExcerpt bounds each excerpt of output in a run's row, in bytes.
 	MaxExcerpt = 16 << 10
-	// MaxLiveRuns bounds the queued and running runs of one agent: ending them is
-	// one command.
+	// MaxLiveRuns bounds the queued and running runs of one agent: one command ends all of them.
 	MaxLiveRuns = 100
 )
 
-// An OutputMark is how far a run's log has come.
+// An OutputMark is the current size of a run's log.
 type OutputMark struct {
 	At     core.Time `cbor:"1,keyasint"`
 	Seq    int64     `cbor:"2,keyasint"`
@@ -32,12 +30,12 @@ type OutputMark struct {
 	Bytes  int64     `cbor:"4,keyasint"`
 }
 
-// NodeLost ends a node's session because its lease passed; it is the payload of
-// "node.lost", which the leader sends.
+// NodeLost is the payload of "node.lost", by which the leader ends a node's session because
+// its lease has passed.
 type NodeLost struct {
 	Node    string `cbor:"1,keyasint"`
 	Session uint64 `cbor:"2,keyasint"`
-	// Why is what the leader knows of the reason, at most MaxLossReason bytes.
+	// Why is the reason as far as the leader knows it, at most MaxLossReason bytes.
 	Why string `cbor:"3,keyasint,omitempty"`
 }
 
@@ -52,15 +50,14 @@ func PlacedRuns(tx *ledger.Tx, a WakeTarget) int {
 	return n
 }
 
-// A RunCost is what a run cost besides the model gateway, as its adapter tells:
-// of agents that call their vendors with keys of their own. It is booked once for
-// a run, as a reported cost: nothing was set aside for it, and whoever told it may
-// be wrong.
+// A RunCost is the cost of a run outside the model gateway, as its adapter reports it: of
+// agents that call vendors with keys of their own. It is booked once a run, as a reported
+// cost: nothing was reserved for it, and the report may be wrong.
 type RunCost struct {
 	Provider    string     `cbor:"1,keyasint"`
 	Model       string     `cbor:"2,keyasint"`           // "" for unknown
 	BillingType string     `cbor:"3,keyasint,omitempty"` // "" for unknown
 	Usage       Usage      `cbor:"4,keyasint"`
 	Cost        core.Money `cbor:"5,keyasint,omitempty"`
-	Priced      bool       `cbor:"6,keyasint,omitempty"` // Cost is known; else nobody knows the price
+	Priced      bool       `cbor:"6,keyasint,omitempty"` // Cost is known; false: the price is unknown
 }
