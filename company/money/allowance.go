@@ -8,26 +8,26 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An Allowance is all that the work on an issue, and on what is made below it, may
-// cost: what a caller of POST /api/v1/execute has left for it. It is a limit of its
-// own beside the budgets of agent, project and company, stops nobody but the work it
-// is for, and never passes. Metered calls are paid from it by reservations, so that
-// they can not exceed it; what is reported counts, and may.
+// An Allowance limits what the work on an issue, and on issues created below it, may cost in
+// total: the budget that a caller of POST /api/v1/execute has left. It is separate from the
+// budgets of agent, project and company, stops only the work that it is for, and has no
+// window. Metered calls are paid from it by reservations, so they can not exceed it.
+// Reported costs count too, and can.
 type Allowance struct {
-	Issue string     `cbor:"1,keyasint" json:"issueId"` // the one it was given to
+	Issue string     `cbor:"1,keyasint" json:"issueId"` // the issue that it was given to
 	Limit core.Money `cbor:"2,keyasint" json:"limit"`
 	Spent core.Money `cbor:"3,keyasint,omitempty" json:"spent"`
 	Held  core.Money `cbor:"4,keyasint,omitempty" json:"held"`
 }
 
-// Allowances lie under c/<company>/allowance/<issue>. One outlives its issue, as
-// what was made below that may go on.
+// Allowances are keyed by c/<company>/allowance/<issue>. An allowance outlives its issue,
+// because issues created below it may continue.
 var Allowances = ledger.NewTable[string, Allowance]("allowance")
 
-// MaxAllowance bounds an allowance, as a reservation is bounded.
+// MaxAllowance bounds an allowance, like a reservation.
 const MaxAllowance = MaxReservation
 
-// AllowanceOf returns the allowance that the work on an issue is paid from.
+// AllowanceOf returns the allowance that pays for the work on an issue.
 func AllowanceOf(tx *ledger.Tx, i entity.Issue) (Allowance, bool) {
 	if i.Allowance == "" {
 		return Allowance{}, false
@@ -35,8 +35,8 @@ func AllowanceOf(tx *ledger.Tx, i entity.Issue) (Allowance, bool) {
 	return Allowances.Get(tx, i.Company, i.Allowance)
 }
 
-// AllowanceOfRun names the allowance that a run is paid from, "" for none: that of
-// the issue that it is about. It is the same for all of the run's life.
+// AllowanceOfRun returns the issue whose allowance pays for a run, "" for none: that of the
+// run's issue. It does not change during the run.
 func AllowanceOfRun(tx *ledger.Tx, of, run string) string {
 	if run == "" {
 		return ""
@@ -47,7 +47,7 @@ func AllowanceOfRun(tx *ledger.Tx, of, run string) string {
 	return ""
 }
 
-// allowanceOfIssue is asked with every cost event, so nothing is copied.
+// allowanceOfIssue is called for every cost event, so it copies nothing.
 func allowanceOfIssue(tx *ledger.Tx, of, issue string) string {
 	if issue == "" {
 		return ""
@@ -58,12 +58,12 @@ func allowanceOfIssue(tx *ledger.Tx, of, issue string) string {
 	return ""
 }
 
-// Left is what may still be spent or held.
+// Left returns what may still be spent or held.
 func (a Allowance) Left() core.Money { return a.Limit - a.Spent - a.Held }
 
-// allow gives a new issue the allowance of the run that makes it, if nothing else
-// does, or one of its own. What is paid from one has none of its own, or whoever
-// works under it could give themselves more.
+// allow gives a new issue the allowance of the run that creates it, otherwise one of its
+// own. Work that is paid from an allowance can not get another one, because an agent could
+// then raise its own limit.
 func allow(c *ledger.Context, i entity.Issue, limit *core.Money) (entity.Issue, error) {
 	if i.Allowance == "" {
 		i.Allowance = AllowanceOfRun(c.Tx, i.Company, c.Cmd.Run)
@@ -83,7 +83,7 @@ func allow(c *ledger.Context, i entity.Issue, limit *core.Money) (entity.Issue, 
 	return i, nil
 }
 
-// countAllowance adds to what is held and spent of an allowance, "" for none.
+// countAllowance adds to the held and spent money of an allowance, "" for none.
 func countAllowance(tx *ledger.Tx, company, issue string, held, spent core.Money) {
 	if issue == "" || held == 0 && spent == 0 {
 		return
@@ -94,20 +94,20 @@ func countAllowance(tx *ledger.Tx, company, issue string, held, spent core.Money
 	}
 }
 
-// allowanceOfCost names the allowance that a reported event counts against.
+// allowanceOfCost returns the allowance that a reported event counts against.
 func (e CostEvent) allowanceOfCost(tx *ledger.Tx) string {
 	return cmp.Or(AllowanceOfRun(tx, e.Company, string(e.Run)), allowanceOfIssue(tx, e.Company, string(e.Issue)))
 }
 
-// refuse says that a call does not fit what is left of an allowance.
+// refuse returns the refusal of a call that does not fit into the rest of an allowance.
 func (a Allowance) refuse(least core.Money) error {
 	return errBudget("budget_exceeded", core.Object{}.Str("scopeType", "issue").Str("scopeId", a.Issue).Str("windowKind", "lifetime").
 		Int("amountLimit", a.Limit.Cents()).Int("amountObserved", a.Spent.Cents()).Int("amountHeld", a.Held.Cents()).Int("amountAsked", least.Cents()).Close(),
 		"What the work on this issue may cost does not allow this call.")
 }
 
-// exhausted reports whether a run's allowance has nothing left that a call of it
-// could be given: all was spent, and nothing of it is held.
+// exhausted reports whether a run's allowance has nothing left for a call: all of it was
+// spent, and nothing is held.
 func exhausted(r entity.Run, tx *ledger.Tx) bool {
 	a, ok := Allowances.Get(tx, r.Company, allowanceOfIssue(tx, r.Company, r.Context.IssueID))
 	return ok && a.Spent >= a.Limit

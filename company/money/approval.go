@@ -11,34 +11,34 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An ApprovalType is what the board is asked for. Persisted: do not rename.
+// An ApprovalType is what the board is asked to approve. Persisted: do not rename.
 type ApprovalType string
 
 const (
 	ApprovalHire     ApprovalType = "hire_agent"
 	ApprovalStrategy ApprovalType = "approve_ceo_strategy"
 	ApprovalBudget   ApprovalType = "budget_override_required"
-	ApprovalRequest  ApprovalType = "request_board_approval" // anything else; approving it is only an answer
+	ApprovalRequest  ApprovalType = "request_board_approval" // any other question; approving it is only an answer
 )
 
-// ApprovalTypes are all there are, in the contract's order.
+// ApprovalTypes lists all types, in the contract's order.
 var ApprovalTypes = []ApprovalType{ApprovalHire, ApprovalStrategy, ApprovalBudget, ApprovalRequest}
 
-// An ApprovalStatus is where an approval stands. Persisted: do not rename.
+// An ApprovalStatus is the status of an approval. Persisted: do not rename.
 type ApprovalStatus string
 
 const (
 	ApprovalPending   ApprovalStatus = "pending"
-	ApprovalRevision  ApprovalStatus = "revision_requested" // waits for whoever asked
+	ApprovalRevision  ApprovalStatus = "revision_requested" // waits for the requester
 	ApprovalApproved  ApprovalStatus = "approved"
 	ApprovalRejected  ApprovalStatus = "rejected"
 	ApprovalCancelled ApprovalStatus = "cancelled"
 )
 
-// ApprovalStatuses are all there are, in the order of an approval's life.
+// ApprovalStatuses lists all statuses, in the order of an approval's life.
 var ApprovalStatuses = []ApprovalStatus{ApprovalPending, ApprovalRevision, ApprovalApproved, ApprovalRejected, ApprovalCancelled}
 
-// Open reports whether an approval of this status can still be decided.
+// Open reports whether an approval with this status can still be decided.
 func (s ApprovalStatus) Open() bool { return s == ApprovalPending || s == ApprovalRevision }
 
 // Next lists the statuses that may follow s.
@@ -52,8 +52,8 @@ func (s ApprovalStatus) Next() []ApprovalStatus {
 	return nil
 }
 
-// An Approval is a command that waits for the board: its payload says what is
-// to happen, and approving it makes that happen in the same entry.
+// An Approval is a command that waits for the board. Its payload says what will happen;
+// approving it does so in the same entry.
 type Approval struct {
 	ID               string          `cbor:"1,keyasint" json:"id"`
 	Company          string          `cbor:"2,keyasint" json:"companyId"`
@@ -67,20 +67,20 @@ type Approval struct {
 	DecidedAt        core.Time       `cbor:"10,keyasint,omitempty" json:"decidedAt"`
 	CreatedAt        core.Time       `cbor:"11,keyasint" json:"createdAt"`
 	UpdatedAt        core.Time       `cbor:"12,keyasint" json:"updatedAt"`
-	// Agent is the one that a hire is about: from the start when it was made
-	// pending with the request, else once it was approved.
+	// Agent is the agent of a hire: from the start if it was created pending with the request,
+	// otherwise from the approval on.
 	Agent core.NullText `cbor:"13,keyasint,omitempty" json:"agentId"`
-	// Refused is why what was approved could not be carried out. The approval is
-	// open still: it can be tried again, revised or rejected.
+	// Refused is why the approved command could not be executed. The approval is still open: it
+	// can be approved again, revised or rejected.
 	Refused *Refused `cbor:"14,keyasint,omitempty" json:"refused"`
-	// Incident is the budget incident that asks for an override.
+	// Incident is the budget incident that requests an override.
 	Incident core.NullText `cbor:"15,keyasint,omitempty" json:"incidentId"`
-	// Height is that of the entry which made it; lists are ordered by it.
+	// Height is that of the entry that created it; lists are ordered by it.
 	Height   uint64 `cbor:"16,keyasint" json:"-"`
 	Comments uint64 `cbor:"17,keyasint,omitempty" json:"-"`
 }
 
-// A Refused tells why an approved command was not carried out.
+// A Refused says why an approved command was not executed.
 type Refused struct {
 	Error string        `cbor:"1,keyasint" json:"error"`
 	Code  core.NullText `cbor:"2,keyasint,omitempty" json:"code"`
@@ -88,8 +88,8 @@ type Refused struct {
 	By    core.NullText `cbor:"4,keyasint,omitempty" json:"byUserId"`
 }
 
-// Clone returns a copy that shares no memory with a, as the ledger's cache of
-// decoded rows needs it.
+// Clone returns a copy that shares no memory with a. The ledger's cache of decoded rows
+// needs it.
 func (a Approval) Clone() Approval {
 	a.Payload, a.Refused = slices.Clone(a.Payload), core.CloneOf(a.Refused)
 	return a
@@ -107,15 +107,15 @@ type ApprovalComment struct {
 	UpdatedAt   core.Time     `cbor:"8,keyasint" json:"updatedAt"`
 }
 
-// approvalDraft is a payload with its secrets in place. It is kept only where
-// it differs from what is shown, and only until the approval is decided.
+// approvalDraft is a payload with its secrets. It is stored only where it differs from the
+// shown payload, and only until the approval is decided.
 type approvalDraft struct {
 	Payload json.RawMessage `cbor:"1,keyasint"`
 }
 
-// approvalsByState lists approvals under "<status>.<type>" and the links in
-// both directions, as "<order of height>.<ID>", so that each list is by age.
-// hireApprovals finds what decides about a pending agent. Comments are keyed
+// approvalsByState lists approvals under "<status>.<type>", and the two link indexes list
+// both directions, as "<order of height>.<ID>", so that lists are by age. hireApprovals
+// finds the approval of a pending agent. Comments are keyed by
 // "<approval>.<order of height>.<comment>".
 var (
 	Approvals        = ledger.NewTable[string, Approval]("approval").Beside(ledger.IndexedAs(approvalsByState, func(a *Approval, _ string) (value, entry string) { return a.State(), a.Ref() }))
@@ -131,22 +131,22 @@ var (
 func ApprovalCompanyKey(id string) []byte { return ledger.Key("approval-company", id) }
 
 const (
-	// MaxPendingApprovals bounds what may wait for the board of one company: a
-	// person reads them one by one.
+	// MaxPendingApprovals bounds the open approvals of a company: a person reads them one by
+	// one.
 	MaxPendingApprovals = 1_000
 	// DefaultApprovalLimit and MaxApprovalLimit bound a list of approvals.
 	DefaultApprovalLimit = 500
 	MaxApprovalLimit     = MaxPendingApprovals
-	// MaxApprovalOffset bounds how far back a list reaches.
+	// MaxApprovalOffset bounds the offset of a list.
 	MaxApprovalOffset = 10_000
-	// MaxApprovalBytes bounds the payloads of one list together; a list that
-	// reaches it ends early, and Offset goes on.
+	// MaxApprovalBytes bounds the payloads of one list, in bytes. A list that reaches it ends
+	// early; the client continues with Offset.
 	MaxApprovalBytes = 16 << 20
-	// MaxApprovalPayload bounds a payload that somebody sends, in bytes: apply
-	// looks through it for secrets, as through an agent's configuration.
+	// MaxApprovalPayload bounds a payload, in bytes: apply searches it for secrets, like an
+	// agent's configuration.
 	MaxApprovalPayload = entity.MaxConfig
-	// MaxApprovalLinks bounds the issues of an approval and the approvals of an
-	// issue; deleting either removes its links in one command.
+	// MaxApprovalLinks bounds the issues of an approval and the approvals of an issue: deleting
+	// either removes its links in one command.
 	MaxApprovalLinks = 100
 	// MaxApprovalComments bounds the comments of one approval, which are read at once.
 	MaxApprovalComments = 1_000
@@ -170,7 +170,7 @@ func putApproval(tx *ledger.Tx, old, next Approval) {
 	Approvals.Put(tx, next.Company, next.ID, next)
 }
 
-// ApprovalByID returns an approval of whatever company.
+// ApprovalByID returns an approval of any company.
 func ApprovalByID(tx *ledger.Tx, id string) (Approval, bool) {
 	if !core.IsID(id) {
 		return Approval{}, false
@@ -187,7 +187,7 @@ type ApprovalQuery struct {
 	Statuses []ApprovalStatus
 	Types    []ApprovalType
 	Limit    int // 0 is DefaultApprovalLimit, at most MaxApprovalLimit
-	Offset   int // how many of the newest are left out, at most MaxApprovalOffset
+	Offset   int // number of the newest to skip, at most MaxApprovalOffset
 }
 
 // ApprovalsOf returns the approvals of company that q selects, newest first.
@@ -233,8 +233,8 @@ func ApprovalsOf(tx *ledger.Tx, company string, q ApprovalQuery) []Approval {
 	return out
 }
 
-// PendingApprovals counts what waits for the board of company: in all, and what
-// of it is about budgets.
+// PendingApprovals counts the pending approvals of company, and those of them that are about
+// budgets.
 func PendingApprovals(tx *ledger.Tx, company string) (all, budget int) {
 	for _, t := range ApprovalTypes {
 		n := 0
@@ -273,7 +273,7 @@ func CommentsOfApproval(tx *ledger.Tx, company, approval string) []ApprovalComme
 	return out
 }
 
-// linkApproval ties an approval to an issue; a tie that is there stays.
+// linkApproval links an approval to an issue; an existing link stays.
 func linkApproval(c *ledger.Context, a Approval, issue string) error {
 	if !c.Has(entity.IssueTable.Key(a.Company, issue)) {
 		return company.ErrNoIssue()
@@ -301,7 +301,7 @@ func unlinkApproval(tx *ledger.Tx, a Approval, issue string) {
 	IssuesByApproval.Remove(tx, a.Company, a.ID, issue)
 }
 
-// dropApprovalLinks unties an issue that is being deleted.
+// dropApprovalLinks removes the links of a deleted issue.
 func dropApprovalLinks(tx *ledger.Tx, i entity.Issue) {
 	for _, a := range ApprovalsOfIssue(tx, i.Company, i.ID) {
 		unlinkApproval(tx, a, i.ID)

@@ -18,7 +18,7 @@ import (
 type CreateApproval struct {
 	ID      string          `cbor:"1,keyasint"`
 	Type    ApprovalType    `cbor:"2,keyasint"`
-	Agent   string          `cbor:"3,keyasint,omitempty"` // who asks; an agent asks for itself
+	Agent   string          `cbor:"3,keyasint,omitempty"` // the requester; an agent requests for itself
 	Payload json.RawMessage `cbor:"4,keyasint"`
 	Issues  []string        `cbor:"5,keyasint,omitempty"`
 }
@@ -28,16 +28,16 @@ type CreateApproval struct {
 type DecideApproval struct {
 	Approval string      `cbor:"1,keyasint"`
 	Note     string      `cbor:"2,keyasint,omitempty"`
-	Amount   *core.Money `cbor:"3,keyasint,omitempty"` // of a budget override: the new limit, instead of the proposed one
+	Amount   *core.Money `cbor:"3,keyasint,omitempty"` // for a budget override: the new limit, in place of the proposed one
 }
 
-// ResubmitApproval is the payload of approval.resubmit; an empty Payload keeps
-// what was asked for.
+// ResubmitApproval is the payload of approval.resubmit; an empty Payload keeps the present
+// one.
 type ResubmitApproval struct {
 	Approval string          `cbor:"1,keyasint"`
 	Payload  json.RawMessage `cbor:"2,keyasint,omitempty"`
-	// Agent is who is to be hired, when the agent is there already. It is not
-	// part of the command: values are sealed for it.
+	// Agent is the agent to be hired, if it exists already. It is not part of the command:
+	// values are sealed for it.
 	Agent string `cbor:"-"`
 }
 
@@ -54,8 +54,8 @@ type LinkApproval struct {
 	Issue    string `cbor:"2,keyasint"`
 }
 
-// A Decision is what the commands that decide return. Refused is set when what
-// was approved could not be carried out; the approval then stays open.
+// A Decision is the answer of the commands that decide. Refused is set when the approved
+// command could not be executed; the approval then stays open.
 type Decision struct {
 	Approval Approval        `cbor:"1,keyasint"`
 	Refused  *ledger.Refusal `cbor:"2,keyasint,omitempty"`
@@ -117,7 +117,7 @@ func createApproval(c *ledger.Context, p CreateApproval) (any, error) {
 	return a, nil
 }
 
-// mayRequest fills in which agent asks, and refuses what it may not ask for.
+// mayRequest sets the requesting agent, and refuses what it may not request.
 func mayRequest(c *ledger.Context, a *Approval) error {
 	who, _ := entity.AgentTable.Get(c.Tx, a.Company, c.Cmd.Actor.ID)
 	switch {
@@ -132,8 +132,8 @@ func mayRequest(c *ledger.Context, a *Approval) error {
 	return nil
 }
 
-// checkPayload refuses a payload that could not be carried out if it were
-// approved now, so that whoever asks hears of it and not the board.
+// checkPayload refuses a payload that could not be executed if it were approved now, so that
+// the requester gets the error and not the board.
 func checkPayload(c *ledger.Context, a Approval, payload json.RawMessage) error {
 	switch a.Type {
 	case ApprovalHire:
@@ -148,7 +148,7 @@ func checkPayload(c *ledger.Context, a Approval, payload json.RawMessage) error 
 	return nil
 }
 
-// openApproval stores a new approval, pending, with its links, and records it.
+// openApproval stores and records a new pending approval with its links.
 func openApproval(c *ledger.Context, a Approval, issues []string) (Approval, error) {
 	if !core.IsID(a.ID) {
 		return a, ledger.Refuse(ledger.Invalid, nil, "%q is not a UUID in lower case", a.ID)
@@ -178,8 +178,8 @@ func openApproval(c *ledger.Context, a Approval, issues []string) (Approval, err
 	return a, nil
 }
 
-// showing returns a with a payload that may hold secrets as it is shown, and
-// keeps the whole beside it when they differ.
+// showing returns a with the redacted payload, and stores the complete one beside it if they
+// differ.
 func (a Approval) showing(tx *ledger.Tx, payload json.RawMessage) Approval {
 	a.Payload = conceal.RedactConfig(payload)
 	if string(a.Payload) != string(payload) {
@@ -190,7 +190,7 @@ func (a Approval) showing(tx *ledger.Tx, payload json.RawMessage) Approval {
 	return a
 }
 
-// draft is the payload with its secrets in place.
+// draft returns the payload with its secrets.
 func (a Approval) draft(tx *ledger.Tx) json.RawMessage {
 	if d, ok := approvalDrafts.Get(tx, a.Company, a.ID); ok {
 		return d.Payload
@@ -208,7 +208,7 @@ func approvalOf(c *ledger.Context, id string) (Approval, error) {
 
 func errNoApproval() error { return ledger.Refuse(ledger.NotFound, nil, "Approval not found") }
 
-// decided returns a with its last status, and who gave it.
+// decided returns a with its final status and the person who decided.
 func (a Approval) decided(c *ledger.Context, to ApprovalStatus, note string) (Approval, error) {
 	if len(note) > MaxDecisionNote {
 		return a, ledger.Refuse(ledger.TooLarge, nil, "The note is longer than %d bytes", MaxDecisionNote)
@@ -221,12 +221,12 @@ func (a Approval) decided(c *ledger.Context, to ApprovalStatus, note string) (Ap
 	return a, nil
 }
 
-// illegal is the 422, as clients know it, for a step that an approval can not take.
+// illegal returns the contract's 422 for a transition that an approval can not make.
 func (a Approval) illegal(to ApprovalStatus, text string) error {
 	return ledger.Refuse(ledger.Unprocessable, core.StepDetail("approvalId", a.ID, a.Status, to, a.Status.Next()), "%s", text)
 }
 
-// mustBeOpen refuses to decide what is decided.
+// mustBeOpen refuses to decide an approval twice.
 func (a Approval) mustBeOpen(verb string) error {
 	if a.Status.Open() {
 		return nil
@@ -234,9 +234,8 @@ func (a Approval) mustBeOpen(verb string) error {
 	return a.illegal(ApprovalStatus(verb), "Only pending or revision requested approvals can be "+verb)
 }
 
-// approveApproval carries out what waits and notes the decision, in one entry.
-// When the rules refuse what waits, nothing of it happens, and the approval
-// stays open and says why.
+// approveApproval executes the waiting command and stores the decision, in one entry. When
+// the rules refuse the command, none of it happens; the approval stays open with the reason.
 func approveApproval(c *ledger.Context, p DecideApproval) (any, error) {
 	a, err := approvalOf(c, p.Approval)
 	if err != nil {
@@ -303,8 +302,7 @@ func cancelApproval(c *ledger.Context, p DecideApproval) (any, error) {
 	return dropApproval(c, p, ApprovalCancelled)
 }
 
-// dropApproval rejects or cancels: what waits will not happen, and what was
-// made ready for it is taken back.
+// dropApproval rejects or cancels an approval, and undoes what was prepared for its command.
 func dropApproval(c *ledger.Context, p DecideApproval, to ApprovalStatus) (any, error) {
 	a, err := approvalOf(c, p.Approval)
 	if err != nil {
@@ -350,7 +348,7 @@ func reviseApproval(c *ledger.Context, p DecideApproval) (any, error) {
 	return Decision{Approval: next}, wakeRequester(c, next, linkedIssues(c.Tx, next))
 }
 
-// resubmitApproval puts a revised approval before the board again.
+// resubmitApproval returns a revised approval to the board.
 func resubmitApproval(c *ledger.Context, p ResubmitApproval) (any, error) {
 	a, err := approvalOf(c, p.Approval)
 	if err != nil {
@@ -436,9 +434,8 @@ func unlinkApprovalCommand(c *ledger.Context, p LinkApproval) (any, error) {
 	return a, nil
 }
 
-// wakeRequester tells the agent that asked what the board decided, in a run
-// about the first of the linked issues. Whether the wake was acted on is
-// recorded on its request.
+// wakeRequester wakes the requesting agent with the decision, in a run about the first linked
+// issue. The request records whether the wake was acted on.
 func wakeRequester(c *ledger.Context, a Approval, links []string) error {
 	if a.RequestedByAgent == "" || c.Quiet {
 		return nil
@@ -466,8 +463,8 @@ func wakeRequester(c *ledger.Context, a Approval, links []string) error {
 	return nil
 }
 
-// settleApproval closes an open approval because what it asks for was decided
-// elsewhere; "" and closed ones are left alone.
+// settleApproval closes an open approval whose question was decided elsewhere. It does
+// nothing for "" and closed ones.
 func settleApproval(c *ledger.Context, id string, to ApprovalStatus) {
 	a, ok := Approvals.Get(c.Tx, c.Cmd.Company, id)
 	if id == "" || !ok || !a.Status.Open() {
@@ -478,15 +475,14 @@ func settleApproval(c *ledger.Context, id string, to ApprovalStatus) {
 	company.RecordLive(c, ledger.Change{Action: "approval." + string(to), EntityType: "approval", EntityID: id, Details: core.Object{}.Str("type", string(a.Type)).Close()})
 }
 
-// Sealed seals what the payload would hide. The agent of an approved hire is
-// the one that its values open for.
+// Sealed seals the values that the API hides. Those of an approved hire open for its agent.
 func (p CreateApproval) Sealed(seal conceal.SealFunc) (any, error) {
 	var err error
 	p.Payload, err = conceal.SealPayload(p.Payload, core.DerivedID("hire", p.ID), seal)
 	return p, err
 }
 
-// Sealed seals what the payload would hide.
+// Sealed seals the values that the API hides.
 func (p ResubmitApproval) Sealed(seal conceal.SealFunc) (any, error) {
 	var err error
 	p.Payload, err = conceal.SealPayload(p.Payload, cmp.Or(p.Agent, core.DerivedID("hire", p.Approval)), seal)

@@ -1,5 +1,5 @@
-// Package money is what work costs and may cost: budgets and their incidents, costs,
-// reservations, allowances, prices, and the approvals of the board, hires among them.
+// Package money has what work costs and may cost: budgets and their incidents, costs,
+// reservations, allowances, prices, and the approvals of the board, including hires.
 package money
 
 import (
@@ -15,9 +15,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A WindowKind says over which time a limit counts. Windows are counted by the
-// time of the entry, not by what an agent says about when it spent.
-// Persisted: do not rename.
+// A WindowKind is the time span of a limit. Costs count in the window of their entry's time,
+// not of the time that an agent reports. Persisted: do not rename.
 type WindowKind string
 
 const (
@@ -25,11 +24,10 @@ const (
 	WindowLifetime WindowKind = "lifetime"
 	WindowDay      WindowKind = "calendar_day_utc"
 	WindowWeek     WindowKind = "calendar_week_utc" // begins on Monday
-	// Rolling windows end now and are counted in whole hours or days, UTC: the
-	// one that has begun, and as many whole ones before it as the name says, so
-	// that none of that time is ever left out. What was spent before the scope's
-	// first policy of the kind counts as far as the sums of the present day (for
-	// days: week and month) tell, and as late as it can have been spent.
+	// Rolling windows end now. They are counted in whole UTC hours or days: the current one and
+	// as many before it as the name says, so a window is never too short. Costs from before the
+	// scope's first policy of the kind count as far as the sums of the current day (for days:
+	// week and month) show them, and as late as they can have occurred.
 	WindowRolling24h WindowKind = "rolling_24h"
 	WindowRolling7d  WindowKind = "rolling_7d"
 	WindowRolling30d WindowKind = "rolling_30d"
@@ -38,8 +36,8 @@ const (
 // WindowKinds lists the windows that a policy can have.
 var WindowKinds = []WindowKind{WindowMonth, WindowLifetime, WindowDay, WindowWeek, WindowRolling24h, WindowRolling7d, WindowRolling30d}
 
-// Rolls returns how a rolling window is counted: in units, and how many whole
-// ones before the present; 0 for other windows.
+// Rolls returns the unit of a rolling window and the number of whole units before the current
+// one; 0 for other windows.
 func (w WindowKind) Rolls() (unit, n core.Time) {
 	switch w {
 	case WindowRolling24h:
@@ -54,10 +52,10 @@ func (w WindowKind) Rolls() (unit, n core.Time) {
 
 func (w WindowKind) Rolling() bool { _, n := w.Rolls(); return n > 0 }
 
-// foreverEnd is what the contract shows as the end of a lifetime.
+// foreverEnd is the end of a lifetime in the contract's answers.
 var foreverEnd = core.TimeOf(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
 
-// Window returns the window of kind w that holds now; the end is outside.
+// Window returns the current window of kind w; it excludes its end.
 func (w WindowKind) Window(now core.Time) Span {
 	if unit, n := w.Rolls(); n > 0 {
 		return Span{(now/unit - n) * unit, (now/unit + 1) * unit}
@@ -96,7 +94,7 @@ type BudgetPolicy struct {
 
 func (p BudgetPolicy) limits() bool { return p.Active && p.Amount > 0 }
 
-// Status returns ok, warning or hard_stop for what was spent in the window.
+// Status returns ok, warning or hard_stop for the spent money of the window.
 func (p BudgetPolicy) Status(spent core.Money) string {
 	switch {
 	case !p.limits():
@@ -109,24 +107,23 @@ func (p BudgetPolicy) Status(spent core.Money) string {
 	return "ok"
 }
 
-// A ScopeBudget is what one scope has spent in the present window of each kind,
-// and what limits it: all that one cost event needs to know, in one row.
+// A ScopeBudget is what one scope has spent in the current window of each kind, with its
+// limits: one row with all that a cost event needs.
 type ScopeBudget struct {
 	Type     entity.ScopeType `cbor:"1,keyasint"`
 	ID       string           `cbor:"2,keyasint"`
-	At       core.Time        `cbor:"3,keyasint,omitempty"` // the last event; says which windows the sums are of
+	At       core.Time        `cbor:"3,keyasint,omitempty"` // of the last event; identifies the windows of the sums
 	Month    core.Money       `cbor:"4,keyasint,omitempty"`
 	Week     core.Money       `cbor:"5,keyasint,omitempty"`
 	Day      core.Money       `cbor:"6,keyasint,omitempty"`
 	Lifetime core.Money       `cbor:"7,keyasint,omitempty"`
-	Policies []BudgetPolicy   `cbor:"8,keyasint,omitempty"` // at most one for a window, by window
-	// Hours and Days are the sums of rolling windows, the oldest first, kept
-	// while the scope has a policy of such a kind.
+	Policies []BudgetPolicy   `cbor:"8,keyasint,omitempty"` // at most one for each window kind, sorted
+	// Hours and Days are the sums of rolling windows, oldest first, kept while the scope has a
+	// policy of such a kind.
 	Hours []Slot    `cbor:"9,keyasint,omitempty"`
 	Days  []Slot    `cbor:"10,keyasint,omitempty"`
 	Now   core.Time `cbor:"11,keyasint,omitempty"` // the instant that they are counted back from
-	// Held is what is set aside and not spent, of Holds reservations. It counts in
-	// every window.
+	// Held is the reserved and unspent money of Holds reservations. It counts in every window.
 	Held  core.Money `cbor:"12,keyasint,omitempty"`
 	Holds int64      `cbor:"13,keyasint,omitempty"`
 }
@@ -137,14 +134,14 @@ type Slot struct {
 	Sum core.Money `cbor:"2,keyasint,omitempty"`
 }
 
-// Clone returns a copy that shares no memory with b, as the ledger's cache of
-// decoded rows needs it.
+// Clone returns a copy that shares no memory with b. The ledger's cache of decoded rows
+// needs it.
 func (b ScopeBudget) Clone() ScopeBudget {
 	b.Policies, b.Hours, b.Days = slices.Clone(b.Policies), slices.Clone(b.Hours), slices.Clone(b.Days)
 	return b
 }
 
-// slots returns the sums that a rolling window of such units is made of.
+// slots returns the sums of rolling windows with the given unit.
 func (b *ScopeBudget) slots(unit core.Time) *[]Slot {
 	if unit == msPerHour {
 		return &b.Hours
@@ -152,8 +149,8 @@ func (b *ScopeBudget) slots(unit core.Time) *[]Slot {
 	return &b.Days
 }
 
-// rollSlots drops the hours and days that no window of the scope's policies
-// holds any more, and adds m to the present ones.
+// rollSlots drops the hours and days that are outside all windows of the scope's policies,
+// and adds m to the current ones.
 func (b ScopeBudget) rollSlots(now core.Time, m core.Money) ScopeBudget {
 	for _, unit := range []core.Time{msPerHour, MsPerDay} {
 		keep := core.Time(0)
@@ -171,7 +168,7 @@ func (b ScopeBudget) rollSlots(now core.Time, m core.Money) ScopeBudget {
 		out := slices.DeleteFunc(slices.Clone(*list), func(s Slot) bool { return s.At < at-keep })
 		switch last := len(out) - 1; {
 		case m == 0:
-		case last >= 0 && out[last].At >= at: // a clock that went back adds to the latest
+		case last >= 0 && out[last].At >= at: // when the clock went back, add to the latest
 			out[last].Sum = out[last].Sum.Plus(m)
 		default:
 			out = append(out, Slot{at, m})
@@ -181,8 +178,8 @@ func (b ScopeBudget) rollSlots(now core.Time, m core.Money) ScopeBudget {
 	return b
 }
 
-// seed fills the sums of a rolling window that the scope gets its first policy
-// for, from what is known of the calendar's windows.
+// seed estimates the sums of a rolling window from the calendar windows, when a scope gets
+// its first policy of the kind.
 func (b ScopeBudget) seed(w WindowKind, now core.Time) ScopeBudget {
 	unit, n := w.Rolls()
 	if n == 0 || slices.ContainsFunc(b.Policies, func(p BudgetPolicy) bool { u, m := p.Window.Rolls(); return u == unit && m >= n }) {
@@ -206,7 +203,7 @@ var BudgetTable = ledger.NewTable[string, ScopeBudget]("budget").Hot()
 
 func scopeKey(t entity.ScopeType, id string) string { return string(t) + "." + id }
 
-// BudgetOf returns the budget of a scope as it is at now.
+// BudgetOf returns the budget of a scope at now.
 func BudgetOf(tx *ledger.Tx, company string, t entity.ScopeType, id string, now core.Time) ScopeBudget {
 	b, ok := BudgetTable.Get(tx, company, scopeKey(t, id))
 	if !ok {
@@ -217,7 +214,7 @@ func BudgetOf(tx *ledger.Tx, company string, t entity.ScopeType, id string, now 
 
 func putBudget(tx *ledger.Tx, company string, b ScopeBudget) {
 	if len(b.Policies) == 0 {
-		b.Policies = nil // as they read back, see Hot
+		b.Policies = nil // as it is decoded, see Hot
 	}
 	if len(b.Hours) == 0 {
 		b.Hours = nil
@@ -228,8 +225,7 @@ func putBudget(tx *ledger.Tx, company string, b ScopeBudget) {
 	BudgetTable.Put(tx, company, scopeKey(b.Type, b.ID), b)
 }
 
-// roll empties the sums of windows that have passed by now, and forgets their
-// incidents, which ended with them.
+// roll clears the sums and incidents of windows that ended before now.
 func (b ScopeBudget) roll(now core.Time) ScopeBudget {
 	for _, w := range []struct {
 		kind WindowKind
@@ -244,7 +240,7 @@ func (b ScopeBudget) roll(now core.Time) ScopeBudget {
 	}
 	for n, p := range b.Policies {
 		if p.Window.Rolling() {
-			continue // it has no end; enforce closes its incidents
+			continue // has no end; enforce closes its incidents
 		}
 		if since := p.Window.Window(now).From; (p.Soft != "" || p.Hard != "") && p.Since != since {
 			b.Policies = slices.Clone(b.Policies)
@@ -254,7 +250,7 @@ func (b ScopeBudget) roll(now core.Time) ScopeBudget {
 	return b
 }
 
-// Spend returns the budget after m was spent at now.
+// Spend returns the budget after spending m at now.
 func (b ScopeBudget) Spend(m core.Money, now core.Time) ScopeBudget {
 	b = b.roll(now)
 	b.At = max(b.At, now)
@@ -262,7 +258,7 @@ func (b ScopeBudget) Spend(m core.Money, now core.Time) ScopeBudget {
 	return b.rollSlots(now, m)
 }
 
-// Spent returns what was spent in the present window of kind w.
+// Spent returns what was spent in the current window of kind w.
 func (b ScopeBudget) Spent(w WindowKind) core.Money {
 	if unit, n := w.Rolls(); n > 0 {
 		list, sum := *b.slots(unit), core.Money(0)
@@ -293,7 +289,7 @@ func (b ScopeBudget) Policy(w WindowKind) (BudgetPolicy, bool) {
 	return b.Policies[n], true
 }
 
-// with returns b with p in the place of the policy of its window.
+// with returns b with p as the policy of its window.
 func (b ScopeBudget) with(p BudgetPolicy) ScopeBudget {
 	b.Policies = slices.Clone(b.Policies)
 	if n := slices.IndexFunc(b.Policies, func(q BudgetPolicy) bool { return q.Window == p.Window }); n >= 0 {
@@ -307,7 +303,7 @@ func (b ScopeBudget) with(p BudgetPolicy) ScopeBudget {
 	return b
 }
 
-// Exceeded returns the first policy with a hard stop that is used up.
+// Exceeded returns the first exhausted policy with a hard stop.
 func (b ScopeBudget) Exceeded() (BudgetPolicy, bool) {
 	for _, p := range b.Policies {
 		if p.Status(b.Spent(p.Window)) == "hard_stop" {
@@ -348,7 +344,7 @@ type BudgetIncident struct {
 	ResolvedAt core.Time        `cbor:"12,keyasint,omitempty"`
 	CreatedAt  core.Time        `cbor:"13,keyasint"`
 	UpdatedAt  core.Time        `cbor:"14,keyasint"`
-	// Approval asks the board what to do about a hard stop; "" for a warning.
+	// Approval asks the board about a hard stop; "" for a warning.
 	Approval string `cbor:"15,keyasint,omitempty"`
 }
 
@@ -362,8 +358,7 @@ func Incident(tx *ledger.Tx, company, id string) (BudgetIncident, bool) {
 	return Incidents.Get(tx, company, id)
 }
 
-// OpenIncidents returns the incidents of windows that now lies in and that
-// nobody has dealt with, the newest first.
+// OpenIncidents returns the open incidents of current windows, newest first.
 func OpenIncidents(tx *ledger.Tx, company string, now core.Time) []BudgetIncident {
 	out := []BudgetIncident{}
 	for id := range incidentsOpen.IDs(tx, company, "open", false) {
@@ -375,10 +370,10 @@ func OpenIncidents(tx *ledger.Tx, company string, now core.Time) []BudgetInciden
 	return out
 }
 
-// MaxIncidents bounds the incidents that a list shows, the newest.
+// MaxIncidents bounds a list of incidents; it has the newest.
 const MaxIncidents = 500
 
-// IncidentsOf returns the newest incidents of a status, of any if it is "".
+// IncidentsOf returns the newest incidents with a status, "" for any.
 func IncidentsOf(tx *ledger.Tx, company, status string) []BudgetIncident {
 	out := []BudgetIncident{}
 	for _, in := range Incidents.All(tx, company) {
@@ -390,8 +385,7 @@ func IncidentsOf(tx *ledger.Tx, company, status string) []BudgetIncident {
 	return out[:min(len(out), MaxIncidents)]
 }
 
-// Budgets returns every scope of company that has a policy, as it is at now,
-// the newest policy first.
+// Budgets returns every scope of company that has a policy, at now, newest policy first.
 func Budgets(tx *ledger.Tx, company string, now core.Time) []ScopeBudget {
 	var out []ScopeBudget
 	for _, b := range BudgetTable.All(tx, company) {
@@ -410,8 +404,7 @@ func Budgets(tx *ledger.Tx, company string, now core.Time) []ScopeBudget {
 	return out
 }
 
-// ScopesOf lists what an event of cost is counted for: its agent, its project
-// and the company.
+// ScopesOf lists the scopes of a cost event: its agent, its project and the company.
 func (e CostEvent) ScopesOf() []scope {
 	scopes := append(make([]scope, 0, 3), scope{entity.ScopeAgent, e.Agent})
 	if e.Project != "" {
@@ -426,7 +419,7 @@ type scope struct {
 	ID   string
 }
 
-// spendBudgets counts e for its scopes and stops those that it exhausts.
+// spendBudgets adds e to its scopes and stops those that it exhausts.
 func spendBudgets(c *ledger.Context, e CostEvent) error {
 	now := core.TimeOf(c.Now)
 	countAllowance(c.Tx, e.Company, e.allowanceOfCost(c.Tx), 0, e.Cost)
@@ -439,14 +432,14 @@ func spendBudgets(c *ledger.Context, e CostEvent) error {
 	return nil
 }
 
-// enforce stores b after opening and closing the incidents that its sums call
-// for, and pauses the scope if a hard stop is reached.
+// enforce opens and closes incidents as the sums require, stores b, and pauses the scope when
+// a hard stop is reached.
 func enforce(c *ledger.Context, b ScopeBudget) error {
 	now := core.TimeOf(c.Now)
 	for _, p := range b.Policies {
 		spent := b.Spent(p.Window)
 		p.Since = p.Window.Window(now).From
-		if p.Window.Rolling() { // its incidents end by themselves only with all that they counted
+		if p.Window.Rolling() { // its incidents end only when everything that they counted has left the window
 			p.Hard, p.Soft = lasting(c.Tx, c.Cmd.Company, p.Hard, now), lasting(c.Tx, c.Cmd.Company, p.Soft, now)
 		}
 		switch p.Status(spent) {
@@ -475,12 +468,12 @@ func enforce(c *ledger.Context, b ScopeBudget) error {
 	return nil
 }
 
-// openIncident records that a threshold was crossed and returns the incident's ID.
+// openIncident records a crossed threshold and returns the incident's ID.
 func openIncident(c *ledger.Context, b ScopeBudget, p BudgetPolicy, threshold string, spent core.Money) string {
 	now := core.TimeOf(c.Now)
 	w := p.Window.Window(now)
 	if unit, n := p.Window.Rolls(); n > 0 {
-		w.To += unit * n // by then all that is counted now has gone
+		w.To += unit * n // by then everything counted now has left the window
 	}
 	in := BudgetIncident{ID: core.DerivedID("budget-incident", p.ID, threshold, ledger.Order(c.Height)), Policy: p.ID, Type: b.Type, Scope: b.ID,
 		Window: p.Window, Start: w.From, End: w.To, Threshold: threshold, Limit: p.Amount, Observed: spent, Status: "open", CreatedAt: now, UpdatedAt: now}
@@ -493,7 +486,7 @@ func openIncident(c *ledger.Context, b ScopeBudget, p BudgetPolicy, threshold st
 	return in.ID
 }
 
-// lasting returns id while the incident's time has not passed, else "".
+// lasting returns id until the incident's window has ended, then "".
 func lasting(tx *ledger.Tx, company, id string, now core.Time) string {
 	if in, ok := Incidents.Get(tx, company, id); id == "" || !ok || now >= in.End {
 		return ""
@@ -501,7 +494,7 @@ func lasting(tx *ledger.Tx, company, id string, now core.Time) string {
 	return id
 }
 
-// closeIncident gives an open incident its last status; "" and closed ones are left alone.
+// closeIncident closes an open incident with a status. It does nothing for "" and closed ones.
 func closeIncident(c *ledger.Context, id, status string) {
 	in, ok := Incidents.Get(c.Tx, c.Cmd.Company, id)
 	if id == "" || !ok || in.Status != "open" {
@@ -509,14 +502,14 @@ func closeIncident(c *ledger.Context, id, status string) {
 	}
 	in.Status, in.ResolvedAt, in.UpdatedAt = status, core.TimeOf(c.Now), core.TimeOf(c.Now)
 	Incidents.Put(c.Tx, c.Cmd.Company, id, in)
-	to := ApprovalCancelled // nobody decided: a window has passed, or a manager changed the limit
+	to := ApprovalCancelled // no decision: a window has ended, or a manager changed the limit
 	if core.IsBoard(c) {
 		to = map[string]ApprovalStatus{"resolved": ApprovalApproved, "dismissed": ApprovalRejected}[status]
 	}
 	settleApproval(c, in.Approval, to)
 }
 
-// refuseBudget is the 409 for work in a scope whose hard stop was reached.
+// refuseBudget returns the 409 for work in a scope that reached its hard stop.
 func refuseBudget(b ScopeBudget, p BudgetPolicy) error {
 	name := map[entity.ScopeType]string{entity.ScopeAgent: "Agent", entity.ScopeCompany: "Company", entity.ScopeProject: "Project"}[b.Type]
 	detail := core.Object{}.Str("scopeType", string(b.Type)).Str("scopeId", b.ID).Str("windowKind", string(p.Window)).
@@ -524,8 +517,8 @@ func refuseBudget(b ScopeBudget, p BudgetPolicy) error {
 	return ledger.Refuse(ledger.Conflict, detail, "%s is paused because its budget hard-stop was reached.", name)
 }
 
-// overBudget refuses with the first of the scopes of an agent's work that is
-// over its limit at this time: the agent, its project ("" for none), the company.
+// overBudget refuses work when one of its scopes is over its limit now: the agent, its
+// project ("" for none), or the company.
 func overBudget(c *ledger.Context, agent, project string) error {
 	for _, s := range (CostEvent{Company: c.Cmd.Company, Agent: agent, Project: core.NullText(project)}).ScopesOf() {
 		b := BudgetOf(c.Tx, c.Cmd.Company, s.Type, s.ID, core.TimeOf(c.Now))
@@ -536,12 +529,12 @@ func overBudget(c *ledger.Context, agent, project string) error {
 	return nil
 }
 
-// AgentBudget returns the monthly limit of an agent, and what it spent.
+// AgentBudget returns the monthly limit of an agent and what it has spent.
 func AgentBudget(tx *ledger.Tx, of, agent string, now core.Time) (limit, spent core.Money) {
 	return monthly(tx, of, entity.ScopeAgent, agent, now)
 }
 
-// CompanyBudget returns the monthly limit of a company, and what it spent.
+// CompanyBudget returns the monthly limit of a company and what it has spent.
 func CompanyBudget(tx *ledger.Tx, of string, now core.Time) (limit, spent core.Money) {
 	return monthly(tx, of, entity.ScopeCompany, of, now)
 }
@@ -637,7 +630,7 @@ var Rules = company.Rules{
 	},
 }
 
-// limits answers what the kernel asks of budgets.
+// limits implements the kernel's port for budgets.
 type limits struct{}
 
 func (limits) Set(c *ledger.Context, t entity.ScopeType, id string, limit core.Money) error {

@@ -9,12 +9,12 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// SetBudget is the payload of budget.set: the limit of one scope in one window.
-// A nil field keeps what the policy has, or takes the default when it is new.
+// SetBudget is the payload of budget.set: the limit of one scope in one window. A nil field
+// keeps the policy's value, or takes the default in a new policy.
 type SetBudget struct {
 	Type        entity.ScopeType `cbor:"1,keyasint"`
 	Scope       string           `cbor:"2,keyasint"`
-	Window      WindowKind       `cbor:"3,keyasint,omitempty"` // empty: the calendar month, for a project its lifetime
+	Window      WindowKind       `cbor:"3,keyasint,omitempty"` // empty: the calendar month, for a project the lifetime
 	Amount      core.Money       `cbor:"4,keyasint,omitempty"`
 	WarnPercent *int64           `cbor:"5,keyasint,omitempty"`
 	HardStop    *bool            `cbor:"6,keyasint,omitempty"`
@@ -26,11 +26,11 @@ type SetBudget struct {
 type ResolveIncident struct {
 	Incident string      `cbor:"1,keyasint"`
 	Action   string      `cbor:"2,keyasint"`           // raise_budget_and_resume or keep_paused
-	Amount   *core.Money `cbor:"3,keyasint,omitempty"` // the new limit when raising
+	Amount   *core.Money `cbor:"3,keyasint,omitempty"` // the new limit, when raising
 	Note     string      `cbor:"4,keyasint,omitempty"`
 }
 
-// DefaultWarnPercent is where a warning is given unless a policy says otherwise.
+// DefaultWarnPercent is the warning threshold of a policy that sets none.
 const DefaultWarnPercent = 80
 
 const (
@@ -62,8 +62,7 @@ func setBudget(c *ledger.Context, p SetBudget) (any, error) {
 	return b, nil
 }
 
-// maySetBudget lets the board set any limit, and a manager those of the agents
-// below it.
+// maySetBudget lets the board set every limit, and a manager those of the agents below it.
 func maySetBudget(c *ledger.Context, p SetBudget) error {
 	if !core.IsAgent(c) {
 		return nil
@@ -74,8 +73,8 @@ func maySetBudget(c *ledger.Context, p SetBudget) error {
 	return core.ErrBoardOnly()
 }
 
-// setPolicy puts a limit in place and at once stops or frees the scope that it
-// is for. Creating an agent or a company with a budget uses it too.
+// setPolicy stores a limit and immediately stops or resumes its scope. Creating an agent or
+// a company with a budget uses it too.
 func setPolicy(c *ledger.Context, p SetBudget) (ScopeBudget, error) {
 	of, now := c.Cmd.Company, core.TimeOf(c.Now)
 	if p.Window == "" {

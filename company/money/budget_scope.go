@@ -21,7 +21,7 @@ func ScopeExists(tx *ledger.Tx, of string, t entity.ScopeType, id string) bool {
 	return false
 }
 
-// ScopeName returns the name of a scope, "" when it is gone.
+// ScopeName returns the name of a scope, "" when it was deleted.
 func ScopeName(tx *ledger.Tx, of string, t entity.ScopeType, id string) string {
 	switch t {
 	case entity.ScopeAgent:
@@ -35,8 +35,8 @@ func ScopeName(tx *ledger.Tx, of string, t entity.ScopeType, id string) string {
 	return row.Name
 }
 
-// pauseScope stops a scope that has reached its limit, and cancels what runs in
-// it. A scope that is stopped already stays as it is.
+// pauseScope pauses a scope that reached its limit and cancels its runs. It does not change
+// a scope that is already stopped.
 func pauseScope(c *ledger.Context, t entity.ScopeType, id string) error {
 	of, now := c.Cmd.Company, core.TimeOf(c.Now)
 	dropResumption(c, t, id)
@@ -47,7 +47,7 @@ func pauseScope(c *ledger.Context, t entity.ScopeType, id string) error {
 			return nil
 		}
 		company.CancelRunsOfAgent(c, of, id, company.DeniedBudget, "Cancelled: the agent's budget hard-stop was reached")
-		a, _ = entity.AgentTable.Get(c.Tx, of, id) // cancelling settled its state
+		a, _ = entity.AgentTable.Get(c.Tx, of, id) // the cancellation may have changed its status
 		a.Status, a.PauseReason, a.PausedAt, a.UpdatedAt = entity.AgentPaused, entity.PausedForBudget, now, now
 		entity.AgentTable.Put(c.Tx, a.Company, a.ID, a)
 	case entity.ScopeProject:
@@ -75,8 +75,8 @@ func cancelRunsIn(c *ledger.Context, t entity.ScopeType, id string) {
 	}
 }
 
-// resumeScope lets a scope go on that was stopped for its budget alone, and notes
-// that its work is to be woken, see resumeWork.
+// resumeScope resumes a scope that only its budget stopped, and marks its work to be woken,
+// see resumeWork.
 func resumeScope(c *ledger.Context, t entity.ScopeType, id string) error {
 	of, now := c.Cmd.Company, core.TimeOf(c.Now)
 	if !entity.ScopePaused(c.Tx, of, t, id) {
@@ -108,8 +108,8 @@ func resumeScope(c *ledger.Context, t entity.ScopeType, id string) error {
 	return nil
 }
 
-// renewScopes lets the scopes of an agent's work go on that were stopped in a
-// window that has passed.
+// renewScopes resumes the scopes of an agent's work that were stopped in a window that has
+// ended.
 func renewScopes(c *ledger.Context, agent, project string) error {
 	for _, s := range (CostEvent{Company: c.Cmd.Company, Agent: agent, Project: core.NullText(project)}).ScopesOf() {
 		b := BudgetOf(c.Tx, c.Cmd.Company, s.Type, s.ID, core.TimeOf(c.Now))
@@ -122,8 +122,7 @@ func renewScopes(c *ledger.Context, agent, project string) error {
 	return nil
 }
 
-// renewScope is resumeScope where nobody asked for it: its line in the activity
-// log is all that tells of it.
+// renewScope is resumeScope without a request: only the activity log reports it.
 func renewScope(c *ledger.Context, t entity.ScopeType, id string) error {
 	if !entity.ScopePaused(c.Tx, c.Cmd.Company, t, id) {
 		return nil
@@ -132,10 +131,10 @@ func renewScope(c *ledger.Context, t entity.ScopeType, id string) error {
 	return resumeScope(c, t, id)
 }
 
-// SweepBudgets is the payload of budget.sweep, by which the scheduler finishes
-// what time or numbers left: it lets every scope of a company go on whose
-// exhausted window has passed, closes the incidents of that window with the
-// approvals that ask about them, and cancels runs that go on in a stopped one.
+// SweepBudgets is the payload of budget.sweep, by which the scheduler finishes what time or
+// bounds left open. It resumes every scope of a company whose exhausted window has ended,
+// closes the incidents of that window with their approvals, and cancels runs that still run
+// in a stopped scope.
 type SweepBudgets struct{}
 
 func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
@@ -152,7 +151,7 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 			continue
 		}
 		if entity.ScopePaused(c.Tx, c.Cmd.Company, b.Type, b.ID) && slices.ContainsFunc(b.Policies, func(p BudgetPolicy) bool { return p.Window.Rolling() }) {
-			if err := enforce(c, b); err != nil { // closes what a rolling window has left behind
+			if err := enforce(c, b); err != nil { // closes what a rolling window left open
 				return nil, err
 			}
 		}
@@ -163,10 +162,9 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 	return nil, resumeWork(c)
 }
 
-// BudgetsToSweep reports whether budget.sweep would change something in company:
-// a scope is paused for a budget that is not exhausted at now, or runs go on in
-// one that is, or an incident is open whose window has passed, or work is to be
-// woken that a budget had stopped.
+// BudgetsToSweep reports whether budget.sweep would change something in a company: a scope is
+// paused for a budget that is not exhausted at now, or has runs although it is, or an
+// incident of a past window is open, or work that a budget stopped must be woken.
 func BudgetsToSweep(tx *ledger.Tx, of string, now core.Time) bool {
 	if workToResume(tx, of) || len(pastIncidents(tx, of, now, 1)) > 0 || len(staleReservations(tx, of, now, 1)) > 0 {
 		return true

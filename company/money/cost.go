@@ -10,7 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A CostEvent is money that an agent spent, as it was reported or metered.
+// A CostEvent is money that an agent spent, reported or metered.
 type CostEvent struct {
 	ID                string        `cbor:"1,keyasint" json:"id"`
 	Company           string        `cbor:"2,keyasint" json:"companyId"`
@@ -31,7 +31,7 @@ type CostEvent struct {
 	Cost              core.Money    `cbor:"17,keyasint,omitempty" json:"costCents"`
 	OccurredAt        core.Time     `cbor:"18,keyasint" json:"occurredAt"`
 	CreatedAt         core.Time     `cbor:"19,keyasint" json:"createdAt"`
-	// Reservation is what a metered call was paid from; "" for reported costs.
+	// Reservation paid for a metered call; "" for reported costs.
 	Reservation core.NullText `cbor:"20,keyasint,omitempty" json:"reservationId,omitempty"`
 }
 
@@ -46,16 +46,16 @@ const (
 	MaxEventTokens = 1_000_000_000_000
 )
 
-// A Total is what many events come to. Runs are counted once for the
-// combination of provider, biller, type and model that they used first.
+// A Total sums up events. A run counts once, for the combination of provider, biller, type
+// and model that it used first.
 type Total struct {
 	Cost   core.Money `cbor:"1,keyasint,omitempty"`
 	Input  int64      `cbor:"2,keyasint,omitempty"`
 	Cached int64      `cbor:"3,keyasint,omitempty"`
 	Output int64      `cbor:"4,keyasint,omitempty"`
 	Events int64      `cbor:"5,keyasint,omitempty"`
-	Runs   int64      `cbor:"6,keyasint,omitempty"` // runs first seen in this combination
-	Firsts int64      `cbor:"7,keyasint,omitempty"` // runs first seen with this billing, in any combination
+	Runs   int64      `cbor:"6,keyasint,omitempty"` // runs first counted in this combination
+	Firsts int64      `cbor:"7,keyasint,omitempty"` // runs first counted with this billing, in any combination
 }
 
 func (t Total) Plus(u Total) Total {
@@ -67,8 +67,8 @@ func (e CostEvent) Total() Total {
 	return Total{Cost: e.Cost, Input: e.InputTokens, Cached: e.CachedInputTokens, Output: e.OutputTokens, Events: 1}
 }
 
-// A CostCell is what one combination came to in one hour or one day. Reports
-// are sums of cells, so their cost does not grow with the number of events.
+// A CostCell sums up one combination in one hour or day. Reports add up cells, so their cost
+// does not grow with the number of events.
 type CostCell struct {
 	Agent       string `cbor:"1,keyasint"`
 	Project     string `cbor:"2,keyasint,omitempty"`
@@ -84,16 +84,16 @@ func (e CostEvent) Cell() CostCell {
 	return CostCell{e.Agent, string(e.Project), e.Provider, e.Biller, e.BillingType, e.Model, e.Total(), string(e.BillingCode)}
 }
 
-// subscription reports whether the cell's billing is by subscription.
+// subscription reports whether the cell is billed by subscription.
 func (cell CostCell) subscription() bool {
 	return cell.BillingType == "subscription_included" || cell.BillingType == "subscription_overage"
 }
 
-// hash names the cell's combination in keys; its parts are free text.
+// hash names the cell's combination in keys, because its parts are free text.
 func (cell CostCell) hash() string {
 	var b []byte
 	parts := []string{cell.Agent, cell.Project, cell.Provider, cell.Biller, cell.BillingType, cell.Model}
-	if cell.BillingCode != "" { // cells without one keep the names that they have
+	if cell.BillingCode != "" { // cells without one keep their names
 		parts = append(parts, cell.BillingCode)
 	}
 	for _, s := range parts {
@@ -103,15 +103,15 @@ func (cell CostCell) hash() string {
 	return core.TextKey(string(b))
 }
 
-// Where costs lie, all under c/<company>/:
+// Where costs are stored, all under c/<company>/:
 //
-//	cost/<occurredAt>.<event>             every event, in the order of when it occurred
+//	cost/<occurredAt>.<event>             every event, by time
 //	cost-id/<event>                       its row ID
-//	cost-agent/<agent>/<row ID>           an agent's events, in the order of when they occurred
+//	cost-agent/<agent>/<row ID>           an agent's events, by time
 //	cost-hour/<hour>.<combination>        CostCell
 //	cost-day/<day>.<combination>          CostCell
 //	cost-issue/<issue>.<hour>             Total of one issue
-//	cost-run/<run>.<billing or combination>   marks what has counted the run
+//	cost-run/<run>.<billing or combination>   marks where the run was counted
 //	budget/<scope type>.<scope>           ScopeBudget, see budget.go
 //
 // Hours and days are counted from the Unix epoch, UTC, in fixed width.
@@ -135,8 +135,8 @@ func costRunKey(company, run, what string) []byte {
 	return ledger.Key("c", company, "cost-run", run+"."+what)
 }
 
-// ReportCost is the payload of cost.report: one event, with Company and
-// CreatedAt still empty. The ID is the caller's; the same ID twice is refused.
+// ReportCost is the payload of cost.report: one event, without Company and CreatedAt. The
+// caller chooses the ID; a second event with the same ID is refused.
 type ReportCost struct {
 	Event CostEvent `cbor:"1,keyasint"`
 }
@@ -153,7 +153,7 @@ func reportCost(c *ledger.Context, p ReportCost) (any, error) {
 	if err := mayReport(c, e); err != nil {
 		return nil, err
 	}
-	if e.OccurredAt > e.CreatedAt+MsPerDay { // it would count in a window of budgets that nobody looks at yet
+	if e.OccurredAt > e.CreatedAt+MsPerDay { // it would count in a future window of the budgets
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "occurredAt is more than a day ahead; give the time at which the cost arose")
 	}
 	e, err := e.complete(c.Tx)
@@ -172,8 +172,8 @@ func reportCost(c *ledger.Context, p ReportCost) (any, error) {
 	return row, nil
 }
 
-// mayReport lets the board, nodes and the system report for any agent, and an
-// agent for itself; under a run only while that run goes on.
+// mayReport lets the board, nodes and the system report for every agent, and an agent for
+// itself; under a run only while it runs.
 func mayReport(c *ledger.Context, e CostEvent) error {
 	if !entity.AgentExists(c.Tx, e.Company, e.Agent) {
 		if elsewhere := entity.CompanyOfAgent(c.Tx, e.Agent); elsewhere != "" {
@@ -196,7 +196,7 @@ func mayReport(c *ledger.Context, e CostEvent) error {
 	return nil
 }
 
-// complete checks what e names and fills in what follows from it.
+// complete checks the references of e and fills in derived fields.
 func (e CostEvent) complete(tx *ledger.Tx) (CostEvent, error) {
 	missing := func(what string) (CostEvent, error) {
 		return e, ledger.Refuse(ledger.NotFound, nil, "%s not found", what)
@@ -271,7 +271,7 @@ func add(tx *ledger.Tx, t ledger.Table[string, CostCell], company, id string, ce
 	t.Put(tx, company, id, cell)
 }
 
-// markRun returns 1 the first time that what counts the event's run, and then 0.
+// markRun returns 1 when what counts the event's run for the first time, then 0.
 func markRun(tx *ledger.Tx, e CostEvent, what string) int64 {
 	key := costRunKey(e.Company, string(e.Run), what)
 	if tx.Has(key) {

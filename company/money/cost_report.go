@@ -11,7 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Span is a time range; From is inside and To is not. The zero Span is all time.
+// A Span is a time range, including From and excluding To. The zero Span is all time.
 type Span struct{ From, To core.Time }
 
 func (s Span) End() core.Time {
@@ -21,8 +21,8 @@ func (s Span) End() core.Time {
 	return s.To
 }
 
-// cut divides s into whole days in the middle, whole hours around them, and
-// what is left at both ends, where single events are looked at.
+// cut divides s into whole days in the middle, whole hours around them, and the rest at both
+// ends, for which single events are read.
 type cut struct {
 	head, hoursBefore, days, hoursAfter, tail Span
 }
@@ -42,8 +42,8 @@ func (s Span) cut() cut {
 	return cut{Span{from, h0}, Span{h0, d0}, Span{d0, d1}, Span{d1, h1}, Span{h1, to}}
 }
 
-// costCells yields what was spent in s, as cells. A combination comes up once
-// for each of its days and hours, and for each event at the ends of s.
+// costCells yields the costs in s as cells. A combination is yielded once for each of its
+// days and hours, and for each event at the ends of s.
 func costCells(tx *ledger.Tx, company string, s Span) iter.Seq[CostCell] {
 	c := s.cut()
 	return func(yield func(CostCell) bool) {
@@ -71,8 +71,7 @@ func costCells(tx *ledger.Tx, company string, s Span) iter.Seq[CostCell] {
 	}
 }
 
-// CostsOfAgent yields what an agent's work has cost, event by event, in the
-// order of when they occurred.
+// CostsOfAgent yields the cost events of an agent's work, by time.
 func CostsOfAgent(tx *ledger.Tx, company, agent string) iter.Seq[CostEvent] {
 	return func(yield func(CostEvent) bool) {
 		for row := range costsByAgent.IDs(tx, company, agent, false) {
@@ -83,8 +82,7 @@ func CostsOfAgent(tx *ledger.Tx, company, agent string) iter.Seq[CostEvent] {
 	}
 }
 
-// CostsOfAgentSince yields what an agent's work has cost since a time, the newest
-// first.
+// CostsOfAgentSince yields the cost events of an agent's work since a time, newest first.
 func CostsOfAgentSince(tx *ledger.Tx, company, agent string, since core.Time) iter.Seq[CostEvent] {
 	return func(yield func(CostEvent) bool) {
 		for row := range costsByAgent.IDs(tx, company, agent, true) {
@@ -105,7 +103,7 @@ func eventsIn(tx *ledger.Tx, company string, s Span) iter.Seq[CostEvent] {
 	}
 }
 
-// scanTimes yields the rows of a table whose ID is prefix, a time in s and a rest.
+// scanTimes yields the rows of a table whose ID is prefix, a time in s, and a rest.
 func scanTimes(tx *ledger.Tx, company, table, prefix string, s Span) iter.Seq2[[]byte, []byte] {
 	if s.From >= s.To {
 		return func(func([]byte, []byte) bool) {}
@@ -120,20 +118,19 @@ func decode[T any](b []byte) (row T) {
 	return row
 }
 
-// A CostSum is one line of a report. Which of its names are set depends on what
-// the report is by.
+// A CostSum is one line of a report. The grouping decides which names are set.
 type CostSum struct {
 	Agent, Project, Provider, Biller, BillingType, Model, BillingCode string
 
 	Total            // of every billing type
 	APIRuns          int64
 	SubscriptionRuns int64
-	Subscription     Total // the part that is billed by subscription
-	Providers        int   // how many different ones there are in the line
+	Subscription     Total // the part billed by subscription
+	Providers        int   // number of providers in the line
 	Models           int
 }
 
-// A CostGrouping says what a report has a line for.
+// A CostGrouping is what a report has one line for.
 type CostGrouping int
 
 const (
@@ -142,7 +139,7 @@ const (
 	ByProvider
 	ByBiller
 	ByProject
-	ByBillingCode // what has none is left out
+	ByBillingCode // costs without a code are left out
 )
 
 // CostsBy returns what company spent in s, the most expensive line first.
@@ -221,15 +218,15 @@ func SpentIn(tx *ledger.Tx, company string, s Span) Total {
 	return t
 }
 
-// A WindowSpend is what one provider and biller came to in the last hours.
+// A WindowSpend is what one provider and biller cost in the last hours.
 type WindowSpend struct {
 	Provider, Biller string
 	Hours            int64
 	Total
 }
 
-// SpendWindows returns the spending of the last 5 hours, day and week before
-// now, each from the beginning of its first hour.
+// SpendWindows returns the costs of the last 5 hours, day and week before now, each from the
+// start of its first hour.
 func SpendWindows(tx *ledger.Tx, company string, now core.Time) []WindowSpend {
 	out := []WindowSpend{}
 	for _, hours := range []int64{5, 24, 168} {
@@ -253,7 +250,7 @@ func SpendWindows(tx *ledger.Tx, company string, now core.Time) []WindowSpend {
 	return out
 }
 
-// IssueCosts is what an issue and everything below it came to.
+// IssueCosts are the costs of an issue and everything below it.
 type IssueCosts struct {
 	Issues int
 	Total

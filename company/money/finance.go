@@ -11,8 +11,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A FinanceEvent is a booking that is no cost of one call: a fee, credit that
-// was bought or ran out, a correction. Budgets do not count it.
+// A FinanceEvent is a booking that is not the cost of a call: a fee, bought or expired
+// credit, a correction. Budgets do not count it.
 type FinanceEvent struct {
 	ID          string          `cbor:"1,keyasint" json:"id"`
 	Company     string          `cbor:"2,keyasint" json:"companyId"`
@@ -43,8 +43,8 @@ type FinanceEvent struct {
 	CreatedAt   core.Time       `cbor:"27,keyasint" json:"createdAt"`
 }
 
-// Clone returns a copy that shares no memory with e, as the ledger's cache of
-// decoded rows needs it.
+// Clone returns a copy that shares no memory with e. The ledger's cache of decoded rows
+// needs it.
 func (e FinanceEvent) Clone() FinanceEvent {
 	e.Metadata = slices.Clone(e.Metadata)
 	if e.Quantity != nil {
@@ -53,7 +53,7 @@ func (e FinanceEvent) Clone() FinanceEvent {
 	return e
 }
 
-// Directions of a booking: a debit is money that goes, a credit money that comes.
+// Directions of a booking: a debit is money paid, a credit money received.
 const (
 	Debit  = "debit"
 	Credit = "credit"
@@ -63,8 +63,8 @@ const (
 var FinanceKinds = []string{"inference_charge", "platform_fee", "credit_purchase", "credit_refund", "credit_expiry", "byok_fee", "gateway_overhead", "log_storage_charge",
 	"logpush_charge", "provisioned_capacity_charge", "training_charge", "custom_model_import_charge", "custom_model_storage_charge", "manual_adjustment"}
 
-// A FinanceSum is what the bookings of one biller and kind came to in one day,
-// or a line of a report.
+// A FinanceSum sums up the bookings of one biller and kind in one day, or is a line of a
+// report.
 type FinanceSum struct {
 	Biller    string     `cbor:"1,keyasint"`
 	Kind      string     `cbor:"2,keyasint"`
@@ -72,11 +72,11 @@ type FinanceSum struct {
 	Credit    core.Money `cbor:"4,keyasint,omitempty"`
 	Estimated core.Money `cbor:"5,keyasint,omitempty"` // the part of Debit that is not invoiced yet
 	Events    int64      `cbor:"6,keyasint,omitempty"`
-	// Others is how many kinds a line by biller has, or billers one by kind.
+	// Others is the number of kinds in a line by biller, or of billers in a line by kind.
 	Others int `cbor:"-"`
 }
 
-// Net is what went less what came.
+// Net returns debits minus credits.
 func (s FinanceSum) Net() core.Money { return s.Debit - s.Credit }
 
 func (s FinanceSum) Plus(o FinanceSum) FinanceSum {
@@ -97,10 +97,10 @@ func (e FinanceEvent) Sum() FinanceSum {
 	return s
 }
 
-// Where bookings lie, under c/<company>/:
+// Where bookings are stored, under c/<company>/:
 //
-//	finance/<occurredAt>.<event>       FinanceEvent, in the order of when it occurred
-//	finance-id/<event>                 that the ID is taken
+//	finance/<occurredAt>.<event>       FinanceEvent, by time
+//	finance-id/<event>                 the ID is taken
 //	finance-day/<day>.<biller, kind>   FinanceSum
 var (
 	financeEvents = ledger.NewTable[string, FinanceEvent]("finance")
@@ -116,8 +116,7 @@ var financeKinds = []company.Kind{
 	{Name: KindFinanceBook, From: company.FromBoard, Do: ledger.Typed(bookFinance)},
 }
 
-// bookFinance is finance.book; its payload is the event, with Company and
-// CreatedAt still empty.
+// bookFinance handles finance.book. Its payload is the event without Company and CreatedAt.
 func bookFinance(c *ledger.Context, e FinanceEvent) (any, error) {
 	if core.IsAgent(c) {
 		return nil, core.ErrBoardOnly()
@@ -152,7 +151,7 @@ func bookFinance(c *ledger.Context, e FinanceEvent) (any, error) {
 	return e, nil
 }
 
-// check refuses a booking that is out of range, or that names what is not there.
+// check refuses a booking that is out of range or refers to something that does not exist.
 func (e FinanceEvent) check(tx *ledger.Tx) error {
 	if !core.IsID(e.ID) || e.Amount < 0 || e.Amount > core.Cents(core.MaxEventCents) || e.OccurredAt < 0 || e.Biller == "" || len(e.Biller) > entity.MaxName ||
 		!slices.Contains(FinanceKinds, e.Kind) || e.Direction != Debit && e.Direction != Credit || e.Quantity != nil && (*e.Quantity < 0 || *e.Quantity > MaxEventTokens) {
@@ -194,8 +193,8 @@ func FinanceEvents(tx *ledger.Tx, company string, s Span, limit int) []FinanceEv
 	return out
 }
 
-// Finances returns what the bookings of company in s came to, in a line for each
-// key that by gives them, the greatest debit first. by sets what the line is of.
+// Finances sums up the bookings of company in s, one line for each key that by returns,
+// greatest debit first. by sets the names of the line.
 func Finances(tx *ledger.Tx, company string, s Span, by func(FinanceSum) FinanceSum) []FinanceSum {
 	lines := map[FinanceSum]FinanceSum{}
 	seen := map[[2]string]bool{}
@@ -235,8 +234,7 @@ func Finances(tx *ledger.Tx, company string, s Span, by func(FinanceSum) Finance
 	return out
 }
 
-// ByFinanceBiller and ByFinanceKind are what Finances can have lines for, and
-// AllFinances makes one line of everything.
+// ByFinanceBiller and ByFinanceKind group the lines of Finances; AllFinances makes one line.
 func ByFinanceBiller(s FinanceSum) FinanceSum { return FinanceSum{Biller: s.Biller} }
 
 // ByFinanceKind, see ByFinanceBiller.

@@ -10,17 +10,17 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// HireAgent is the payload of agent.hire: an agent that somebody wants. The
-// board of a company that asks for no approval gets it at once; else it is made
-// pending, beside the approval that decides about it.
+// HireAgent is the payload of agent.hire: a requested agent. If the company requires no
+// approval, the board gets it at once; otherwise it is created pending, with the approval
+// that decides.
 type HireAgent struct {
 	Agent    entity.SaveAgent `cbor:"1,keyasint"`
 	Approval string           `cbor:"2,keyasint"` // ID of the approval, if one is needed
 	Issues   []string         `cbor:"3,keyasint,omitempty"`
-	Skills   []string         `cbor:"4,keyasint,omitempty"` // desired, as the request named them
+	Skills   []string         `cbor:"4,keyasint,omitempty"` // wanted skills, as the request named them
 }
 
-// A Hire is what agent.hire returns; Approval is empty when none was needed.
+// A Hire is the answer of agent.hire; Approval is empty when none was required.
 type Hire struct {
 	Agent    string `cbor:"1,keyasint"`
 	Approval string `cbor:"2,keyasint,omitempty"`
@@ -32,7 +32,7 @@ var hireKinds = []company.Kind{
 	{Name: KindAgentHire, From: company.FromBoard | company.FromAgent, Needs: entity.CreateAgents, Traits: company.EndsKeys, Do: ledger.Typed(hireAgent)},
 }
 
-// MayHire reports whether the agent may ask for new agents.
+// MayHire reports whether the agent may request new agents.
 func MayHire(a entity.Agent) bool { return a.Role == "ceo" || a.Permissions.CreateAgents }
 
 func errMayNotHire() error {
@@ -50,7 +50,7 @@ func hireAgent(c *ledger.Context, p HireAgent) (any, error) {
 		if !MayHire(who) {
 			return nil, errMayNotHire()
 		}
-		// Nobody gives rights that the board has not given.
+		// An agent can not grant permissions that the board did not give.
 		p.Agent.Permissions, asked = nil, core.NullText(who.ID)
 	} else if !row.RequireHireApproval {
 		a, err := company.MakeAgent(c, row, p.Agent, entity.AgentIdle)
@@ -61,7 +61,7 @@ func hireAgent(c *ledger.Context, p HireAgent) (any, error) {
 		return Hire{Agent: a.ID}, nil
 	}
 	budget := p.Agent.Budget
-	p.Agent.Budget = nil // a limit is set when there is somebody who spends
+	p.Agent.Budget = nil // the limit is set when the agent exists
 	a, err := company.MakeAgent(c, row, p.Agent, entity.AgentPendingApproval)
 	if err != nil {
 		return nil, err
@@ -80,8 +80,8 @@ func recordHire(c *ledger.Context, a entity.Agent, approval string, issues []str
 		Null("approvalId", approval).List("issueIds", core.SortedSet(issues)).Bool("requiresApproval", approval != "").Close()})
 }
 
-// hirePayload tells the board who is to be hired, in the contract's keys and
-// without secrets.
+// hirePayload returns what the board sees of a hire, in the contract's keys and without
+// secrets.
 func hirePayload(a entity.Agent, budget *core.Money, skills []string, asked core.NullText) json.RawMessage {
 	cents := int64(0)
 	if budget != nil {
@@ -109,7 +109,7 @@ func hirePayload(a entity.Agent, budget *core.Money, skills []string, asked core
 // maxHireBudget bounds the monthly budget of a hire, in cents, as for any agent.
 const maxHireBudget = 1_000_000_000_000
 
-// HireOf reads a hire's payload as the command that makes the agent.
+// HireOf converts a hire's payload into the command that creates the agent.
 func HireOf(payload json.RawMessage) (entity.SaveAgent, error) {
 	var d entity.HireDraft
 	if err := json.Unmarshal(payload, &d); err != nil {
@@ -132,7 +132,7 @@ func HireOf(payload json.RawMessage) (entity.SaveAgent, error) {
 			Entry string            `json:"entryFile"`
 			Files map[string]string `json:"files"`
 		}
-		_ = json.Unmarshal(d.Instructions, &in) // without files it is refused when the agent is made
+		_ = json.Unmarshal(d.Instructions, &in) // without files, creating the agent is refused
 		p.Instructions = entity.InstructionsIn(in.Entry, in.Files)
 	}
 	if d.BudgetMonthlyCents != nil {
@@ -151,7 +151,7 @@ func notNull(b json.RawMessage) json.RawMessage {
 	return b
 }
 
-// checkHire tries what approving would do, and drops it.
+// checkHire executes what approving would do, and discards it.
 func checkHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
 	p, err := HireOf(payload)
 	if err != nil || a.Agent != "" {
@@ -175,8 +175,8 @@ func checkHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
 	return err
 }
 
-// hireApproved lets the agent of an approved hire begin: one that was made
-// pending, else a new one. It returns the agent's ID.
+// hireApproved activates the pending agent of an approved hire, or creates it. It returns the
+// agent's ID.
 func hireApproved(c *ledger.Context, a Approval, payload json.RawMessage) (string, error) {
 	p, err := HireOf(payload)
 	if err != nil {
@@ -206,8 +206,7 @@ func hireApproved(c *ledger.Context, a Approval, payload json.RawMessage) (strin
 	return agent.ID, err
 }
 
-// reviseHire brings a pending agent in line with the payload that was sent for
-// it again; what the payload hides stays.
+// reviseHire updates a pending agent to a resubmitted payload; hidden values stay.
 func reviseHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
 	old, ok := entity.AgentTable.Get(c.Tx, a.Company, string(a.Agent))
 	if !ok || old.Status != entity.AgentPendingApproval {
@@ -242,21 +241,21 @@ func reviseHire(c *ledger.Context, a Approval, payload json.RawMessage) error {
 	return nil
 }
 
-// cancelHire closes the approval of an agent that is ended before it began.
+// cancelHire closes the approval of a pending agent that is terminated.
 func cancelHire(c *ledger.Context, a entity.Agent) {
 	for id := range hireApprovals.IDs(c.Tx, a.Company, a.ID, false) {
 		settleApproval(c, id, ApprovalCancelled)
 	}
 }
 
-// dropHire forgets which approval an agent that is being deleted came from.
+// dropHire deletes the reference from a deleted agent to its approval.
 func dropHire(tx *ledger.Tx, a entity.Agent) {
 	for id := range hireApprovals.IDs(tx, a.Company, a.ID, false) {
 		hireApprovals.Remove(tx, a.Company, a.ID, id)
 	}
 }
 
-// Sealed seals the configurations of the agent that is to be hired.
+// Sealed seals the configurations of the agent.
 func (p HireAgent) Sealed(seal conceal.SealFunc) (any, error) {
 	v, err := p.Agent.Sealed(seal)
 	if err != nil {

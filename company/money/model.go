@@ -14,25 +14,25 @@ import (
 
 // Bounds of the model gateway's rows.
 const (
-	// MaxModelProviders bounds the upstreams of a company, and of the mesh: each
-	// call looks through all of them.
+	// MaxModelProviders bounds the upstreams of a company, and of the mesh: each call searches
+	// all of them.
 	MaxModelProviders = 64
-	// MaxModelRoutes bounds the names that one upstream answers to.
+	// MaxModelRoutes bounds the model names of one upstream.
 	MaxModelRoutes = 64
-	// MaxModelLabels bounds the labels that a node must have for an upstream.
+	// MaxModelLabels bounds the labels that an upstream requires of nodes.
 	MaxModelLabels = 16
 	// MaxModelName bounds the name of a model, in bytes, and of an upstream.
 	MaxModelName = 200
 	// MaxModelPrices bounds the prices of a company, and of the mesh.
 	MaxModelPrices = 512
-	// MaxModelPrice bounds a price, in micro-cents for a million tokens: ten
-	// thousand dollars. A typing error is refused, sums have room.
+	// MaxModelPrice bounds a price, in micro-cents for a million tokens: ten thousand dollars. A
+	// typing error is refused, and sums do not overflow.
 	MaxModelPrice = 1_000_000_000_000
 	// MaxModelKey bounds the key of an upstream, in bytes.
 	MaxModelKey = 4 << 10
 )
 
-// A ModelKind says which wire formats an upstream speaks. Persisted: do not rename.
+// A ModelKind is the wire format of an upstream. Persisted: do not rename.
 type ModelKind string
 
 // The kinds of upstreams.
@@ -50,12 +50,11 @@ const (
 // ModelKinds lists the kinds of upstreams.
 var ModelKinds = []ModelKind{ModelOpenAI, ModelAnthropic, ModelOpenRouter, ModelGemini, ModelOllama, ModelVLLM, ModelLlamaCpp, ModelCompatible}
 
-// Local reports whether an upstream of this kind is a server of one's own, whose
-// calls have no price unless one is set.
+// Local reports whether an upstream of this kind is a server of the operator, whose calls
+// have no price unless one is set.
 func (k ModelKind) Local() bool { return k == ModelOllama || k == ModelVLLM || k == ModelLlamaCpp }
 
-// DefaultURL is where an upstream of this kind is when nobody says otherwise, ""
-// when that can not be known.
+// DefaultURL returns the usual address of an upstream of this kind, "" when there is none.
 func (k ModelKind) DefaultURL() string {
 	switch k {
 	case ModelOpenAI:
@@ -76,37 +75,35 @@ func (k ModelKind) DefaultURL() string {
 	return ""
 }
 
-// A ModelProvider is an upstream of the model gateway: of one company, or of the
-// mesh, for all of them.
+// A ModelProvider is an upstream of the model gateway: of one company, or of the mesh for all
+// companies.
 type ModelProvider struct {
 	ID      string        `cbor:"1,keyasint" json:"id"`
 	Company core.NullText `cbor:"2,keyasint,omitempty" json:"companyId"` // null: of the mesh
 	Name    string        `cbor:"3,keyasint" json:"name"`                // lower case, digits, dots, dashes and underscores
 	Kind    ModelKind     `cbor:"4,keyasint" json:"kind"`
-	// BaseURL is what "/chat/completions" is put behind, or for kind anthropic
+	// BaseURL is the address before "/chat/completions", or for kind anthropic before
 	// "/v1/messages".
 	BaseURL string `cbor:"5,keyasint" json:"baseUrl"`
-	// Sealed is the key under [ValueAAD] with the path [ModelKeyPath]; Secret names
-	// a secret of the company instead.
+	// Sealed is the key under [ValueAAD] with the path [ModelKeyPath]. Secret names a secret of
+	// the company instead.
 	Sealed string        `cbor:"6,keyasint,omitempty" json:"-"`
 	Secret core.NullText `cbor:"7,keyasint,omitempty" json:"secretId"`
-	// Models are the names that the upstream answers to; none: those that are
-	// usual for its kind.
+	// Models are the model names of the upstream; empty: the usual ones of its kind.
 	Models []ModelRoute `cbor:"8,keyasint,omitempty" json:"models"`
-	// Labels are what a node must have to reach the upstream.
+	// Labels are required of a node that calls the upstream.
 	Labels []string `cbor:"9,keyasint,omitempty" json:"labels"`
-	// Priority orders upstreams that answer to the same name, the lowest first.
+	// Priority orders upstreams with the same model name, lowest first.
 	Priority int `cbor:"10,keyasint,omitempty" json:"priority"`
-	// Free says that calls without a price cost nothing; else they are refused.
+	// Free makes calls without a price free; otherwise they are refused.
 	Free      bool      `cbor:"11,keyasint,omitempty" json:"free"`
 	Disabled  bool      `cbor:"12,keyasint,omitempty" json:"disabled"`
 	CreatedAt core.Time `cbor:"13,keyasint" json:"createdAt"`
 	UpdatedAt core.Time `cbor:"14,keyasint" json:"updatedAt"`
 }
 
-// A ModelRoute is a name that an upstream answers to: a model, a pattern that
-// ends in "*", or a tier ("tier/cheap"). As is what the upstream calls it, ""
-// for the same.
+// A ModelRoute is a model name of an upstream: a model, a pattern that ends in "*", or a tier
+// ("tier/cheap"). As is the upstream's name for it, "" for the same.
 type ModelRoute struct {
 	Name string `cbor:"1,keyasint" json:"name"`
 	As   string `cbor:"2,keyasint,omitempty" json:"as,omitempty"`
@@ -121,19 +118,19 @@ func (p ModelProvider) Clone() ModelProvider {
 	return p
 }
 
-// HasKey reports whether there is a key to show to the upstream.
+// HasKey reports whether the upstream has a key.
 func (p ModelProvider) HasKey() bool { return p.Sealed != "" || p.Secret != "" }
 
-// A ModelPrice is what a model's tokens cost, in micro-cents for a million of
-// them. Model is a name, "upstream/name", or either with "*" at its end.
+// A ModelPrice is the price of a model's tokens, in micro-cents for a million. Model is a
+// name, "upstream/name", or either with "*" at its end.
 type ModelPrice struct {
 	Model      string `cbor:"1,keyasint" json:"model"`
 	Input      int64  `cbor:"2,keyasint,omitempty" json:"input"`
 	Output     int64  `cbor:"3,keyasint,omitempty" json:"output"`
 	CacheRead  int64  `cbor:"4,keyasint,omitempty" json:"cacheRead"`
 	CacheWrite int64  `cbor:"5,keyasint,omitempty" json:"cacheWrite"`
-	// Version counts how often the price was set, 0 for a price that came with
-	// the program. A removed price that is set again begins at 1.
+	// Version counts how often the price was set, 0 for a built-in price. A removed price that is
+	// set again starts at 1.
 	Version   int       `cbor:"6,keyasint,omitempty" json:"version"`
 	UpdatedAt core.Time `cbor:"7,keyasint,omitempty" json:"updatedAt"`
 }
@@ -145,24 +142,24 @@ var (
 	meshModelPrices    = ledger.NewMeshTable[string, ModelPrice]("model-price")
 )
 
-// SaveModelProvider is the payload of model_provider.save, of the command's
-// company or without one of the mesh; nil keeps. A key is kept only while the
-// upstream stays where it is: whoever moves it elsewhere has to know the key.
+// SaveModelProvider is the payload of model_provider.save, for the command's company or,
+// without one, for the mesh; nil keeps a field. A new address drops the key: whoever changes
+// the address must know the key.
 type SaveModelProvider struct {
 	ID       string        `cbor:"1,keyasint"`
 	Create   bool          `cbor:"2,keyasint,omitempty"`
 	Name     *string       `cbor:"3,keyasint,omitempty"`
 	Kind     *ModelKind    `cbor:"4,keyasint,omitempty"`
 	BaseURL  *string       `cbor:"5,keyasint,omitempty"`
-	Locked   *string       `cbor:"6,keyasint,omitempty"` // the key, sealed; "" takes it away
-	Secret   *string       `cbor:"7,keyasint,omitempty"` // "" takes the reference away
+	Locked   *string       `cbor:"6,keyasint,omitempty"` // the sealed key; "" removes it
+	Secret   *string       `cbor:"7,keyasint,omitempty"` // "" removes the reference
 	Models   *[]ModelRoute `cbor:"8,keyasint,omitempty"`
 	Labels   *[]string     `cbor:"9,keyasint,omitempty"`
 	Priority *int          `cbor:"10,keyasint,omitempty"`
 	Free     *bool         `cbor:"11,keyasint,omitempty"`
 	Disabled *bool         `cbor:"12,keyasint,omitempty"`
 
-	Key *string `cbor:"-"` // in the clear, never part of a command; the API makes Locked of it
+	Key *string `cbor:"-"` // in the clear, never part of a command; the API seals it into Locked
 }
 
 // Sealed seals the upstream's key.
@@ -184,8 +181,8 @@ type DropModelProvider struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-// SetModelPrice is the payload of model_price.set, of the command's company or
-// without one of the mesh.
+// SetModelPrice is the payload of model_price.set, for the command's company or, without one,
+// for the mesh.
 type SetModelPrice struct {
 	Price ModelPrice `cbor:"1,keyasint"`
 }
@@ -316,7 +313,7 @@ func saveModelProvider(c *ledger.Context, p SaveModelProvider) (any, error) {
 	return row, nil
 }
 
-// check refuses what is no upstream, or has the name of another one.
+// check refuses an invalid upstream, or one with the name of another.
 func (p ModelProvider) check(tx *ledger.Tx) error {
 	bad := func(format string, args ...any) error { return ledger.Refuse(ledger.Invalid, nil, format, args...) }
 	switch {
@@ -369,8 +366,8 @@ func modelProviderName(s string) bool {
 	})
 }
 
-// modelPattern reports whether s can name models: printable ASCII without
-// spaces, and "*" only at its end.
+// modelPattern reports whether s can be a model name: printable ASCII without spaces, "*"
+// only at its end.
 func modelPattern(s string) bool {
 	if s == "" || len(s) > MaxModelName {
 		return false

@@ -9,9 +9,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An override is the command that waits in an approval about a budget: the
-// limit of one scope and window is to be Amount. Without a scope or an amount
-// there is nothing to carry out.
+// An override is the waiting command of a budget approval: set the limit of one scope and
+// window to Amount. Without a scope or an amount there is nothing to execute.
 type override struct {
 	Type   entity.ScopeType
 	Scope  string
@@ -19,8 +18,8 @@ type override struct {
 	Amount *core.Money
 }
 
-// overrideOf reads an override out of a payload: scopeType, scopeId, windowKind
-// and proposedAmount, or amount, in whole cents.
+// overrideOf reads an override from a payload: scopeType, scopeId, windowKind and
+// proposedAmount, or amount, in whole cents.
 func overrideOf(payload json.RawMessage) (o override, err error) {
 	var p struct {
 		Type     entity.ScopeType `json:"scopeType"`
@@ -51,9 +50,8 @@ func overrideOf(payload json.RawMessage) (o override, err error) {
 	return o, nil
 }
 
-// askForOverride puts a hard stop before the board: what it sees is what was
-// spent against which limit, what it would approve is one more budget on top
-// of what was spent. It returns the approval's ID.
+// askForOverride asks the board about a hard stop. The payload has the spent money and the
+// limit; it proposes the spent money plus one more budget. It returns the approval's ID.
 func askForOverride(c *ledger.Context, b ScopeBudget, p BudgetPolicy, in BudgetIncident) string {
 	company := c.Cmd.Company
 	payload := core.Object{}.Str("scopeType", string(in.Type)).Str("scopeId", in.Scope).Str("scopeName", ScopeName(c.Tx, company, b.Type, b.ID)).
@@ -64,7 +62,7 @@ func askForOverride(c *ledger.Context, b ScopeBudget, p BudgetPolicy, in BudgetI
 	v, _ := core.ParseJSON(payload)
 	a, err := openApproval(c, Approval{ID: core.DerivedID("budget-approval", in.ID), Company: company, Type: ApprovalBudget, Incident: core.NullText(in.ID), Payload: core.FormatJSON(v)}, nil)
 	if err != nil {
-		panic("company: " + err.Error()) // the ID follows from the incident's, which is new
+		panic("company: " + err.Error()) // the ID is derived from the incident's, which is new
 	}
 	return a.ID
 }
@@ -77,8 +75,8 @@ func momentJSON(t core.Time) []byte {
 	return t.AppendJSON(nil)
 }
 
-// overrideBudget raises the limit that an approval is about, to amount when the
-// board names one. The incident closes with it and the scope goes on.
+// overrideBudget raises the limit of an approval, to amount if the board names one. It closes
+// the incident and resumes the scope.
 func overrideBudget(c *ledger.Context, a Approval, payload json.RawMessage, amount *core.Money) error {
 	o, err := overrideOf(payload)
 	if err != nil {
@@ -88,7 +86,7 @@ func overrideBudget(c *ledger.Context, a Approval, payload json.RawMessage, amou
 		o.Amount = amount
 	}
 	if o.Type == "" || o.Scope == "" || o.Amount == nil {
-		return nil // a question about money, answered
+		return nil // a question without a command
 	}
 	if !ScopeExists(c.Tx, a.Company, o.Type, o.Scope) {
 		return ledger.Refuse(ledger.NotFound, nil, "%s not found", scopeTitle(o.Type))
@@ -103,7 +101,7 @@ func overrideBudget(c *ledger.Context, a Approval, payload json.RawMessage, amou
 	return nil
 }
 
-// raiseBudget sets a limit above what was spent.
+// raiseBudget sets a limit above the spent money.
 func raiseBudget(c *ledger.Context, o override) error {
 	b := BudgetOf(c.Tx, c.Cmd.Company, o.Type, o.Scope, core.TimeOf(c.Now))
 	if *o.Amount <= b.Spent(o.Window) {
@@ -126,8 +124,7 @@ func pastIncidents(tx *ledger.Tx, company string, now core.Time, limit int) []Bu
 	return out
 }
 
-// dropIncidents closes what is open about the budget of an agent that is being
-// deleted.
+// dropIncidents closes the open incidents of an agent that is deleted.
 func dropIncidents(c *ledger.Context, a entity.Agent) {
 	b, _ := BudgetTable.Get(c.Tx, a.Company, scopeKey(entity.ScopeAgent, a.ID))
 	for _, p := range b.Policies {

@@ -11,67 +11,65 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A ReservationStatus is where a reservation stands. Persisted: do not rename.
+// A ReservationStatus is the status of a reservation. Persisted: do not rename.
 type ReservationStatus string
 
 const (
-	ReservationOpen       ReservationStatus = "open"        // what is not spent of it is held
-	ReservationSettled    ReservationStatus = "settled"     // its node has told all; nothing is held
-	ReservationWrittenOff ReservationStatus = "written_off" // a person ended it in its node's place
+	ReservationOpen       ReservationStatus = "open"        // its unspent part is held
+	ReservationSettled    ReservationStatus = "settled"     // its node has reported everything; nothing is held
+	ReservationWrittenOff ReservationStatus = "written_off" // a person closed it in place of its node
 )
 
 const (
 	// MaxReservation bounds one reservation, as an event is bounded.
 	MaxReservation = core.MaxEventCents * core.Cent
-	// MaxOpenReservations bounds the open reservations of a company: at one for
-	// each call of an agent and project on each node, far more than work at once.
+	// MaxOpenReservations bounds the open reservations of a company. One for each agent, project
+	// and node is far more than what runs at the same time.
 	MaxOpenReservations = 4096
-	// MaxReservationTime bounds for how long calls may begin under a reservation.
+	// MaxReservationTime bounds how long calls may start under a reservation.
 	MaxReservationTime = 15 * 60 * 1000 // ms
 	// MaxSettledEvents bounds the calls that one command settles, at a dozen keys each.
 	MaxSettledEvents = 64
-	// sliceShare is the part of the room left under a limit that a slice may take
-	// beyond the call it is asked for: one in so many, so that no node takes what
-	// the others need.
+	// sliceShare bounds what a slice may take beyond the call that asks for it: this fraction of
+	// the room under a limit, so that no node takes what the others need.
 	sliceShare = 8
-	// keepSettled is for how long a settled reservation can be looked up, ms.
+	// keepSettled is how long a settled reservation can be read, in ms.
 	keepSettled = MsPerDay
-	// sweptReservations bounds the settled ones that one command forgets.
+	// sweptReservations bounds the settled reservations that one command deletes.
 	sweptReservations = 256
 )
 
-// A Reservation is money of a company that is set aside, for one call or as a
-// slice: a stock that a node spends from for the calls of one agent on one
-// project, without asking again for each. It counts, as far as it is not spent,
-// in every window of the agent, the project and the company, also in one that
-// begins while it is held; what is spent of it counts from when it is settled.
+// A Reservation is money of a company that is set aside, for one call or as a slice: a stock
+// from which a node pays the calls of one agent on one project without asking for each. Its
+// unspent part counts in every window of the agent, the project and the company, also in one
+// that starts while it is held. Spent money counts from when it is settled.
 type Reservation struct {
 	ID      string            `cbor:"1,keyasint" json:"id"`
 	Company string            `cbor:"2,keyasint" json:"companyId"`
 	Agent   string            `cbor:"3,keyasint" json:"agentId"`
 	Project core.NullText     `cbor:"4,keyasint,omitempty" json:"projectId"`
-	Run     core.NullText     `cbor:"5,keyasint,omitempty" json:"heartbeatRunId"` // for which it was asked first
+	Run     core.NullText     `cbor:"5,keyasint,omitempty" json:"heartbeatRunId"` // the first run that asked for it
 	Slice   bool              `cbor:"6,keyasint,omitempty" json:"slice"`
 	Node    string            `cbor:"7,keyasint" json:"nodeId"`
-	Session uint64            `cbor:"8,keyasint,omitempty" json:"-"` // the node's when it reserved
+	Session uint64            `cbor:"8,keyasint,omitempty" json:"-"` // of the node at that time
 	Amount  core.Money        `cbor:"9,keyasint,omitempty" json:"amount"`
 	Spent   core.Money        `cbor:"10,keyasint,omitempty" json:"spent"`
-	Calls   int64             `cbor:"11,keyasint,omitempty" json:"calls"` // that were settled
+	Calls   int64             `cbor:"11,keyasint,omitempty" json:"calls"` // number of settled calls
 	Status  ReservationStatus `cbor:"12,keyasint" json:"status"`
-	Until   core.Time         `cbor:"13,keyasint" json:"until"` // no call begins under it from here on
-	// Uncertain is set when the node can not tell what became of the rest.
+	Until   core.Time         `cbor:"13,keyasint" json:"until"` // no call starts under it after that
+	// Uncertain is set when the node does not know what happened to the rest.
 	Uncertain bool `cbor:"14,keyasint,omitempty" json:"uncertain"`
-	// Credit is what a person booked in the node's place and the node has not
-	// yet told of: what it tells after all is not booked twice.
+	// Credit is what a person booked in place of the node and the node has not reported yet. If
+	// it reports it later, it is not booked twice.
 	Credit    core.Money `cbor:"15,keyasint,omitempty" json:"-"`
 	Closing   uint64     `cbor:"16,keyasint,omitempty" json:"-"` // height at which it was settled, for the index
 	CreatedAt core.Time  `cbor:"17,keyasint" json:"createdAt"`
 	UpdatedAt core.Time  `cbor:"18,keyasint" json:"updatedAt"`
-	// Allowance is the issue whose allowance it is of, besides the budgets.
+	// Allowance is the issue whose allowance it also belongs to.
 	Allowance core.NullText `cbor:"19,keyasint,omitempty" json:"allowanceIssueId"`
 }
 
-// Held returns what still counts against limits without having been spent.
+// Held returns what counts against limits without being spent.
 func (r Reservation) Held() core.Money {
 	if r.Status != ReservationOpen {
 		return 0
@@ -79,7 +77,7 @@ func (r Reservation) Held() core.Money {
 	return r.Amount - r.Spent
 }
 
-// Where reservations lie, under c/<company>/:
+// Where reservations are stored, under c/<company>/:
 //
 //	reservation/<id>                      Reservation
 //	reservation-open/<node>/<id>          the open ones
@@ -102,7 +100,7 @@ var (
 	reservationsDone = ledger.NewIndex[string, string]("reservation-done")
 )
 
-// AllDone is the value under which reservationsDone keeps all.
+// AllDone is the only value of reservationsDone.
 const AllDone = "all"
 
 func (r Reservation) DoneRef() string { return ledger.Order(r.Closing) + "." + r.ID }
@@ -112,8 +110,8 @@ func ReservationOf(tx *ledger.Tx, company, id string) (Reservation, bool) {
 	return Reservations.Get(tx, company, id)
 }
 
-// OpenReservations returns the open reservations of company, by node and ID; at
-// most MaxOpenReservations.
+// OpenReservations returns the open reservations of company, by node and ID, at most
+// MaxOpenReservations.
 func OpenReservations(tx *ledger.Tx, company string) []Reservation {
 	out := []Reservation{}
 	prefix := ledger.Key("c", company, "reservation-open", "")
@@ -126,7 +124,7 @@ func OpenReservations(tx *ledger.Tx, company string) []Reservation {
 	return out
 }
 
-// OpenReservationsOf returns the open reservations of company that node holds.
+// OpenReservationsOf returns the open reservations of company on a node.
 func OpenReservationsOf(tx *ledger.Tx, company, node string) []Reservation {
 	out := []Reservation{}
 	for id := range reservationsOpen.IDs(tx, company, node, false) {
@@ -137,60 +135,57 @@ func OpenReservationsOf(tx *ledger.Tx, company, node string) []Reservation {
 	return out
 }
 
-// ReservationLost reports whether the session under which r was made is over:
-// its node was lost or started anew, and has not told what became of r.
+// ReservationLost reports whether the session of r is over: its node was lost or restarted,
+// and has not reported what happened to r.
 func ReservationLost(tx *ledger.Tx, r Reservation) bool {
 	s, ok := ledger.FindSession(tx, r.Session)
 	return r.Status == ReservationOpen && (!ok || s.EndedAt != 0)
 }
 
-// MoneyHeld returns what is set aside for a scope and not spent.
+// MoneyHeld returns the reserved and unspent money of a scope.
 func MoneyHeld(tx *ledger.Tx, company string, t entity.ScopeType, id string) core.Money {
 	b, _ := BudgetTable.Get(tx, company, scopeKey(t, id))
 	return b.Held
 }
 
-// Reserve is the payload of budget.reserve, by which a node sets money aside.
-// Asking again with the same ID gives the same reservation.
+// Reserve is the payload of budget.reserve, by which a node reserves money. Repeating it with
+// the same ID returns the same reservation.
 type Reserve struct {
 	ID      string     `cbor:"1,keyasint"`
 	Agent   string     `cbor:"2,keyasint"`
 	Project string     `cbor:"3,keyasint,omitempty"`
-	Run     string     `cbor:"4,keyasint,omitempty"` // when given, one that runs on the node
+	Run     string     `cbor:"4,keyasint,omitempty"` // if given, a run that runs on the node
 	Want    core.Money `cbor:"5,keyasint,omitempty"`
-	Least   core.Money `cbor:"6,keyasint,omitempty"` // what it must be at least; 0: Want
-	Slice   core.Money `cbor:"7,keyasint,omitempty"` // what it may be instead of Want, when there is plenty
+	Least   core.Money `cbor:"6,keyasint,omitempty"` // the least acceptable amount; 0: Want
+	Slice   core.Money `cbor:"7,keyasint,omitempty"` // the amount in place of Want, when there is enough room
 	Until   core.Time  `cbor:"8,keyasint"`
 }
 
-// Settle is the payload of budget.settle, by which the node tells what calls
-// under a reservation came to. Each event is booked once, whatever is repeated,
-// and as long as the reservation is not settled it does not matter what became
-// of the run, the session or the agent since.
+// Settle is the payload of budget.settle, by which a node reports what calls under a
+// reservation cost. Each event is booked once, however often it is reported. While the
+// reservation is open, it does not matter what happened to the run, the session or the agent.
 type Settle struct {
 	Reservation string    `cbor:"1,keyasint"`
 	Calls       []Metered `cbor:"2,keyasint,omitempty"` // at most MaxSettledEvents
-	// Close gives back what is not spent: no call under the reservation is
-	// under way, and none will begin.
+	// Close returns the unspent rest: no call under the reservation runs, and none will start.
 	Close bool `cbor:"3,keyasint,omitempty"`
-	// Uncertain says that the node does not know of all calls that it made. What
-	// is not spent stays held until a person writes it off.
+	// Uncertain says that the node does not know all calls that it made. The unspent rest stays
+	// held until a person writes it off.
 	Uncertain bool `cbor:"4,keyasint,omitempty"`
 }
 
-// A Metered is one call that was settled. Company, Agent and Project of the
-// event are those of the reservation; Beyond is what it cost above the grant,
-// which is booked as reported.
+// A Metered is one settled call. Company, Agent and Project of the event are those of the
+// reservation. Beyond is the cost above the grant, which is booked as reported.
 type Metered struct {
 	Event  CostEvent  `cbor:"1,keyasint"`
 	Beyond core.Money `cbor:"2,keyasint,omitempty"`
 }
 
-// WriteOff is the payload of budget.writeoff, by which a person ends the
-// reservation of a node that is lost, or does not know what it spent.
+// WriteOff is the payload of budget.writeoff, by which a person closes the reservation of a
+// node that is lost or does not know what it spent.
 type WriteOff struct {
 	Reservation string      `cbor:"1,keyasint"`
-	Spent       *core.Money `cbor:"2,keyasint,omitempty"` // what to book of what is held; nil: all
+	Spent       *core.Money `cbor:"2,keyasint,omitempty"` // how much of the held money to book; nil: all
 	Note        string      `cbor:"3,keyasint,omitempty"`
 }
 
@@ -212,14 +207,14 @@ func errBudget(code string, detail []byte, format string, args ...any) error {
 	return err
 }
 
-// ScopesOf lists what r counts against, as far as it is still there.
+// ScopesOf lists the scopes of r that still exist.
 func (r Reservation) ScopesOf(tx *ledger.Tx) []scope {
 	all := CostEvent{Company: r.Company, Agent: r.Agent, Project: r.Project}.ScopesOf()
 	return slices.DeleteFunc(all, func(s scope) bool { return !ScopeExists(tx, r.Company, s.Type, s.ID) })
 }
 
-// Room returns what may still be spent or held under the limit that leaves
-// least, and that limit; limited is false when the scope has none.
+// Room returns what may still be spent or held under the tightest limit, and that limit;
+// limited is false when the scope has none.
 func (b ScopeBudget) Room() (room core.Money, by BudgetPolicy, limited bool) {
 	for _, p := range b.Policies {
 		if !p.limits() || !p.HardStop {
@@ -275,10 +270,9 @@ func reserve(c *ledger.Context, p Reserve) (any, error) {
 	return r, nil
 }
 
-// MaySpend refuses r's agent money that it may not spend now: the agent, its
-// project or the company is stopped, or the run for which it is asked does not
-// run on r's node. A node asks it before each call, and it is asked again where
-// a reservation is made.
+// MaySpend refuses money for r's agent that it may not spend now: the agent, its project or
+// the company is stopped, or the run does not run on r's node. A node asks before each call,
+// and it is checked again when a reservation is made.
 func MaySpend(tx *ledger.Tx, r Reservation) error {
 	a, ok := entity.Wakeable(tx, r.Company, r.Agent)
 	if !ok {
@@ -317,8 +311,8 @@ func MaySpend(tx *ledger.Tx, r Reservation) error {
 	return nil
 }
 
-// fit returns how much of what is asked for there is room for, or refuses with
-// the limit that does not allow it.
+// fit returns how much of the requested money there is room for, or refuses with the limit
+// that is reached.
 func (r Reservation) fit(c *ledger.Context, p Reserve, now core.Time) (core.Money, error) {
 	amount, most := p.Want, p.Slice
 	for _, s := range r.ScopesOf(c.Tx) {
@@ -363,7 +357,7 @@ func settle(c *ledger.Context, p Settle) (any, error) {
 	r, ok := Reservations.Get(c.Tx, company, p.Reservation)
 	switch {
 	case !ok && p.Close && len(p.Calls) == 0 && core.IsID(p.Reservation):
-		// The node does not know whether it was made: from here on it can not be.
+		// The node does not know whether the reservation exists: from here on it can not be made.
 		r = Reservation{ID: p.Reservation, Company: company, Node: c.Cmd.Actor.ID, Status: ReservationOpen, CreatedAt: now, UpdatedAt: now}
 		r.close(c, ReservationSettled)
 		c.Record(ledger.Change{Action: "budget.released", EntityType: "reservation", EntityID: r.ID, Details: core.Object{}.Str("nodeId", r.Node).Close()})
@@ -406,7 +400,7 @@ func settle(c *ledger.Context, p Settle) (any, error) {
 		metered, total = metered.Plus(cost), total.Plus(book).Plus(m.Beyond)
 	}
 	r.Uncertain, r.UpdatedAt = r.Uncertain || p.Uncertain, now
-	free, ended := metered, core.Money(0) // what is no longer held, because it was spent or is given back
+	free, ended := metered, core.Money(0) // no longer held: spent or returned
 	if r.Status != ReservationOpen {
 		free = 0
 	}
@@ -442,13 +436,13 @@ func (r *Reservation) close(c *ledger.Context, as ReservationStatus) {
 	Reservations.Put(c.Tx, r.Company, r.ID, *r)
 }
 
-// count takes what is no longer held off r's scopes, and adds what was spent.
+// count subtracts free from the held money of r's scopes and adds what was spent.
 func (r Reservation) count(c *ledger.Context, free, spent core.Money, holds int64) error {
 	now := core.TimeOf(c.Now)
 	countAllowance(c.Tx, r.Company, string(r.Allowance), -free, spent)
 	for _, s := range r.ScopesOf(c.Tx) {
 		b := BudgetOf(c.Tx, r.Company, s.Type, s.ID, now)
-		// A scope that was deleted and made again under its ID holds nothing.
+		// A scope that was deleted and created again with the same ID holds nothing.
 		b.Held, b.Holds = max(b.Held-free, 0), max(b.Holds-holds, 0)
 		if spent == 0 {
 			putBudget(c.Tx, r.Company, b)
@@ -461,9 +455,8 @@ func (r Reservation) count(c *ledger.Context, free, spent core.Money, holds int6
 	return nil
 }
 
-// fresh returns the calls that are not booked yet, with their events complete.
-// What an event names and is gone by now is left out of it: money that was spent
-// is booked whatever became of what it was spent for.
+// fresh returns the calls that are not booked yet, with their events completed. References to
+// deleted rows are cleared: spent money is booked whatever became of its purpose.
 func (r Reservation) fresh(tx *ledger.Tx, calls []Metered, now core.Time) ([]Metered, error) {
 	var out []Metered
 	for _, m := range calls {
@@ -495,14 +488,14 @@ func (r Reservation) fresh(tx *ledger.Tx, calls []Metered, now core.Time) ([]Met
 		if err != nil {
 			return nil, err
 		}
-		e.Project, e.CreatedAt = r.Project, now // the scopes are those that hold the money
+		e.Project, e.CreatedAt = r.Project, now // the scopes that hold the money
 		m.Event = e
 		out = append(out, m)
 	}
 	return out, nil
 }
 
-// beyond is the event of what a call cost above its grant.
+// beyond returns the event for the cost above the grant.
 func (m Metered) beyond() CostEvent {
 	e := m.Event
 	e.ID, e.Cost, e.Reservation = core.DerivedID("beyond-grant", e.ID), m.Beyond, ""
