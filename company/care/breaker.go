@@ -9,9 +9,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Fruitless reports whether a run that ended came to nothing: it failed, or ended
-// well and left its issue as it was. Runs that were cancelled or whose node was
-// lost tell neither way.
+// Fruitless reports whether an ended run changed nothing: it failed, or it succeeded and left
+// its issue unchanged. tells is false for a cancelled run and for one whose node was lost.
 func Fruitless(r entity.Run) (fruitless, tells bool) {
 	switch r.Status {
 	case entity.RunFailed, entity.RunTimedOut:
@@ -22,9 +21,8 @@ func Fruitless(r entity.Run) (fruitless, tells bool) {
 	return false, false
 }
 
-// breakCircuit counts the runs of an agent that came to nothing, one after the
-// other, and pauses the agent when there are too many: whoever pays for it
-// decides whether it goes on. The issue of the last run is blocked, with a
+// breakCircuit counts an agent's consecutive fruitless runs and pauses the agent when there
+// are too many, so that its payer decides. The issue of the last run is blocked with a
 // recovery action for the board.
 func breakCircuit(c *ledger.Context, r entity.Run) {
 	fruitless, tells := Fruitless(r)
@@ -44,7 +42,7 @@ func breakCircuit(c *ledger.Context, r entity.Run) {
 	limit := a.Policy().MaxFruitlessRuns
 	tripped := limit > 0 && clock.Fruitless >= limit && (a.Status == entity.AgentIdle || a.Status == entity.AgentRunning || a.Status == entity.AgentError || a.Status == entity.AgentActive)
 	if tripped {
-		clock.Fruitless = 0 // whoever resumes it gives it as many again
+		clock.Fruitless = 0 // after a resume it gets as many runs again
 	}
 	entity.AgentClocks.Put(c.Tx, r.Company, r.Agent, clock)
 	if !tripped {
@@ -63,7 +61,7 @@ func breakCircuit(c *ledger.Context, r entity.Run) {
 	}
 }
 
-// blockFruitless puts an issue before the board on which runs came to nothing.
+// blockFruitless blocks an issue with fruitless runs for the board.
 func blockFruitless(c *ledger.Context, i entity.Issue, r entity.Run, limit int64) {
 	blockFor(c, i, r, entity.PausedForNoProgress, entity.PausedForNoProgress, "Find out why the runs come to nothing, resume the agent, and reopen or reassign the issue.",
 		"The agent's last "+strconv.FormatInt(limit, 10)+" runs came to nothing, so the agent is paused. "+

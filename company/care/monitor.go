@@ -11,20 +11,20 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// CheckMonitor is the payload of issue.monitor. The leader sends it when the time
-// has come; who may change the issue sends it to look now.
+// CheckMonitor is the payload of issue.monitor. The leader sends it when a monitor is due;
+// whoever may change the issue sends it to check now.
 type CheckMonitor struct {
 	Issue string    `cbor:"1,keyasint"`
-	Due   core.Time `cbor:"2,keyasint,omitempty"` // of the leader: what it fires for
+	Due   core.Time `cbor:"2,keyasint,omitempty"` // from the leader: the due time
 }
 
-// A DueMonitor is an issue whose monitor is to fire.
+// A DueMonitor is an issue whose monitor is due.
 type DueMonitor struct {
 	Company string
 	CheckMonitor
 }
 
-// The monitors that will fire, by time, over all companies:
+// Scheduled monitors by time, over all companies:
 //
 //	issue-monitor/<time>/<issue>   company
 func MonitorKey(i entity.Issue) []byte {
@@ -37,8 +37,7 @@ var monitorKinds = []company.Kind{
 	{Name: KindIssueMonitor, From: company.FromBoard | company.FromAgent | company.FromNode, Traits: company.SeldomWork, Do: ledger.Typed(checkMonitor)},
 }
 
-// monitored takes over what the execution policy of next says about a monitor,
-// when it is another one than before.
+// monitored applies what the execution policy of next says about a monitor, if that changed.
 func monitored(c *ledger.Context, old, next entity.Issue) (entity.Issue, error) {
 	if string(old.ExecutionPolicy) == string(next.ExecutionPolicy) {
 		return next, nil
@@ -62,7 +61,7 @@ func monitored(c *ledger.Context, old, next entity.Issue) (entity.Issue, error) 
 	if core.IsAgent(c) {
 		m.By = "assignee"
 	} else {
-		m.Attempts = 0 // a person begins anew
+		m.Attempts = 0 // a person starts again
 	}
 	if p.MaxAttempts > 0 && m.Attempts >= p.MaxAttempts {
 		return next, core.RefuseCode(ledger.Unprocessable, "issue_monitor_exhausted", core.Object{}.Str("issueId", next.ID).Int("attemptCount", m.Attempts).Int("maxAttempts", p.MaxAttempts).Close(),
@@ -73,7 +72,7 @@ func monitored(c *ledger.Context, old, next entity.Issue) (entity.Issue, error) 
 	return next, nil
 }
 
-// scheduleMonitor keeps the key of an issue's monitor as long as it can fire.
+// scheduleMonitor maintains the key of an issue's monitor while it can fire.
 func scheduleMonitor(tx *ledger.Tx, old, next entity.Issue) {
 	var was, is []byte
 	if old.Monitors() {
@@ -107,8 +106,8 @@ func DueMonitors(tx *ledger.Tx, now core.Time, limit int) (out []DueMonitor) {
 	return out
 }
 
-// checkMonitor wakes the agent that waits. What was scheduled is over then: the
-// agent schedules the next look itself, or says what becomes of the issue.
+// checkMonitor wakes the waiting agent and ends the schedule: the agent schedules the next
+// check itself, or decides about the issue.
 func checkMonitor(c *ledger.Context, p CheckMonitor) (any, error) {
 	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
@@ -170,12 +169,12 @@ func checkMonitor(c *ledger.Context, p CheckMonitor) (any, error) {
 	return next, company.WakeForIssue(c, next, entity.WakeAutomation, "issue.monitor", reason, "")
 }
 
-// originStranded is the origin of an issue that is about another that does not go on.
+// originStranded is the origin kind of an issue about another issue that is stuck.
 const originStranded = "stranded_issue_recovery"
 
-// recoveryIssue returns the issue in which somebody finds out what became of that
-// for which i waited in vain: one that is open already, or a new part of i, for the
-// same agent. i waits for it. It is no issue where i can have no more parts.
+// recoveryIssue returns the issue for finding out why i waited in vain: an open one, or a new
+// sub-issue of i for the same agent. i waits for it. It returns the zero issue when i can have
+// no more sub-issues.
 func recoveryIssue(c *ledger.Context, i entity.Issue, p entity.MonitorPolicy, attempts int64) (entity.Issue, error) {
 	for id := range entity.IssuesByParent.IDs(c.Tx, i.Company, i.ID, false) {
 		if o, ok := entity.IssueTable.Get(c.Tx, i.Company, id); ok && o.OriginKind == originStranded && o.OriginID == i.ID && !o.Status.Terminal() {
@@ -207,7 +206,7 @@ func recoveryIssue(c *ledger.Context, i entity.Issue, p entity.MonitorPolicy, at
 	return made.(entity.IssueResult).Issue, nil
 }
 
-// withoutMonitor returns an execution policy as it is once its monitor has fired.
+// withoutMonitor returns an execution policy without its monitor, which has fired.
 func withoutMonitor(b json.RawMessage) json.RawMessage {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(b, &all) != nil {

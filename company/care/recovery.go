@@ -10,9 +10,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A RecoveryAction is an issue that went on without anybody deciding what
-// becomes of it, and who has to. An issue has at most one that is active; it is
-// resolved by whoever moves the issue out of blocked.
+// A RecoveryAction is a decision that is missing on an issue, and who has to make it. An issue
+// has at most one active. Moving the issue out of blocked resolves it.
 type RecoveryAction struct {
 	ID            string        `cbor:"1,keyasint" json:"id"`
 	Company       string        `cbor:"2,keyasint" json:"companyId"`
@@ -48,27 +47,27 @@ type RecoveryAction struct {
 // ResolveRecovery is the payload of issue.resolve_recovery.
 type ResolveRecovery struct {
 	Issue   string             `cbor:"1,keyasint"`
-	Action  string             `cbor:"2,keyasint,omitempty"` // "": the one that is active
+	Action  string             `cbor:"2,keyasint,omitempty"` // "": the active one
 	Outcome string             `cbor:"3,keyasint"`
 	Status  entity.IssueStatus `cbor:"4,keyasint"` // todo, done, in_review or blocked
 	Note    string             `cbor:"5,keyasint,omitempty"`
 }
 
-// Recovered is what issue.resolve_recovery returns.
+// Recovered is the answer of issue.resolve_recovery.
 type Recovered struct {
 	Action RecoveryAction `cbor:"1,keyasint"`
 	Issue  entity.Issue   `cbor:"2,keyasint"`
 }
 
 const (
-	// keptRecoveries bounds the recovery actions that are kept of an issue.
+	// keptRecoveries bounds the stored recovery actions of an issue.
 	keptRecoveries = 20
 	// MaxResolutionNote bounds the note of a resolution, in bytes.
 	MaxResolutionNote = 4 << 10
 )
 
-// recoveries are kept by <issue>.<height>, oldest first; the issue's row names
-// the one that is active.
+// recoveries are keyed by <issue>.<height>, oldest first; the issue's row names the active
+// one.
 var recoveries = ledger.NewTable[string, RecoveryAction]("recovery-action")
 
 const KindIssueResolveRecovery = "issue.resolve_recovery"
@@ -91,7 +90,7 @@ func RecoveriesOf(tx *ledger.Tx, i entity.Issue) []RecoveryAction {
 	return out
 }
 
-// ActiveRecovery returns the recovery action of an issue that waits for somebody.
+// ActiveRecovery returns the active recovery action of an issue.
 func ActiveRecovery(tx *ledger.Tx, i entity.Issue) (RecoveryAction, bool) {
 	if i.Recovery == "" {
 		return RecoveryAction{}, false
@@ -99,7 +98,7 @@ func ActiveRecovery(tx *ledger.Tx, i entity.Issue) (RecoveryAction, bool) {
 	return recoveries.Get(tx, i.Company, i.Recovery)
 }
 
-// openRecovery makes r's issue one that waits for the board, and returns it so.
+// openRecovery stores a recovery action for the board and returns r's issue with it.
 func openRecovery(c *ledger.Context, i entity.Issue, r entity.Run, kind, next string) entity.Issue {
 	now := core.TimeOf(c.Now)
 	a := RecoveryAction{
@@ -124,8 +123,8 @@ func openRecovery(c *ledger.Context, i entity.Issue, r entity.Run, kind, next st
 	return i
 }
 
-// settleRecovery ends what next no longer waits for. It is called for every
-// issue that is stored.
+// settleRecovery ends the recovery action that next no longer needs. It is called for every
+// stored issue.
 func settleRecovery(tx *ledger.Tx, next entity.Issue) entity.Issue {
 	if next.Handoff != nil && next.Status != entity.IssueInProgress && next.Status != entity.IssueBlocked {
 		next.Handoff = nil
@@ -154,9 +153,8 @@ func dropRecoveries(tx *ledger.Tx, i entity.Issue) {
 	}
 }
 
-// resolveRecovery ends an active recovery action and moves its issue where
-// whoever decided wants it. The board may, and the issue's assignee within what
-// an agent may do.
+// resolveRecovery ends an active recovery action and moves its issue to the chosen status.
+// The board may do so, and the issue's assignee within an agent's rights.
 func resolveRecovery(c *ledger.Context, p ResolveRecovery) (any, error) {
 	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {

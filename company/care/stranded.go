@@ -1,5 +1,5 @@
-// Package care looks after work that does not go on: holds of trees, monitors, watchdogs,
-// stranded issues, runs that come to nothing, and what follows a run.
+// Package care detects and handles work that is stuck: holds of trees, monitors, watchdogs,
+// stranded issues, fruitless runs, and what follows a run.
 package care
 
 import (
@@ -12,37 +12,35 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// No work is forgotten. An issue of an agent that is to do, in progress, in review
-// or blocked has a path: a run that is queued or at work, somebody or something that it waits
-// for, or a recovery action. Where the last run ended without leaving one, the run's
-// end makes it (followUp). What is left without one for other reasons (a wake that
-// was skipped because a queue was full, a run that somebody cancelled, a blocker that
-// was resolved and whose wake came to nothing) is found by the leader, which looks
-// for it again and again: the agent is woken once more, and if that changes nothing
-// the issue is blocked, with a recovery action that says who decides. One that is
-// in review with nobody to review it gets such an action, and stays there.
+// No work is forgotten. An issue of an agent in todo, in_progress, in_review or blocked has a
+// path: a queued or running run, something or somebody that it waits for, or a recovery
+// action. If a run ends without leaving a path, the end creates one (follow). A path can also
+// be missing for other reasons: a wake was skipped because a queue was full, a person
+// cancelled a run, or the wake after a resolved blocker had no effect. The leader searches for
+// such issues and wakes the agent once more. If that changes nothing, it blocks the issue with
+// a recovery action that says who decides. An issue in review without a reviewer gets such an
+// action and stays in review.
 
 const (
-	// strandedAfter is how long an issue stays unchanged without a path before
-	// something is done about it.
+	// strandedAfter is how long an issue without a path stays unchanged before it is recovered.
 	strandedAfter = core.Time(10 * 60_000)
-	// MaxFailureRetries bounds the retries of a run that failed on its issue for a
-	// reason of its own, MaxTurnContinuations those that go on where one used all
-	// its turns. failureDelay is what the first waits; it doubles each time.
+	// MaxFailureRetries bounds the retries of a run that failed on its issue for a reason of its
+	// own, MaxTurnContinuations those of a run that used all its turns. failureDelay is the wait
+	// before the first; it doubles each time.
 	MaxFailureRetries    = 1
 	MaxTurnContinuations = 2
 	failureDelay         = core.Time(30_000)
 )
 
-// lasting are the codes of failures that another try would meet again, until a
-// person changes something.
+// lastingFailures are the error codes that another try would meet again until a person changes
+// something.
 var lastingFailures = []string{"configuration_incomplete", "workspace_failed", "adapter_missing", "auth_required", "budget_refused", "adapter_unavailable"}
 
-// continuation is why an agent is woken for an issue that nothing else brings on.
+// continuation is the wake reason for an issue without a path.
 const continuation = "issue_continuation_needed"
 
-// A RecoverIssue asks to do something about an issue that nothing brings on; it is
-// the payload of "issue.recover", which the leader sends.
+// A RecoverIssue is the payload of "issue.recover", by which the leader recovers an issue
+// without a path.
 type RecoverIssue struct {
 	Issue string `cbor:"1,keyasint"`
 }
@@ -53,9 +51,8 @@ var strandedKinds = []company.Kind{
 	{Name: KindIssueRecover, From: company.FromNode, Traits: company.SeldomWork, Do: ledger.Typed(recoverIssue)},
 }
 
-// Stranded returns up to n issues of a company that nothing brings on. It goes
-// through the issues that agents have, from where an earlier look ended (nil: the
-// beginning), and reads up to reads of them; next is where another goes on, nil at
+// Stranded returns up to n issues of a company without a path. It reads up to reads issues of
+// agents, starting at from (nil: the beginning). next is where the search continues, nil at
 // the end, and left is how many more it would have read.
 func Stranded(tx *ledger.Tx, of string, now core.Time, from []byte, n, reads int) (out []entity.Issue, next []byte, left int) {
 	prefix := ledger.Key("c", of, entity.IssuesByAssigneeName, "")
@@ -87,8 +84,8 @@ func stranded(i entity.Issue, tx *ledger.Tx, now core.Time) bool {
 	if i.Assignee == "" || i.UpdatedAt+strandedAfter > now {
 		return false
 	}
-	// A run that ended a moment ago has not changed its issue, and what follows it
-	// may be on its way.
+	// A run that ended a moment ago may not have changed its issue yet, and its follow-up may be
+	// on its way.
 	for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
 		if r.FinishedAt+strandedAfter > now {
 			return false
@@ -98,8 +95,8 @@ func stranded(i entity.Issue, tx *ledger.Tx, now core.Time) bool {
 	return company.PathOf(tx, i, now) == ""
 }
 
-// recoverIssue wakes the agent of an issue that nothing brings on, and puts the
-// issue before the board when it was woken for that before.
+// recoverIssue wakes the agent of an issue without a path. If it was woken for that before,
+// the issue goes to the board.
 func recoverIssue(c *ledger.Context, p RecoverIssue) (any, error) {
 	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
@@ -142,12 +139,11 @@ func recoverIssue(c *ledger.Context, p RecoverIssue) (any, error) {
 	return nil, nil
 }
 
-// reviewByBoard is the kind of a recovery action of an issue that was handed in for
-// review to nobody; it lasts as long as the issue is in review.
+// reviewByBoard is the recovery kind of an issue in review without a reviewer; it lasts while
+// the issue is in review.
 const reviewByBoard = "review_without_participant"
 
-// openReview puts an issue that was handed in for review to nobody before the
-// board, and leaves it where it is.
+// openReview asks the board to review an issue without a reviewer, and keeps its status.
 func openReview(c *ledger.Context, i entity.Issue) error {
 	var last entity.Run
 	for r := range entity.RunsOfIssue(c.Tx, i.Company, i.ID) {
@@ -162,20 +158,20 @@ func openReview(c *ledger.Context, i entity.Issue) error {
 	return nil
 }
 
-// blockFor puts an issue before the board: blocked, with a recovery action of a
-// kind that says what is to be done, and a comment of the system that says why.
+// blockFor hands an issue to the board: blocked, with a recovery action of the given kind and
+// a system comment with the reason.
 func blockFor(c *ledger.Context, i entity.Issue, r entity.Run, kind, reason, todo, body string) {
 	next := i
 	if i.Status != entity.IssueBlocked {
 		var err error
 		if next, _, err = i.Move(entity.Move{To: entity.IssueBlocked, Routable: true, Now: core.TimeOf(c.Now)}); err != nil {
-			return // somebody moved it in this very command
+			return // this command moved it already
 		}
 	}
 	next.UpdatedAt = core.TimeOf(c.Now)
 	next.UnblockDescriptor = core.Object{}.Str("owner", "board").Str("action", "decide").Str("reason", reason).Null("runId", r.ID).Close()
 	next = openRecovery(c, next, r, kind, todo)
-	// The command is a node's, so the comment is the system's.
+	// A node gives the command, so the comment is the system's.
 	if commented, _, err := company.AddComment(c, next, entity.CreateComment{ID: core.DerivedID("blocked-for", i.ID, ledger.Order(c.Height)), Issue: i.ID, Body: body}); err == nil {
 		next = commented
 	}
@@ -184,8 +180,7 @@ func blockFor(c *ledger.Context, i entity.Issue, r entity.Run, kind, reason, tod
 	company.StoreIssue(c.Tx, i, next)
 }
 
-// blockFailed hands an issue to the board on which a run failed that is not tried
-// again.
+// blockFailed hands an issue to the board after a failed run that is not retried.
 func blockFailed(c *ledger.Context, i entity.Issue, r entity.Run) {
 	why := string(r.Error)
 	if why == "" {
@@ -196,8 +191,8 @@ func blockFailed(c *ledger.Context, i entity.Issue, r entity.Run) {
 	blockFor(c, i, r, "run_failed", "run_failed", "Mend what made the run fail and reopen the issue, reassign it, or close it.", body)
 }
 
-// tryAgain says how a run that failed on its issue goes on: with a retry after
-// some time where that is safe and may help; ok is false when the board decides.
+// tryAgain returns the retry of a run that failed on its issue, where a retry is safe and may
+// help; ok is false when the board decides.
 func tryAgain(c *ledger.Context, i entity.Issue, r, next entity.Run, o company.Outcome) (_ entity.Run, reason string, ok bool) {
 	code := string(r.ErrorCode)
 	switch {
@@ -205,7 +200,7 @@ func tryAgain(c *ledger.Context, i entity.Issue, r, next entity.Run, o company.O
 		next.Failures++
 		return next, "max_turns_continuation", true
 	case code == "max_turns", o.Transient, slices.Contains(lastingFailures, code), r.Failures >= MaxFailureRetries,
-		i.OriginKind == "execute": // whoever asked waits for the answer
+		i.OriginKind == "execute": // the caller waits for the answer
 		return next, "", false
 	}
 	next.Status = entity.RunScheduledRetry
@@ -214,10 +209,9 @@ func tryAgain(c *ledger.Context, i entity.Issue, r, next entity.Run, o company.O
 	return next, "run_failed", true
 }
 
-// follow queues what has to come after r, and returns it: a retry where the
-// node was lost, the upstream failed for a moment or the run failed on its issue,
-// a follow-up where the issue was left undecided. Each is bounded; past the bound the issue is
-// blocked for a person to decide.
+// follow queues and returns the run that comes after r: a retry if the node was lost, the
+// upstream failed for a moment or the run failed on its issue; a follow-up if the issue was
+// left without a decision. Each is bounded; past the bound the issue is blocked for a person.
 func follow(c *ledger.Context, r entity.Run, o company.Outcome) *entity.Run {
 	a, ok := entity.Wakeable(c.Tx, r.Company, r.Agent)
 	if !ok || a.Stopped(c.Tx) != "" {
@@ -225,10 +219,10 @@ func follow(c *ledger.Context, r entity.Run, o company.Outcome) *entity.Run {
 	}
 	i, bound := entity.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID)
 	if bound && (i.Status.Terminal() || i.Assignee != r.Agent) {
-		return nil // nothing is left to do for it
+		return nil // its issue needs nothing more
 	}
 	if bound && company.OnHold(c.Tx, r.Company, i.ID) {
-		return nil // its assignee is woken when the hold is released
+		return nil // releasing the hold wakes the assignee
 	}
 	next := entity.Run{
 		ID: core.DerivedID("after", r.ID), Company: r.Company, Agent: r.Agent, Source: entity.WakeAutomation, TriggerDetail: "system",
@@ -282,16 +276,16 @@ func follow(c *ledger.Context, r entity.Run, o company.Outcome) *entity.Run {
 	return &next
 }
 
-// othersAtWork reports whether another live run of the agent is about the same
-// issue, so that the issue has somebody who will decide.
+// othersAtWork reports whether another live run of the agent is about the same issue, so that
+// it will decide.
 func othersAtWork(tx *ledger.Tx, r entity.Run) bool {
 	return slices.ContainsFunc(entity.LiveRunsOfAgent(tx, r.Company, r.Agent), func(o entity.Run) bool {
 		return o.ID != r.ID && o.Context.IssueID == r.Context.IssueID
 	})
 }
 
-// blockUndecided hands an issue to the board that its agent left undecided more
-// often than we start it over: blocked, and a comment that says why.
+// blockUndecided hands an issue to the board that its agent left without a decision too often:
+// blocked, with a comment that says why.
 func blockUndecided(c *ledger.Context, i entity.Issue, r entity.Run) {
 	kind, body := "missing_disposition", "The agent's runs on this issue ended well and left it undecided, and starting over did not help. "+
 		"Before its run ends, the agent must set the issue's status to done, in_review or blocked; what it did is in the log of its last run: selvage run log "+r.ID+". "+
@@ -304,7 +298,7 @@ func blockUndecided(c *ledger.Context, i entity.Issue, r entity.Run) {
 	blockFor(c, i, r, kind, "missing_disposition", "Decide what becomes of the issue: reassign it, reopen it, or close it.", body)
 }
 
-// askAgain notes on an issue that next was queued because r left it undecided.
+// askAgain stores in an issue that next was queued because r made no decision.
 func askAgain(c *ledger.Context, i entity.Issue, r, next entity.Run) {
 	to := i
 	to.Handoff = &entity.Handoff{Source: r.ID, Corrective: next.ID, Assignee: i.Assignee, Summary: string(r.LivenessReason), At: core.TimeOf(c.Now)}
@@ -344,7 +338,7 @@ var Rules = company.Rules{
 	Watches: monitors{},
 }
 
-// monitors answers what the kernel asks of monitors.
+// monitors implements the kernel's port for monitors.
 type monitors struct{}
 
 func (monitors) Plan(c *ledger.Context, was, next entity.Issue) (entity.Issue, error) {

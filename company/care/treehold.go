@@ -11,11 +11,11 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A TreeHold is a person's hand on an issue and everything below it, now and
-// later: as long as one of mode pause is active, nothing of the tree is checked
-// out, no agent is woken for it, and runs for it end. One of mode cancel keeps
-// what its issues were before, so that a restore brings them back. Modes resume
-// and restore are over when they are made: they release what came before.
+// A TreeHold is a person's intervention on an issue and everything below it, now and later.
+// While a hold of mode pause is active, nothing in the tree is checked out, no agent is woken
+// for it, and its runs end. A hold of mode cancel stores the previous statuses, so that a
+// restore brings them back. Modes resume and restore have no duration: they release an earlier
+// hold.
 type TreeHold struct {
 	ID            string          `cbor:"1,keyasint" json:"id"`
 	Company       string          `cbor:"2,keyasint" json:"companyId"`
@@ -33,7 +33,7 @@ type TreeHold struct {
 	Members       []HoldMember    `cbor:"14,keyasint,omitempty" json:"members"` // issues that a cancel or restore moved
 	CreatedAt     core.Time       `cbor:"15,keyasint" json:"createdAt"`
 	UpdatedAt     core.Time       `cbor:"16,keyasint" json:"updatedAt"`
-	Height        uint64          `cbor:"17,keyasint" json:"-"` // at which it was made
+	Height        uint64          `cbor:"17,keyasint" json:"-"` // of the entry that created it
 }
 
 // Clone returns a copy that shares nothing with h.
@@ -42,8 +42,8 @@ func (h TreeHold) Clone() TreeHold {
 	return h
 }
 
-// A HoldRelease says when a hold ends: when somebody releases it, or as soon as
-// the runs that are at work in the tree have ended, which are let finish then.
+// A HoldRelease says when a hold ends: when somebody releases it, or when the running runs of
+// the tree have ended, which are then allowed to finish.
 type HoldRelease struct {
 	Strategy string        `cbor:"1,keyasint" json:"strategy"` // manual or after_active_runs_finish
 	Note     core.NullText `cbor:"2,keyasint,omitempty" json:"note"`
@@ -55,27 +55,25 @@ type HoldMember struct {
 	Was   entity.IssueStatus `cbor:"2,keyasint" json:"statusBefore"`
 }
 
-// HoldModes and HoldStrategies are all there are, in the contract's order.
+// HoldModes and HoldStrategies list all values, in the contract's order.
 var (
 	HoldModes      = []string{"pause", "resume", "cancel", "restore"}
 	HoldStrategies = []string{"manual", "after_active_runs_finish"}
 )
 
 const (
-	// MaxTreeHolds bounds the holds that are kept of one issue: lists show all.
+	// MaxTreeHolds bounds the stored holds of one issue: lists show all.
 	MaxTreeHolds = 100
-	// MaxTreeMoves bounds the issues that one hold cancels or restores, which is
-	// one command; MaxTreeRuns the runs that it ends. Queued runs beyond it end
-	// when they would start.
+	// MaxTreeMoves bounds the issues that one hold, which is one command, cancels or restores, and
+	// MaxTreeRuns the runs that it ends. Further queued runs end when they would start.
 	MaxTreeMoves = 250
 	MaxTreeRuns  = 200
 	// MaxHoldText bounds reason, note and metadata, in bytes together.
 	MaxHoldText = 16 << 10
 )
 
-// Holds lie together by issue, oldest first; of those that are active there is
-// a row besides, and a count of all pauses of the company, so that where there
-// are none nobody looks further:
+// Holds are keyed by issue, oldest first. Active ones have a second row, and the pauses of a
+// company are counted, so that a company without pauses costs one read:
 //
 //	tree-hold/<issue>.<height>
 //	tree-hold-active/<issue>.<mode>   <issue>.<height>
@@ -132,7 +130,7 @@ func TreeHoldsOf(tx *ledger.Tx, i entity.Issue) []TreeHold {
 	return out
 }
 
-// ActiveHold returns the active hold of a mode that stands on the issue itself.
+// ActiveHold returns the active hold of a mode on the issue itself.
 func ActiveHold(tx *ledger.Tx, company, issue, mode string) (TreeHold, bool) {
 	at, ok := tx.Get(ActiveHoldKey(company, issue, mode))
 	if !ok {
@@ -141,8 +139,7 @@ func ActiveHold(tx *ledger.Tx, company, issue, mode string) (TreeHold, bool) {
 	return TreeHolds.Get(tx, company, string(at))
 }
 
-// HeldBy returns the pause that holds an issue: on itself or on the nearest
-// issue above it.
+// HeldBy returns the pause that holds an issue: its own, or that of the nearest issue above.
 func HeldBy(tx *ledger.Tx, i entity.Issue) (TreeHold, bool) {
 	if n, ok := treeHoldCounts.Get(tx, i.Company, i.Company); !ok || n.Pauses == 0 || i.ID == "" {
 		return TreeHold{}, false
@@ -173,8 +170,8 @@ func treeHeld(tx *ledger.Tx, i entity.Issue) error {
 // A TreePlan is what a hold would do.
 type TreePlan struct {
 	Issues  []TreePlanIssue
-	Runs    []entity.Run // live, at work first
-	Cut     bool         // the tree is larger than what is listed
+	Runs    []entity.Run // live, running first
+	Cut     bool         // the tree is larger than the list
 	Members int          // issues that would move
 }
 
@@ -182,11 +179,11 @@ type TreePlan struct {
 type TreePlanIssue struct {
 	Issue entity.Issue
 	Depth int    // below the root
-	To    string // status that it would get, "" when it stays
+	To    string // its new status, "" when it stays
 	Why   string // why it stays: terminal, not_cancelled or not_held
 }
 
-// PlanTree says what a hold of a mode on root would do.
+// PlanTree returns what a hold of a mode on root would do.
 func PlanTree(tx *ledger.Tx, root entity.Issue, mode string) TreePlan {
 	var p TreePlan
 	was := map[string]entity.IssueStatus{}
@@ -201,7 +198,7 @@ func PlanTree(tx *ledger.Tx, root entity.Issue, mode string) TreePlan {
 		depth int
 	}
 	inTree := map[string]bool{}
-	holding := map[string]bool{} // runs of which a cancelled tree takes its issues, whatever they are about
+	holding := map[string]bool{} // runs that lose an issue of a cancelled tree, whatever they are about
 	for queue := []at{{root.ID, 0}}; len(queue) > 0; queue = queue[1:] {
 		if len(p.Issues) == entity.MaxSubtree {
 			p.Cut = true
@@ -254,8 +251,8 @@ func runOrder(r entity.Run) int {
 	return 1
 }
 
-// restored is the status to which a cancelled issue comes back: what was at work
-// is to do again, as its lock is gone.
+// restored returns the status of a restored issue: todo if it was in progress, because its
+// lock is gone.
 func restored(was entity.IssueStatus, i entity.Issue) entity.IssueStatus {
 	switch was {
 	case entity.IssueInProgress:
@@ -337,7 +334,7 @@ func (p HoldTree) check(c *ledger.Context, root entity.Issue) (json.RawMessage, 
 	return core.CheckObject("metadata", p.Metadata, MaxHoldText)
 }
 
-// put stores h; the oldest that are over go when there are too many.
+// put stores h and drops the oldest released holds beyond the bound.
 func (h TreeHold) put(c *ledger.Context) {
 	all := TreeHoldsOf(c.Tx, entity.Issue{ID: h.Root, Company: h.Company})
 	for n := len(all) - 1; n >= 0 && len(all) >= MaxTreeHolds; n-- {
@@ -369,14 +366,13 @@ func (h TreeHold) change(action string) ledger.Change {
 		Str("releaseStrategy", h.Release.Strategy).Null("reason", core.Snippet(string(h.Reason), 500)).Int("movedIssues", int64(len(h.Members))).Close()}
 }
 
-// pause ends the runs of the tree, or with the other strategy those that are not
-// at work yet.
+// pause ends the runs of the tree, or with the other strategy those that have not started.
 func (h TreeHold) pause(c *ledger.Context, plan TreePlan) error {
 	letFinish := h.Release.Strategy == "after_active_runs_finish"
 	if letFinish && (len(plan.Runs) == 0 || plan.Runs[0].Status != entity.RunRunning) {
 		return ledger.Refuse(ledger.Unprocessable, nil, "No run is active in this tree; the hold would end at once")
 	}
-	h.put(c) // before runs end, so that nothing follows them
+	h.put(c) // stored before the runs end, so that nothing follows them
 	endTreeRuns(c, plan, letFinish, "Cancelled: the issue's tree was paused")
 	return nil
 }
@@ -397,8 +393,8 @@ func endTreeRuns(c *ledger.Context, plan TreePlan, letFinish bool, why string) {
 	}
 }
 
-// moveTree moves the issues that a plan moves, each with a line of its own as
-// far as there is room, and tells their assignees.
+// moveTree moves the issues of a plan, each with a line in the entry while there is room, and
+// notifies their assignees.
 func moveTree(c *ledger.Context, plan TreePlan) (moved []HoldMember, err error) {
 	for _, row := range plan.Issues {
 		i, ok := entity.IssueTable.Get(c.Tx, row.Issue.Company, row.Issue.ID)
@@ -420,8 +416,8 @@ func moveTree(c *ledger.Context, plan TreePlan) (moved []HoldMember, err error) 
 	return moved, nil
 }
 
-// end releases h. With a pause gone, the assignees of what is to do, or was at
-// work, are woken, as long as nothing else holds it.
+// end releases h. After a pause it wakes the assignees of issues in todo or in_progress that
+// no other hold pauses.
 func (h TreeHold) end(c *ledger.Context, reason string, metadata json.RawMessage) (TreeHold, error) {
 	h.Status, h.ReleasedAt, h.UpdatedAt = "released", core.TimeOf(c.Now), core.TimeOf(c.Now)
 	h.ReleaseReason, h.ReleaseMeta = core.NullText(reason), metadata
@@ -439,7 +435,7 @@ func (h TreeHold) end(c *ledger.Context, reason string, metadata json.RawMessage
 			continue
 		}
 		if n++; n > MaxTreeRuns {
-			break // the timers of the agents find the rest
+			break // the agents' timers find the rest
 		}
 		if err := company.WakeForIssue(c, i, entity.WakeAutomation, "issue.tree_hold", "issue_tree_resumed", ""); err != nil {
 			return h, err
@@ -478,8 +474,8 @@ func releaseTree(c *ledger.Context, p ReleaseTree) (any, error) {
 	return h, nil
 }
 
-// settleHold releases the pause that waited for the runs of its tree, when r was
-// the last of them at work.
+// settleHold releases the pause that waited for its tree's runs, when r was the last running
+// one.
 func settleHold(c *ledger.Context, r entity.Run) {
 	i, ok := entity.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID)
 	if !ok || r.Context.IssueID == "" {

@@ -7,16 +7,16 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Watchdog is an agent that looks after an issue and all below it: it is woken
-// when one of these comes to a stop on which somebody has to decide, and sees to
-// it that somebody does. An issue has at most one.
+// A Watchdog is an agent that watches an issue and everything below it. It is woken when one
+// of them stops and needs a decision, and makes sure that somebody decides. An issue has at
+// most one.
 type Watchdog struct {
 	ID           string        `cbor:"1,keyasint" json:"id"`
 	Company      string        `cbor:"2,keyasint" json:"companyId"`
 	Issue        string        `cbor:"3,keyasint" json:"issueId"`
 	Agent        string        `cbor:"4,keyasint" json:"watchdogAgentId"`
 	Instructions core.NullText `cbor:"5,keyasint,omitempty" json:"instructions"`
-	Status       string        `cbor:"6,keyasint" json:"status"` // active: what is taken away is gone
+	Status       string        `cbor:"6,keyasint" json:"status"` // always active: a removed one is deleted
 	Wakes        int64         `cbor:"7,keyasint,omitempty" json:"triggerCount"`
 	LastWakeAt   core.Time     `cbor:"8,keyasint,omitempty" json:"lastTriggeredAt"`
 	ByAgent      core.NullText `cbor:"9,keyasint,omitempty" json:"createdByAgentId"`
@@ -26,10 +26,9 @@ type Watchdog struct {
 }
 
 const (
-	// MaxWatchdogText bounds instructions, in bytes: they travel with each wake.
+	// MaxWatchdogText bounds instructions, in bytes: each wake carries them.
 	MaxWatchdogText = 4 << 10
-	// MaxWatched bounds the issues that one agent looks after: they go with it in
-	// one command.
+	// MaxWatched bounds the issues that one agent watches: one command removes them with it.
 	MaxWatched = 200
 )
 
@@ -39,7 +38,7 @@ var (
 	watchdogsByAgent = ledger.NewIndex[string, string]("watchdog-agent")
 )
 
-// SetWatchdog is the payload of watchdog.set. Instructions nil: as they are.
+// SetWatchdog is the payload of watchdog.set. Nil Instructions keep the present ones.
 type SetWatchdog struct {
 	ID           string  `cbor:"1,keyasint"` // of a new one
 	Issue        string  `cbor:"2,keyasint"`
@@ -52,15 +51,15 @@ type RemoveWatchdog struct {
 	Issue string `cbor:"1,keyasint"`
 }
 
-// DecideWatch is the payload of run.watch: what somebody thinks of a run that
-// has been silent for long.
+// DecideWatch is the payload of run.watch: a decision about a run that has been silent for
+// long.
 type DecideWatch struct {
 	ID       string    `cbor:"1,keyasint"`
 	Run      string    `cbor:"2,keyasint"`
 	Decision string    `cbor:"3,keyasint"` // snooze, continue or dismissed_false_positive
 	Until    core.Time `cbor:"4,keyasint,omitempty"`
 	Reason   string    `cbor:"5,keyasint,omitempty"`
-	Issue    string    `cbor:"6,keyasint,omitempty"` // where it was looked into
+	Issue    string    `cbor:"6,keyasint,omitempty"` // the issue of the investigation
 }
 
 const (
@@ -80,8 +79,8 @@ func WatchdogOf(tx *ledger.Tx, company, issue string) (Watchdog, bool) {
 	return Watchdogs.Get(tx, company, issue)
 }
 
-// setWatchdog has an agent look after an issue. The board may name any agent, an
-// agent itself or one that it manages, on an issue that it may change.
+// setWatchdog makes an agent watch an issue. The board may name any agent, an agent itself or
+// one that it manages, on an issue that it may change.
 func setWatchdog(c *ledger.Context, p SetWatchdog) (any, error) {
 	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
@@ -145,20 +144,20 @@ func removeWatchdog(c *ledger.Context, p RemoveWatchdog) (any, error) {
 	return w, nil
 }
 
-// dropWatchdog removes what looks after an issue.
+// dropWatchdog removes the watchdog of an issue.
 func dropWatchdog(tx *ledger.Tx, i entity.Issue) {
 	Watchdogs.Delete(tx, i.Company, i.ID)
 }
 
-// dropWatchdogsOf removes what an agent looked after.
+// dropWatchdogsOf removes all watchdogs of an agent.
 func dropWatchdogsOf(tx *ledger.Tx, a entity.Agent) {
 	for id := range watchdogsByAgent.IDs(tx, a.Company, a.ID, false) {
 		Watchdogs.Delete(tx, a.Company, id)
 	}
 }
 
-// alarm wakes who looks after an issue that came to a stop, or after one above
-// it. An agent is not woken because of its own runs.
+// alarm wakes the watchdog of an issue that stopped, or of one above it. An agent is not woken
+// because of its own runs.
 func alarm(c *ledger.Context, i entity.Issue, r entity.Run, kind string) {
 	at, ok := i, true
 	for n := 0; ok && n <= entity.MaxIssueDepth; n++ {
@@ -183,7 +182,7 @@ func alarm(c *ledger.Context, i entity.Issue, r entity.Run, kind string) {
 	}
 }
 
-// decideWatch notes what somebody thinks of a run that says nothing.
+// decideWatch stores a decision about a silent run.
 func decideWatch(c *ledger.Context, p DecideWatch) (any, error) {
 	r, err := company.RunFor(c, p.Run)
 	if err != nil {
@@ -222,7 +221,7 @@ func decideWatch(c *ledger.Context, p DecideWatch) (any, error) {
 	return d, nil
 }
 
-// watches reports whether an agent may judge the runs of another.
+// watches reports whether an agent may decide about the runs of another.
 func watches(tx *ledger.Tx, r entity.Run, agent string) bool {
 	if entity.Manages(tx, r.Company, agent, r.Agent) {
 		return true
@@ -231,8 +230,7 @@ func watches(tx *ledger.Tx, r entity.Run, agent string) bool {
 	return ok
 }
 
-// WatchedBy returns the issue that an agent looks after: that of a run, or the nearest
-// above it.
+// WatchedBy returns the issue that an agent watches: that of a run, or the nearest above it.
 func WatchedBy(tx *ledger.Tx, r entity.Run, agent string) (entity.Issue, bool) {
 	at, ok := entity.IssueTable.Get(tx, r.Company, r.Context.IssueID)
 	for n := 0; ok && n <= entity.MaxIssueDepth; n++ {

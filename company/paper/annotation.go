@@ -11,8 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An Annotation is a thread of remarks on a part of a document: on the words
-// that stood there in one revision.
+// An Annotation is a thread of remarks on a passage of a document, as it was in one revision.
 type Annotation struct {
 	ID             string              `cbor:"1,keyasint" json:"id"`
 	Company        string              `cbor:"2,keyasint" json:"companyId"`
@@ -37,7 +36,7 @@ type Annotation struct {
 	CreatedAt      core.Time           `cbor:"21,keyasint" json:"createdAt"`
 	UpdatedAt      core.Time           `cbor:"22,keyasint" json:"updatedAt"`
 	Comments       []AnnotationComment `cbor:"23,keyasint" json:"comments"`
-	Seq            uint64              `cbor:"24,keyasint" json:"-"` // among the document's, from 1
+	Seq            uint64              `cbor:"24,keyasint" json:"-"` // number within the document, from 1
 }
 
 // Clone returns a copy that shares nothing with a.
@@ -63,8 +62,8 @@ var annotations = ledger.NewTable[string, Annotation]("annotation")
 const (
 	// MaxAnnotations bounds the threads of one document: lists show all of them.
 	MaxAnnotations = 200
-	// MaxRemarks bounds the remarks of one thread, MaxRemark one of them and
-	// MaxRemarkText all of a thread with the words it is about, in bytes.
+	// MaxRemarks bounds the remarks of one thread, MaxRemark one of them, and MaxRemarkText a
+	// whole thread with its passage, in bytes.
 	MaxRemarks    = 200
 	MaxRemark     = 16 << 10
 	MaxRemarkText = 128 << 10
@@ -142,11 +141,11 @@ func AnnotationOf(tx *ledger.Tx, d Document, id string) (Annotation, bool) {
 	return Annotation{}, false
 }
 
-// A remarkable is a kind of text that is remarked on.
+// A remarkable is a kind of text that people can annotate.
 type remarkable struct {
-	entity, actions string // what the entries are about, and how their actions begin
-	missing         string // what is said of a revision that is not there
-	// at returns where a text lies, and the text, if the actor may remark on it.
+	entity, actions string // the entity type of its activity lines, and the prefix of their actions
+	missing         string // the error for a missing revision
+	// at returns the text and where it belongs, if the actor may annotate it.
 	at func(c *ledger.Context, id, key string) (entity.Issue, Document, error)
 	// revision returns one revision of the text.
 	revision func(c *ledger.Context, d Document, id string, number uint64) (DocumentRevision, bool)
@@ -176,7 +175,7 @@ func (of remarkable) annotate(c *ledger.Context, p AnnotateDocument) (any, error
 	return a, nil
 }
 
-// newAnnotation keeps a thread on what stands in r, of a document that lies with i.
+// newAnnotation starts a thread on a passage of r, in a document of i.
 func newAnnotation(c *ledger.Context, i entity.Issue, d Document, r DocumentRevision, p AnnotateDocument) (a Annotation, err error) {
 	switch {
 	case !core.IsID(p.ID):
@@ -208,7 +207,7 @@ func newAnnotation(c *ledger.Context, i entity.Issue, d Document, r DocumentRevi
 	return a, nil
 }
 
-// annotated returns the document that somebody remarks on, if the actor may.
+// annotated returns a document if the actor may annotate it.
 func annotated(c *ledger.Context, issue, key string) (entity.Issue, Document, error) {
 	i, err := company.DocumentIssue(c, issue)
 	if err != nil {
@@ -257,7 +256,7 @@ func (of remarkable) record(c *ledger.Context, a Annotation, what string) {
 		Str("key", a.Key).Str("status", a.Status).Int("comments", int64(len(a.Comments))).Str("selectedText", core.Snippet(a.Exact, 200)).Close()})
 }
 
-// thread returns the annotation that a change is about, and where its text lies.
+// thread returns the annotation of a change and where its text belongs.
 func (of remarkable) thread(c *ledger.Context, p ChangeAnnotation) (entity.Issue, Annotation, error) {
 	i, d, err := of.at(c, p.Issue, p.Key)
 	if err != nil {
@@ -270,7 +269,7 @@ func (of remarkable) thread(c *ledger.Context, p ChangeAnnotation) (entity.Issue
 	return i, a, nil
 }
 
-// comment adds a remark; one on what was resolved opens it again.
+// comment adds a remark; a remark reopens a resolved thread.
 func (of remarkable) comment(c *ledger.Context, p ChangeAnnotation) (any, error) {
 	i, a, err := of.thread(c, p)
 	if err != nil {
@@ -315,7 +314,7 @@ func (a Annotation) move(c *ledger.Context, to string) Annotation {
 	return a
 }
 
-// dropAnnotations removes the threads of a document that goes.
+// dropAnnotations deletes the threads of a deleted document.
 func dropAnnotations(tx *ledger.Tx, d Document) {
 	for k := range tx.Prefix(annotations.Key(d.Company, d.Issue+"."+d.ID+".")) {
 		tx.Delete(slices.Clone(k))

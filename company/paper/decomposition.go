@@ -13,16 +13,15 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Decomposition is what became of a plan that was agreed on: the issues that
-// one revision of an issue's plan document was turned into, all of them at once
-// and once only.
+// A Decomposition is the execution of an accepted plan: the issues that one revision of an
+// issue's plan document was turned into, all at once and only once.
 type Decomposition struct {
 	ID          string        `cbor:"1,keyasint" json:"id"`
 	Company     string        `cbor:"2,keyasint" json:"companyId"`
 	Issue       string        `cbor:"3,keyasint" json:"sourceIssueId"`
 	Revision    string        `cbor:"4,keyasint" json:"acceptedPlanRevisionId"`
 	Interaction string        `cbor:"5,keyasint" json:"acceptedInteractionId"`
-	Status      string        `cbor:"6,keyasint" json:"status"` // completed: there is no other, as all are made by one command
+	Status      string        `cbor:"6,keyasint" json:"status"` // always completed: one command creates all issues
 	Fingerprint string        `cbor:"7,keyasint" json:"requestFingerprint"`
 	Requested   int64         `cbor:"8,keyasint" json:"requestedChildCount"`
 	Children    []string      `cbor:"9,keyasint" json:"childIssueIds"`
@@ -44,7 +43,7 @@ func (d Decomposition) Clone() Decomposition {
 var decompositions = ledger.NewTable[string, Decomposition]("decomposition")
 
 const (
-	// MaxDecomposed bounds the children of one decomposition: one command makes them.
+	// MaxDecomposed bounds the children of one decomposition: one command creates them.
 	MaxDecomposed = 25
 	// MaxDecompositions bounds those of one issue: lists show all.
 	MaxDecompositions = 100
@@ -59,8 +58,7 @@ type DecomposePlan struct {
 	Children []company.CreateIssue `cbor:"4,keyasint"`
 }
 
-// A Decomposed is what plan.decompose returns. Created is empty when the same was
-// asked before.
+// A Decomposed is the answer of plan.decompose. Created is empty for a repeated request.
 type Decomposed struct {
 	Decomposition Decomposition `cbor:"1,keyasint" json:"decomposition"`
 	Children      []string      `cbor:"2,keyasint" json:"childIssueIds"`
@@ -73,7 +71,7 @@ var decompositionKinds = []company.Kind{
 	{Name: KindPlanDecompose, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(decomposePlan)},
 }
 
-// DecompositionsOf returns what an issue's plan was turned into, the latest first.
+// DecompositionsOf returns the decompositions of an issue's plan, latest first.
 func DecompositionsOf(tx *ledger.Tx, i entity.Issue) []Decomposition {
 	out := []Decomposition{}
 	for _, v := range tx.Prefix(decompositions.Key(i.Company, i.ID+".")) {
@@ -83,7 +81,7 @@ func DecompositionsOf(tx *ledger.Tx, i entity.Issue) []Decomposition {
 	return out
 }
 
-// fingerprint is of what was asked for: the IDs that were drawn for it do not count.
+// fingerprint identifies the request, without the IDs that were generated for it.
 func (p DecomposePlan) fingerprint() string {
 	p.ID = ""
 	p.Children = slices.Clone(p.Children)
@@ -94,7 +92,7 @@ func (p DecomposePlan) fingerprint() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// acceptedPlan returns the confirmation by which a revision of the plan was agreed on.
+// acceptedPlan returns the confirmation that accepted a revision of the plan.
 func acceptedPlan(tx *ledger.Tx, i entity.Issue, revision string) (Interaction, bool) {
 	for _, in := range slices.Backward(InteractionsOf(tx, i)) {
 		if in.Kind != Confirmation || in.Status != "accepted" {
@@ -111,7 +109,7 @@ func acceptedPlan(tx *ledger.Tx, i entity.Issue, revision string) (Interaction, 
 	return Interaction{}, false
 }
 
-// decomposePlan makes the children of a plan that was agreed on, all or none.
+// decomposePlan creates the children of an accepted plan, all or none.
 func decomposePlan(c *ledger.Context, p DecomposePlan) (any, error) {
 	i, err := company.DocumentIssue(c, p.Issue)
 	if err != nil {
@@ -163,7 +161,7 @@ func decomposePlan(c *ledger.Context, p DecomposePlan) (any, error) {
 	return Decomposed{row, row.Children, row.Children}, nil
 }
 
-// siblings replaces "#n" by the n-th of the children that were made already.
+// siblings replaces "#n" by the ID of the n-th child.
 func siblings(blockers, made []string) ([]string, error) {
 	out := slices.Clone(blockers)
 	for n, b := range out {
@@ -186,7 +184,7 @@ func siblings(blockers, made []string) ([]string, error) {
 	return out, nil
 }
 
-// refusedChild says which child was refused.
+// refusedChild adds to an error which child was refused.
 func refusedChild(err error, n int) error {
 	r, ok := err.(*ledger.Refusal)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package paper is what is written on issues besides comments: documents with their
-// revisions, remarks on them, what agents ask people, and the stages of a review.
+// Package paper has the texts on issues apart from comments: documents with their revisions,
+// annotations, questions of agents to people, and the stages of a review.
 package paper
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Document is one named text of an issue, such as its plan. The text is that
-// of its latest revision.
+// A Document is one named text of an issue, such as its plan, with the text of its latest
+// revision.
 type Document struct {
 	ID           string        `cbor:"1,keyasint" json:"id"`
 	Company      string        `cbor:"2,keyasint" json:"companyId"`
@@ -35,11 +35,11 @@ type Document struct {
 	SourceTrust  core.NullText `cbor:"-" json:"sourceTrust"`
 	CreatedAt    core.Time     `cbor:"16,keyasint" json:"createdAt"`
 	UpdatedAt    core.Time     `cbor:"17,keyasint" json:"updatedAt"`
-	Kept         uint64        `cbor:"18,keyasint,omitempty" json:"-"` // number of the oldest revision that is kept
+	Kept         uint64        `cbor:"18,keyasint,omitempty" json:"-"` // number of the oldest stored revision
 }
 
-// A DocumentRevision is one state of a document. Its text stands in Body or, when it is
-// long, in parts.
+// A DocumentRevision is one version of a document. Its text is in Body or, if it is long, in
+// parts.
 type DocumentRevision struct {
 	ID           string        `cbor:"1,keyasint" json:"id"`
 	Company      string        `cbor:"2,keyasint" json:"companyId"`
@@ -73,11 +73,11 @@ var (
 const (
 	// MaxDocuments bounds the documents of one issue: lists show all of them.
 	MaxDocuments = 50
-	// MaxDocument bounds a document's text, in bytes; what is longer than
-	// InlineDocument is staged in parts.
+	// MaxDocument bounds a document's text, in bytes. Text longer than InlineDocument is staged
+	// in parts.
 	MaxDocument    = 2 << 20
 	InlineDocument = 64 << 10
-	// KeptRevisions bounds the revisions of one document; the oldest go first.
+	// KeptRevisions bounds the revisions of one document; the oldest are dropped.
 	KeptRevisions = 100
 	// MaxDocumentKey bounds a document's key.
 	MaxDocumentKey = 64
@@ -87,23 +87,23 @@ const (
 type SaveDocument struct {
 	Issue    string   `cbor:"1,keyasint"`
 	Key      string   `cbor:"2,keyasint"`
-	ID       string   `cbor:"3,keyasint"` // of the document, if there is none yet
-	Revision string   `cbor:"4,keyasint"` // of the revision that this makes
+	ID       string   `cbor:"3,keyasint"` // of a new document
+	Revision string   `cbor:"4,keyasint"` // of the new revision
 	Title    *string  `cbor:"5,keyasint,omitempty"`
 	Format   string   `cbor:"6,keyasint"`
 	Body     string   `cbor:"7,keyasint,omitempty"`
-	Parts    []string `cbor:"8,keyasint,omitempty"` // instead of Body
-	Sum      string   `cbor:"9,keyasint,omitempty"` // SHA-256 of the parts' bytes together
+	Parts    []string `cbor:"8,keyasint,omitempty"` // in place of Body
+	Sum      string   `cbor:"9,keyasint,omitempty"` // SHA-256 of the concatenated parts
 	Summary  string   `cbor:"10,keyasint,omitempty"`
-	Base     string   `cbor:"11,keyasint,omitempty"` // the revision that was changed
+	Base     string   `cbor:"11,keyasint,omitempty"` // the revision that the change is based on
 }
 
 // RestoreDocument is the payload of document.restore.
 type RestoreDocument struct {
 	Issue    string `cbor:"1,keyasint"`
 	Key      string `cbor:"2,keyasint"`
-	Revision string `cbor:"3,keyasint"` // whose text is to be the latest again
-	ID       string `cbor:"4,keyasint"` // of the revision that this makes
+	Revision string `cbor:"3,keyasint"` // the revision whose text becomes the latest again
+	ID       string `cbor:"4,keyasint"` // of the new revision
 }
 
 // ChangeDocument is the payload of document.delete, document.lock and
@@ -113,8 +113,7 @@ type ChangeDocument struct {
 	Key   string `cbor:"2,keyasint"`
 }
 
-// A SavedDocument is what document.save and document.restore return; the texts
-// are not in it.
+// A SavedDocument is the answer of document.save and document.restore, without texts.
 type SavedDocument struct {
 	Document Document `cbor:"1,keyasint"`
 	Created  bool     `cbor:"2,keyasint,omitempty"`
@@ -158,7 +157,7 @@ func DocumentsOf(tx *ledger.Tx, i entity.Issue) []Document {
 	return out
 }
 
-// Text returns the text of a document as it is.
+// Text returns the present text of a document.
 func (d Document) Text(tx *ledger.Tx) string {
 	r, _ := docRevisions.Get(tx, d.Company, revisionKey(d.Issue, d.ID, d.Number))
 	return r.text(tx)
@@ -176,8 +175,8 @@ func (r DocumentRevision) text(tx *ledger.Tx) string {
 	return b.String()
 }
 
-// RevisionsOfDocument returns the kept revisions of a document with their texts, newest
-// first, until their texts together are longer than MaxRevisionText.
+// RevisionsOfDocument returns the stored revisions of a document with their texts, newest
+// first, up to MaxRevisionText.
 func RevisionsOfDocument(tx *ledger.Tx, d Document) []DocumentRevision {
 	out, size := []DocumentRevision{}, 0
 	for r := range documentRows(tx, d) {
@@ -190,7 +189,7 @@ func RevisionsOfDocument(tx *ledger.Tx, d Document) []DocumentRevision {
 	return out
 }
 
-// MaxRevisionText bounds what one list of revisions holds in memory, in bytes.
+// MaxRevisionText bounds the texts of one list of revisions, in bytes.
 const MaxRevisionText = 16 << 20
 
 func documentRows(tx *ledger.Tx, d Document) iter.Seq[DocumentRevision] {
@@ -215,8 +214,8 @@ func RevisionOfDocument(tx *ledger.Tx, d Document, id string) (DocumentRevision,
 	return DocumentRevision{}, false
 }
 
-// IsDocumentKey reports whether s can name a document: small letters, digits,
-// dashes and underscores, of which the first is a letter or a digit.
+// IsDocumentKey reports whether s can be a document key: lower case letters, digits, dashes
+// and underscores, beginning with a letter or a digit.
 func IsDocumentKey(s string) bool {
 	if s == "" || len(s) > MaxDocumentKey || s[0] == '-' || s[0] == '_' {
 		return false
@@ -231,7 +230,7 @@ func IsDocumentKey(s string) bool {
 
 func errNoDocument() error { return ledger.Refuse(ledger.NotFound, nil, "Document not found") }
 
-// refuseStale refuses what was written upon another revision than the latest.
+// refuseStale refuses a change that is not based on the latest revision.
 func refuseStale(d Document, text string) error {
 	return ledger.Refuse(ledger.Conflict, core.Object{}.Str("currentRevisionId", d.Latest).Close(), "%s", text)
 }
@@ -285,7 +284,7 @@ func saveDocument(c *ledger.Context, p SaveDocument) (any, error) {
 	return writeDocument(c, i, d, r, !ok, "")
 }
 
-// writeDocument makes r the latest revision of d.
+// writeDocument stores r as the latest revision of d.
 func writeDocument(c *ledger.Context, i entity.Issue, d Document, r DocumentRevision, created bool, restored string) (any, error) {
 	now, was := core.TimeOf(c.Now), d.Latest
 	d.Latest, d.Number, d.UpdatedAt = r.ID, d.Number+1, now
@@ -362,8 +361,8 @@ func documentFor(c *ledger.Context, issue, key string) (entity.Issue, Document, 
 	return i, d, nil
 }
 
-// deleteDocument removes a document with its revisions. Only the board may: a
-// text that people decided upon does not vanish by an agent.
+// deleteDocument deletes a document with its revisions. Only the board may: an agent must not
+// remove a text that people decided on.
 func deleteDocument(c *ledger.Context, p ChangeDocument) (any, error) {
 	if core.IsAgent(c) {
 		return nil, core.ErrBoardOnly()
@@ -390,7 +389,7 @@ func unlockDocument(c *ledger.Context, p ChangeDocument) (any, error) {
 	return setLock(c, p, false)
 }
 
-// setLock keeps a document as it is, or gives it free again.
+// setLock locks or unlocks a document.
 func setLock(c *ledger.Context, p ChangeDocument, lock bool) (any, error) {
 	i, d, err := documentFor(c, p.Issue, p.Key)
 	if err != nil {
@@ -464,7 +463,7 @@ var Rules = company.Rules{
 	DescriptionGone: func(c *ledger.Context, d company.Description) { dropAnnotations(c.Tx, DescriptionOf(d)) },
 }
 
-// reviews answers what the kernel asks of stages.
+// reviews implements the kernel's port for stages.
 type reviews struct{}
 
 func (reviews) Review(c *ledger.Context, was, next entity.Issue, p company.UpdateIssue) (entity.Issue, company.UpdateIssue, error) {
@@ -483,7 +482,7 @@ func (reviews) Wake(c *ledger.Context, was, next entity.Issue) error {
 	return wakeForStage(c, was, next)
 }
 
-// texts answers what the kernel asks of documents.
+// texts implements the kernel's port for documents.
 type texts struct{}
 
 func (texts) Each(tx *ledger.Tx, company string, found func(issue, key, text string) bool) {

@@ -11,7 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An ExecutionDecision is what somebody said of the work on an issue in a stage.
+// An ExecutionDecision is a participant's decision in a stage.
 type ExecutionDecision struct {
 	ID        string        `cbor:"1,keyasint" json:"id"`
 	Company   string        `cbor:"2,keyasint" json:"companyId"`
@@ -29,7 +29,7 @@ type ExecutionDecision struct {
 // Decisions are keyed by "<issue>.<height>", oldest first.
 var executionDecisions = ledger.NewTable[string, ExecutionDecision]("execution-decision")
 
-// KeptDecisions bounds the decisions of one issue; the oldest go first.
+// KeptDecisions bounds the decisions of one issue; the oldest are dropped.
 const KeptDecisions = 200
 
 // ExecutionDecisionsOf returns the decisions on an issue, oldest first.
@@ -41,11 +41,11 @@ func ExecutionDecisionsOf(tx *ledger.Tx, i entity.Issue) []ExecutionDecision {
 	return out
 }
 
-// MaxReviewRequest bounds what a reviewer is asked to look at, in bytes.
+// MaxReviewRequest bounds the request to a reviewer, in bytes.
 const MaxReviewRequest = 20_000
 
-// requested returns next with what an update asks of the participant of its pending
-// stage. What was asked in a stage goes with the stage.
+// requested returns next with the request of an update to the participant of its pending
+// stage. The request ends with the stage.
 func requested(i entity.Issue, tx *ledger.Tx, next entity.Issue, p company.UpdateIssue) (entity.Issue, error) {
 	s := next.Execution
 	pending := s != nil && s.Status == "pending" && next.Status == entity.IssueInReview
@@ -74,8 +74,8 @@ func requested(i entity.Issue, tx *ledger.Tx, next entity.Issue, p company.Updat
 	return next, nil
 }
 
-// checkParticipants refuses a policy that gives a stage to somebody who is not there, or
-// ended; whom it gave one to before is not looked up again.
+// checkParticipants refuses a policy with a participant that does not exist or was terminated.
+// Participants that the policy had before are not checked again.
 func checkParticipants(tx *ledger.Tx, old, next entity.Issue) error {
 	if string(old.ExecutionPolicy) == string(next.ExecutionPolicy) {
 		return nil
@@ -103,10 +103,9 @@ func checkParticipants(tx *ledger.Tx, old, next entity.Issue) error {
 	return nil
 }
 
-// reviewed carries an update of an issue through the stages of its policy. What
-// its worker hands in as done goes to the next stage's participant instead;
-// what a participant says of it approves the stage, or sends the work back. The
-// board may go past all stages. It returns the update as it is carried out.
+// reviewed applies the stages of an issue's policy to an update. A hand-in of the worker goes
+// to the next stage's participant; the participant's answer approves the stage, or returns the
+// work. The board may skip all stages. It returns the update as it will be executed.
 func reviewed(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue) (entity.Issue, company.UpdateIssue, error) {
 	policy := next.Policy()
 	if len(policy.Stages) == 0 || p.Status == "" || p.Status == i.Status {
@@ -122,7 +121,7 @@ func reviewed(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue) (e
 		return next, p, core.RefuseCode(ledger.Forbidden, "execution_stage_participant_required",
 			core.Object{}.Str("issueId", i.ID).Str("stageId", s.Stage).Null("agentId", s.Agent).Null("userId", s.User).Close(), "Only the participant of the current stage can decide it")
 	case pending || core.IsBoard(c) && string(user) != i.AssigneeUser:
-		if s != nil && p.Status.Terminal() { // the board goes past the stages
+		if s != nil && p.Status.Terminal() { // the board skips the stages
 			state := *s
 			state.Status, state.Stage, state.Agent, state.User = "completed", "", "", ""
 			next.Execution = &state
@@ -141,8 +140,8 @@ func reviewed(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue) (e
 	return next, p, nil
 }
 
-// toStage hands the work to the first stage that was not approved; behind the
-// last one it is done.
+// toStage hands the work to the first stage that is not approved; after the last stage it is
+// done.
 func toStage(c *ledger.Context, next entity.Issue, p company.UpdateIssue, policy entity.ExecutionPolicy, state entity.ExecutionState) (entity.Issue, company.UpdateIssue, error) {
 	for _, stage := range policy.Stages {
 		if slices.Contains(state.Completed, stage.ID) {
@@ -170,11 +169,11 @@ func toStage(c *ledger.Context, next entity.Issue, p company.UpdateIssue, policy
 	return next, p, nil
 }
 
-// decideStage notes what the participant of the current stage says.
+// decideStage stores the decision of the current stage's participant.
 func decideStage(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue, policy entity.ExecutionPolicy) (entity.Issue, company.UpdateIssue, error) {
 	state := *i.Execution
 	stage, ok := policy.Stage(state.Stage)
-	if !ok { // the policy was changed since
+	if !ok { // the policy changed in between
 		return toStage(c, next, p, policy, state)
 	}
 	body := ""
@@ -208,7 +207,7 @@ func decideStage(c *ledger.Context, i, next entity.Issue, p company.UpdateIssue,
 		next.UnblockDescriptor = core.Object{}.Str("owner", "board").Str("action", "decide").Str("reason", "max_review_rounds").Close()
 		return next, p, nil
 	}
-	// To do again, whatever was asked for: its worker checks it out.
+	// Back to todo, whatever was requested: its worker checks it out.
 	p.Status = ""
 	next = next.Enter(entity.IssueTodo, core.TimeOf(c.Now))
 	return next, p, nil
@@ -227,7 +226,7 @@ func keepDecision(c *ledger.Context, d ExecutionDecision) {
 		Details: core.Object{}.Str("decisionId", d.ID).Str("stageId", d.Stage).Str("stageType", d.StageType).Str("outcome", d.Outcome).Close()})
 }
 
-// decisionKeys are the keys of an issue's decisions, newest first.
+// decisionKeys returns the keys of an issue's decisions, newest first.
 func decisionKeys(tx *ledger.Tx, prefix []byte) (keys [][]byte) {
 	for k := range tx.Scan(prefix, ledger.PrefixEnd(prefix), true) {
 		keys = append(keys, slices.Clone(k))
@@ -235,7 +234,7 @@ func decisionKeys(tx *ledger.Tx, prefix []byte) (keys [][]byte) {
 	return keys
 }
 
-// wakeForStage wakes the agent that is to decide a stage now.
+// wakeForStage wakes the agent that must decide a stage now.
 func wakeForStage(c *ledger.Context, before, i entity.Issue) error {
 	s := i.Execution
 	if s == nil || s.Status != "pending" || s.Agent == "" || before.Execution != nil && before.Execution.Status == "pending" && before.Execution.Stage == s.Stage {
@@ -251,7 +250,7 @@ func stageWord(i entity.Issue, stage string) string {
 	return "review"
 }
 
-// LastDecision is the ID of the last decision on a stage, or "".
+// LastDecision returns the ID of the last decision of a stage, or "".
 func LastDecision(i entity.Issue) string {
 	if i.Execution == nil {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An Interaction is something that is asked on an issue and that somebody
-// decides: tasks that are suggested, questions, a confirmation, a choice.
+// An Interaction is a question on an issue that somebody decides: suggested tasks, questions,
+// a confirmation, a choice.
 type Interaction struct {
 	ID              string          `cbor:"1,keyasint" json:"id"`
 	Company         string          `cbor:"2,keyasint" json:"companyId"`
@@ -45,7 +45,7 @@ type Interaction struct {
 	ResolvedAt      core.Time       `cbor:"26,keyasint,omitempty" json:"resolvedAt"`
 	CreatedAt       core.Time       `cbor:"27,keyasint" json:"createdAt"`
 	UpdatedAt       core.Time       `cbor:"28,keyasint" json:"updatedAt"`
-	Seq             uint64          `cbor:"29,keyasint" json:"-"` // among the issue's, from 1
+	Seq             uint64          `cbor:"29,keyasint" json:"-"` // number within the issue, from 1
 }
 
 // Clone returns a copy that shares nothing with in.
@@ -64,8 +64,8 @@ const (
 	ItemVerdicts    = "request_item_verdicts"
 )
 
-// Interactions lie together by issue, oldest first; one that is pending has a
-// row of its own, as has the key of a request:
+// Interactions are keyed by issue, oldest first. A pending one has a second row, and so has a
+// request's key:
 //
 //	interaction/<issue>.<number>
 //	interaction-pending/<issue>/<number>
@@ -85,14 +85,14 @@ func InteractionRequestKey(company, issue, request string) []byte {
 }
 
 const (
-	// MaxInteractions bounds the interactions of one issue, MaxPending those that
-	// wait: lists show all, and a comment may end all that wait.
+	// MaxInteractions bounds the interactions of one issue, MaxPending the pending ones: lists
+	// show all, and a comment may end all pending ones.
 	MaxInteractions = 500
 	MaxPending      = 50
 	// MaxInteraction bounds the payload and the result of one, in bytes.
 	MaxInteraction = 64 << 10
-	// MaxSuggested bounds the tasks of one suggestion: accepting it makes them
-	// all. MaxQuestions and MaxOptions bound the other kinds.
+	// MaxSuggested bounds the tasks of one suggestion: accepting it creates all of them.
+	// MaxQuestions and MaxOptions bound the other kinds.
 	MaxSuggested = 50
 	MaxQuestions = 50
 	MaxOptions   = 100
@@ -115,8 +115,8 @@ type SuggestedTask struct {
 	Labels          []string        `json:"labels"` // names
 }
 
-// interactionPayload is what handlers read of a payload; the rest is for whoever
-// shows it.
+// interactionPayload has the members of a payload that handlers read; the others are only
+// shown.
 type interactionPayload struct {
 	DefaultParent        string                `json:"defaultParentId"`
 	Tasks                []SuggestedTask       `json:"tasks"`
@@ -127,7 +127,7 @@ type interactionPayload struct {
 	RejectRequiresReason bool                  `json:"rejectRequiresReason"`
 	Supersede            bool                  `json:"supersedeOnUserComment"`
 	Items                []interactionValue    `json:"items"`
-	Verdicts             []string              `json:"verdicts"` // allowed; none named: all
+	Verdicts             []string              `json:"verdicts"` // allowed ones; empty: all
 	RequireReasonOn      []string              `json:"requireReasonOn"`
 	Target               *struct {
 		Type     string `json:"type"`
@@ -180,8 +180,8 @@ type Answer struct {
 type ResolveInteraction struct {
 	Issue   string    `cbor:"1,keyasint"`
 	ID      string    `cbor:"2,keyasint"`
-	Tasks   *[]string `cbor:"3,keyasint,omitempty"` // keys of the tasks to make; nil is all
-	Options *[]string `cbor:"4,keyasint,omitempty"` // chosen of a checkbox confirmation; nil is what it proposes
+	Tasks   *[]string `cbor:"3,keyasint,omitempty"` // keys of the tasks to create; nil: all
+	Options *[]string `cbor:"4,keyasint,omitempty"` // chosen options of a checkbox confirmation; nil: the proposed ones
 	Answers []Answer  `cbor:"5,keyasint,omitempty"`
 	Summary string    `cbor:"6,keyasint,omitempty"`
 	Reason  string    `cbor:"7,keyasint,omitempty"`
@@ -231,7 +231,7 @@ func InteractionOf(tx *ledger.Tx, i entity.Issue, id string) (Interaction, bool)
 	return Interaction{}, false
 }
 
-// pendingInteractions returns the interactions of an issue that wait.
+// pendingInteractions returns the pending interactions of an issue.
 func pendingInteractions(tx *ledger.Tx, i entity.Issue) (out []Interaction) {
 	for seq := range interactionsPending.IDs(tx, i.Company, i.ID, false) {
 		if in, ok := Interactions.Get(tx, i.Company, i.ID+"."+seq); ok {
@@ -241,8 +241,8 @@ func pendingInteractions(tx *ledger.Tx, i entity.Issue) (out []Interaction) {
 	return out
 }
 
-// WaitingInteractions returns what waits for an answer in a company and is not
-// addressed to an agent, with the issues that it was asked on: at most most of them.
+// WaitingInteractions returns up to most pending interactions of a company that are not
+// addressed to an agent, with their issues.
 func WaitingInteractions(tx *ledger.Tx, of string, most int) (asked []Interaction, on []entity.Issue) {
 	prefix := ledger.Key("c", of, "interaction-pending", "")
 	for k := range tx.Prefix(prefix) {
@@ -259,10 +259,10 @@ func WaitingInteractions(tx *ledger.Tx, of string, most int) (asked []Interactio
 	return asked, on
 }
 
-// policies are the resolver policies, with the older names that mean the same.
+// policies are the resolver policies, including older names with the same meaning.
 var policies = map[string]string{"anyone": "anyone", "not_creator": "not_creator", "human_only": "human_only", "board_or_agents": "anyone", "board_only": "human_only"}
 
-// PolicyAlias is the older name of a resolver policy.
+// PolicyAlias returns the older name of a resolver policy.
 func PolicyAlias(policy string) string {
 	if policy == "human_only" {
 		return "board_only"
@@ -270,7 +270,7 @@ func PolicyAlias(policy string) string {
 	return "board_or_agents"
 }
 
-// defaultContinuation says, by kind, who is woken when nothing else is said.
+// defaultContinuation says, by kind, whom a decision wakes by default.
 var defaultContinuation = map[string]string{SuggestTasks: "wake_assignee", AskQuestions: "wake_assignee", Confirmation: "none", CheckboxConfirm: "none",
 	ItemVerdicts: "wake_assignee"}
 
@@ -320,7 +320,7 @@ func (in Interaction) details() core.Object {
 		Str("resolverPolicyProvenance", in.Provenance).Str("effectiveResolverPolicySource", in.EffectiveSource)
 }
 
-// check makes the row that p asks for, or refuses it.
+// check returns the row for p, or refuses it.
 func (p CreateInteraction) check(c *ledger.Context, i entity.Issue) (in Interaction, err error) {
 	invalid := func(format string, args ...any) (Interaction, error) {
 		return in, ledger.Refuse(ledger.Invalid, nil, format, args...)
@@ -370,8 +370,8 @@ func (p CreateInteraction) check(c *ledger.Context, i entity.Issue) (in Interact
 	return in, body.check(c, i, p.Kind)
 }
 
-// checkTarget refuses to ask about a revision of a document that there is not:
-// nobody could agree to it.
+// checkTarget refuses a question about a document revision that does not exist: nobody could
+// accept it.
 func (b interactionPayload) checkTarget(tx *ledger.Tx, i entity.Issue) error {
 	t := b.Target
 	if t == nil || t.Type != "issue_document" {
@@ -490,7 +490,8 @@ func (b interactionPayload) checkTasks(c *ledger.Context, i entity.Issue) error 
 	return nil
 }
 
-// checkNames refuses a task that names what is not there, or whom no task is given to.
+// checkNames refuses a task that refers to something that does not exist, or has an assignee
+// who can not get tasks.
 func (t SuggestedTask) checkNames(tx *ledger.Tx, of string) error {
 	err := company.CheckReferences(tx, entity.Issue{Company: of}, entity.Issue{Company: of, Assignee: t.Assignee, AssigneeUser: t.AssigneeUser, Project: t.Project, Goal: t.Goal, Parent: t.Parent})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok {
@@ -499,7 +500,7 @@ func (t SuggestedTask) checkNames(tx *ledger.Tx, of string) error {
 	return err
 }
 
-// labelIDs finds labels by their names, whatever their case.
+// labelIDs finds labels by name, ignoring case.
 func (b interactionPayload) labelIDs(tx *ledger.Tx, of string, names []string) (ids []string, err error) {
 	for _, name := range names {
 		n := len(ids)
@@ -516,7 +517,7 @@ func (b interactionPayload) labelIDs(tx *ledger.Tx, of string, names []string) (
 	return ids, nil
 }
 
-// ordered returns tasks with every parent before its children.
+// ordered sorts tasks so that parents come before their children.
 func ordered(tasks []SuggestedTask) (out []SuggestedTask, err error) {
 	placed, known := map[string]bool{}, map[string]bool{}
 	for _, t := range tasks {

@@ -39,8 +39,8 @@ func toResolve(c *ledger.Context, p ResolveInteraction) (i entity.Issue, in Inte
 	return i, in, body, nil
 }
 
-// mayResolve lets those decide whom the policy names: anybody of the company,
-// all but who asked, or people; and of agents only the one that is asked, if one is.
+// mayResolve admits the actors that the policy names: everybody in the company, everybody but
+// the creator, or people; of agents only the addressed one, if there is one.
 func (in Interaction) mayResolve(c *ledger.Context) error {
 	agent := core.IsAgent(c)
 	refuse := func(text string) error {
@@ -59,10 +59,10 @@ func (in Interaction) mayResolve(c *ledger.Context) error {
 	return nil
 }
 
-// bindReview returns an issue in review with the confirmation by which the review is
-// asked for; "" leaves it. Who made the confirmation says so, while it waits. From then
-// until the issue leaves the review, the issue's review policy says who decides it,
-// besides its own. Other confirmations of the issue are their own matter.
+// bindReview returns an issue in review with the confirmation that requests the review; ""
+// keeps it. The creator of the confirmation binds it while it is pending. Until the issue
+// leaves the review, its review policy decides who may resolve this confirmation, in addition
+// to the confirmation's own policy. Other confirmations of the issue are not affected.
 func bindReview(c *ledger.Context, i entity.Issue, id string) (entity.Issue, error) {
 	if id == "" {
 		return i, nil
@@ -85,7 +85,7 @@ func bindReview(c *ledger.Context, i entity.Issue, id string) (entity.Issue, err
 	return i, nil
 }
 
-// mayReview refuses who may not decide the review of an issue by its review policy.
+// mayReview refuses actors whom the issue's review policy excludes.
 func (in Interaction) mayReview(c *ledger.Context, i entity.Issue) error {
 	if i.Review != in.ID {
 		return nil
@@ -102,7 +102,7 @@ func (in Interaction) mayReview(c *ledger.Context, i entity.Issue) error {
 	return nil
 }
 
-// byActor reports whether the actor is who asked.
+// byActor reports whether the actor created the interaction.
 func (in Interaction) byActor(c *ledger.Context) bool {
 	agent, user := core.ActedBy(c)
 	return agent != "" && agent == in.CreatedAgent || user != "" && user == in.CreatedUser
@@ -136,8 +136,7 @@ func acceptInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
 	return nil, wrongKind(in, "accepted")
 }
 
-// staleTarget reports whether the document that a confirmation is about has
-// another latest revision now.
+// staleTarget reports whether the document of a confirmation has a newer revision now.
 func (b interactionPayload) staleTarget(c *ledger.Context, i entity.Issue) (latest string, stale bool) {
 	t := b.Target
 	if t == nil || t.Type != "issue_document" {
@@ -151,7 +150,7 @@ func (b interactionPayload) staleTarget(c *ledger.Context, i entity.Issue) (late
 	return d.Latest, !ok || d.Latest != t.Revision
 }
 
-// chosen returns the options that were chosen, if they are as many as asked for.
+// chosen returns the chosen options, if their number is allowed.
 func (b interactionPayload) chosen(in Interaction, p ResolveInteraction) ([]string, error) {
 	var chosen []string
 	if p.Options != nil {
@@ -176,7 +175,7 @@ func (b interactionPayload) chosen(in Interaction, p ResolveInteraction) ([]stri
 	return chosen, nil
 }
 
-// acceptTasks makes the tasks of a suggestion, all of those that are chosen or none.
+// acceptTasks creates the chosen tasks of a suggestion, all or none.
 func acceptTasks(c *ledger.Context, i entity.Issue, in Interaction, body interactionPayload, p ResolveInteraction) (any, error) {
 	tasks, err := ordered(body.Tasks)
 	if err != nil {
@@ -238,7 +237,7 @@ func acceptTasks(c *ledger.Context, i entity.Issue, in Interaction, body interac
 	})
 }
 
-// formatList joins JSON values to an array.
+// formatList joins JSON values into an array.
 func formatList(rows []json.RawMessage) json.RawMessage {
 	b := []byte{'['}
 	for n, r := range rows {
@@ -327,7 +326,7 @@ func rejectInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
 	return resolve(c, i, in, "rejected", o.Close(), func(o core.Object) core.Object { return o.Null("rejectionReason", core.Snippet(p.Reason, 500)) })
 }
 
-// resolve ends an interaction and wakes whom that concerns.
+// resolve ends an interaction and wakes the agents concerned.
 func resolve(c *ledger.Context, i entity.Issue, in Interaction, status string, result json.RawMessage, more func(core.Object) core.Object) (any, error) {
 	if len(result) > MaxInteraction {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "The result of an interaction has at most %d bytes", MaxInteraction)
@@ -350,8 +349,8 @@ func resolve(c *ledger.Context, i entity.Issue, in Interaction, status string, r
 	return in, wakeForInteraction(c, i, in)
 }
 
-// wakeForInteraction wakes the issue's assignee and the agent that asked, if
-// the interaction says so, with what became of it. Nobody is woken by itself.
+// wakeForInteraction wakes the issue's assignee and the agent that asked with the result, if
+// the interaction says so. Nobody is woken by its own decision.
 func wakeForInteraction(c *ledger.Context, i entity.Issue, in Interaction) error {
 	if in.Status == "cancelled" && !in.skipped() || in.Continuation == "none" ||
 		in.Continuation == "wake_assignee_on_accept" && in.Status != "accepted" && in.Status != "answered" {
@@ -377,7 +376,7 @@ func wakeForInteraction(c *ledger.Context, i entity.Issue, in Interaction) error
 	return nil
 }
 
-// supersede ends the interactions of i that a person's comment makes moot.
+// supersede ends the interactions of i that a person's comment supersedes.
 func supersede(c *ledger.Context, i entity.Issue, cm entity.Comment) {
 	if !core.IsBoard(c) {
 		return

@@ -11,18 +11,18 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Verdicts are what can be said of an item, in the contract's order.
+// Verdicts lists all verdicts on an item, in the contract's order.
 var Verdicts = []string{"approve", "reject", "defer"}
 
-// A Verdict is what was decided of one item.
+// A Verdict is the decision about one item.
 type Verdict struct {
 	Item    string `cbor:"1,keyasint" json:"id"`
 	Verdict string `cbor:"2,keyasint" json:"verdict"` // approve, reject or defer
 	Reason  string `cbor:"3,keyasint,omitempty" json:"reason"`
 }
 
-// judgeItems says of each item of a request what becomes of it: of all of them
-// at once, as whoever asked goes on with the whole. What is not decided yet is deferred.
+// judgeItems decides all items of a request at once, because the requester continues with the
+// whole. Items without a verdict are deferred.
 func judgeItems(c *ledger.Context, p ResolveInteraction) (any, error) {
 	i, in, body, err := toResolve(c, p)
 	if err != nil {
@@ -73,14 +73,14 @@ func (b interactionPayload) checkVerdict(v Verdict, judged map[string]bool) erro
 	return nil
 }
 
-// expireStale ends what is about a revision that is not the latest any more.
+// expireStale ends an interaction about a revision that is not the latest.
 func expireStale(c *ledger.Context, i entity.Issue, in Interaction, latest string) (any, error) {
 	result := core.Object{}.Int("version", 1).Str("outcome", "stale_target").Null("currentRevisionId", latest).Close()
 	return resolve(c, i, in, "expired", result, func(o core.Object) core.Object { return o.Str("outcome", "stale_target") })
 }
 
-// cancelInteraction and withdrawInteraction take back what was asked; the board
-// may, and who asked. Nobody is woken.
+// cancelInteraction and withdrawInteraction retract a question; the board and the creator may
+// do so. Nobody is woken.
 func cancelInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
 	return takeBack(c, p, "cancelled")
 }
@@ -109,8 +109,8 @@ func takeBack(c *ledger.Context, p ResolveInteraction, outcome string) (any, err
 	return resolve(c, i, in, "cancelled", ended(outcome, p.Reason), nil)
 }
 
-// skipInteraction ends what was asked without deciding it: whoever could decide
-// may, and who asked is woken to go on without.
+// skipInteraction ends a question without a decision; whoever could decide may do so. The
+// creator is woken to continue without one.
 func skipInteraction(c *ledger.Context, p ResolveInteraction) (any, error) {
 	i, in, _, err := toResolve(c, p)
 	if err != nil {
@@ -123,7 +123,7 @@ func ended(outcome, reason string) json.RawMessage {
 	return core.Object{}.Int("version", 1).Str("outcome", outcome).Null("reason", reason).Close()
 }
 
-// skipped reports whether in ended undecided by who could have decided.
+// skipped reports whether somebody who could decide ended in without a decision.
 func (in Interaction) skipped() bool {
 	var r struct {
 		Outcome string `json:"outcome"`
