@@ -12,11 +12,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Calls of the contract about what is somewhere else here, or nowhere. Lists are
-// empty, single rows are not found, and what would make one is refused with what
-// to do instead.
+// Routes of the contract for features that this system has elsewhere or not at all. Lists
+// are empty, single rows are not found, and creating one is refused with what to do instead.
 
-// A fidelity is what an export of a company does not hold, and how much of it.
+// A fidelity counts what an export of a company leaves out.
 type fidelity struct {
 	Company   string     `json:"companyId"`
 	Complete  bool       `json:"complete"`
@@ -68,7 +67,7 @@ func AbsentRoutes() []Route {
 	}
 }
 
-// ofNoCompany refuses a path whose company is not there.
+// ofNoCompany refuses a path whose company does not exist.
 func (rc *Request) ofNoCompany() error {
 	if rc.Path("companyId") == "" {
 		return nil
@@ -76,15 +75,15 @@ func (rc *Request) ofNoCompany() error {
 	return InCompany(rc, func(*ledger.Tx, entity.Company) error { return nil })
 }
 
-// installPlugin names what is to be installed.
+// installPlugin names the plugin to install.
 type installPlugin struct {
 	Package string      `json:"packageName" minLength:"1" maxLength:"4096"`
 	Version Opt[string] `json:"version" maxLength:"200"`
 	Local   bool        `json:"isLocalPath,omitempty"`
 }
 
-// noPlugin says what is wrong with the folder that is named, as far as that can
-// be told, and that nothing is installed otherwise.
+// noPlugin refuses to install a plugin. It names what is wrong with the folder, if that is
+// known.
 func noPlugin(rc *Request) (Response, error) {
 	in, err := Body[installPlugin](rc)
 	if err != nil {
@@ -98,8 +97,8 @@ func noPlugin(rc *Request) (Response, error) {
 	return Response{}, Unprocessable("This mesh runs no plugins; what runs in its sandbox are tools, see POST /api/companies/{companyId}/tools", nil)
 }
 
-// noBackupHere: every node has all of the state already, and a backup is sealed
-// for whoever can open it, which the body of this call does not name.
+// noBackupHere refuses: every node has all of the state, and a backup is sealed for a
+// recipient, whom the body of this route does not name.
 func noBackupHere(*Request) (Response, error) {
 	return Response{}, Conflict("There is no database to back up on this node's disk: take a sealed backup with `selvage snapshot save`, or POST /api/v1/mesh/snapshot",
 		map[string]string{"method": "POST", "path": "/api/v1/mesh/snapshot"})
@@ -141,10 +140,10 @@ func readFidelity(rc *Request) (Response, error) {
 	return OK(out), err
 }
 
-// maxCounted bounds what is counted of one kind: beyond it the figure says at least so many.
+// maxCounted bounds the rows that are counted of one kind; more count as that many.
 const maxCounted = 1000
 
-// SlugOf is how a user is named in paths: the part of their address before the @.
+// SlugOf returns a user's name in paths: the part of their address before the @.
 func SlugOf(p people.Person) string {
 	name, _, _ := strings.Cut(p.Email, "@")
 	return core.URLKey(name)

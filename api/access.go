@@ -13,11 +13,11 @@ var (
 	errViewer   = Forbidden("Viewer access is read-only")
 )
 
-// Trusted reports whether the request came from the keyboard of a trusted
-// machine: to it everything is open.
+// Trusted reports whether the request came from a trusted machine's own user, to whom
+// everything is open.
 func (rc *Request) Trusted() bool { return rc.IsBoard() && rc.Credential.Kind == "local" }
 
-// Enters reports whether whoever asks may see a company at all.
+// Enters reports whether the caller may see a company at all.
 func (rc *Request) Enters(tx *ledger.Tx, of string) bool {
 	switch {
 	case rc.IsAgent():
@@ -28,9 +28,8 @@ func (rc *Request) Enters(tx *ledger.Tx, of string) bool {
 	return rc.IsBoard() && people.MayEnter(tx, of, rc.Actor.ID)
 }
 
-// checkPerson refuses a person what the route does not open to them: it may be
-// for administrators, and its path may name a company. What a command may do is
-// looked at again when it is applied.
+// checkPerson refuses a person whom the route does not admit: it may be for administrators,
+// and its path may name a company. Applying a command checks its permission again.
 func (rc *Request) checkPerson() error {
 	if !rc.IsBoard() || rc.Trusted() {
 		return nil
@@ -63,10 +62,9 @@ func (rc *Request) checkPerson() error {
 	return err
 }
 
-// withoutTokens returns a path as it may be written down: the tokens of invites
-// are parts of paths.
+// withoutTokens returns a path without the tokens of invites, so that it can be logged.
 func withoutTokens(path string) string {
-	if code, ok := strings.CutPrefix(path, "/api/board-claim/"); ok { // the code that makes an administrator
+	if code, ok := strings.CutPrefix(path, "/api/board-claim/"); ok { // the code that makes a user an administrator
 		_, rest, more := strings.Cut(code, "/")
 		if path = "/api/board-claim/…"; more {
 			path += "/" + rest

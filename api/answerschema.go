@@ -13,18 +13,18 @@ import (
 	"github.com/selvage-mesh/selvage/company/portable"
 )
 
-// Answers are described as encoding/json writes them, which is not as huma reads their
-// types: a nil pointer to a struct is null, members of embedded structs are there by
-// their names in JSON and not by those in Go, and who encodes itself is what it writes.
+// Answers are described as encoding/json writes them. huma reads their types differently: a
+// nil pointer to a struct is null, members of embedded structs have their JSON names and not
+// their Go names, and a type that encodes itself is whatever it writes.
 
-// written describes types that encode themselves as more than one kind of value.
+// written describes the types that encode themselves as several kinds of value.
 var written = map[reflect.Type]*huma.Schema{
 	reflect.TypeFor[core.Percent](): {Type: huma.TypeNumber},
 	reflect.TypeFor[portable.File](): {Description: "A text, or an object with encoding base64, data and contentType.", AnyOf: []*huma.Schema{
 		{Type: huma.TypeString}, {Type: huma.TypeObject, AdditionalProperties: true}}},
 }
 
-// Either is the Out of a route whose answers are of several types: a zero value of each.
+// Either is the Out of a route with answers of several types: a zero value of each.
 type Either []any
 
 // SameAs is the Out of a route that answers what GET of another path does.
@@ -60,7 +60,7 @@ func answerSchema(registry huma.Registry, out any) *huma.Schema {
 	return s
 }
 
-// orNull describes what a schema does, or null.
+// orNull returns the schema of s or null.
 func orNull(s *huma.Schema) *huma.Schema {
 	switch {
 	case s.Ref != "":
@@ -80,8 +80,8 @@ var (
 	aliased   = []reflect.Type{reflect.TypeFor[core.Time](), reflect.TypeFor[core.NullText](), rawType, reflect.TypeFor[time.Time]()}
 )
 
-// asWritten puts right what a schema says of t and of what t holds, and returns it.
-// Types that were seen are described already: some hold themselves.
+// asWritten corrects the schema of t, and of what t contains, and returns it. Types in seen
+// are described already: some contain themselves.
 func asWritten(registry huma.Registry, s *huma.Schema, t reflect.Type, seen map[reflect.Type]bool) *huma.Schema {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -123,8 +123,8 @@ func asWritten(registry huma.Registry, s *huma.Schema, t reflect.Type, seen map[
 	return s
 }
 
-// schemaOfMarshaler describes what a type that encodes itself writes: the same kind of
-// value always, unless it is in the table.
+// schemaOfMarshaler describes what a type that encodes itself writes: always the same kind
+// of value, unless it is in written.
 func schemaOfMarshaler(t reflect.Type) *huma.Schema {
 	if s := written[t]; s != nil {
 		return s
@@ -153,7 +153,7 @@ func schemaOfMarshaler(t reflect.Type) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
-// membersAsWritten describes the members of a struct by the rules of encoding/json: of
+// membersAsWritten describes the members of a struct by the rules of encoding/json: among
 // several with one name the outermost counts.
 func membersAsWritten(registry huma.Registry, s *huma.Schema, t reflect.Type, seen map[reflect.Type]bool) {
 	known := map[string]bool{}
@@ -199,7 +199,7 @@ func membersAsWritten(registry huma.Registry, s *huma.Schema, t reflect.Type, se
 	}
 }
 
-// structOf is the struct that an embedded field brings its members from, nil where it
+// structOf returns the struct whose members an embedded field contributes, nil when the field
 // is a member itself.
 func structOf(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
@@ -216,8 +216,8 @@ func member(registry huma.Registry, s *huma.Schema, of reflect.Type, f reflect.S
 	if s.Properties == nil {
 		s.Properties = map[string]*huma.Schema{}
 	}
-	// huma knows members by their names in Go: what it has under this name may be
-	// another, or an empty struct that it took for an object.
+	// huma knows members by their Go names: its entry under this name may be another member, or
+	// an empty struct that it took for an object.
 	m := huma.SchemaFromField(registry, f, of.Name()+f.Name+"Struct")
 	if m == nil {
 		m = &huma.Schema{}

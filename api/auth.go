@@ -21,7 +21,7 @@ import (
 const (
 	headerRun = "X-Paperclip-Run-Id"
 
-	// LocalBoard is the user who speaks on loopback without a credential.
+	// LocalBoard is the user of requests on loopback without a credential.
 	LocalBoard = people.LocalBoard
 )
 
@@ -34,7 +34,7 @@ var (
 		Message: "X-Paperclip-Run-Id does not match the run that the token was issued for"}
 )
 
-// Open finds out who asks, what for, and whether the route is for them.
+// Open authenticates the caller and checks that the route admits it.
 func (rc *Request) Open() (err error) {
 	r := rc.HTTP
 	if r.URL.RawQuery != "" {
@@ -75,8 +75,8 @@ func (rc *Request) Open() (err error) {
 	return rc.limitKeys()
 }
 
-// limitKeys bounds how often credentials are made and taken away, where it is
-// not the machine's own user who asks.
+// limitKeys bounds how often a caller creates and revokes credentials, except the machine's
+// own user.
 func (rc *Request) limitKeys() error {
 	if rc.Server.TrustsAll() || !rc.Route.Limited {
 		return nil
@@ -87,9 +87,9 @@ func (rc *Request) limitKeys() error {
 	return rc.Limited("keys", KeyRate, rc.Actor.Type+" "+rc.Actor.ID)
 }
 
-// Authenticate reads the bearer, or else the cookie of a session. Without either
-// it is the board who asks in local_trusted mode, where whoever reaches loopback
-// is but for runs, and otherwise nobody: ErrNobody.
+// Authenticate reads the bearer, or else the cookie of a session. Without either the caller
+// is the board in local_trusted mode, where everybody on loopback except runs is, and
+// otherwise nobody: ErrNobody.
 func (rc *Request) Authenticate() error {
 	token, given, err := bearerOf(rc.HTTP)
 	if err != nil {
@@ -136,8 +136,8 @@ func (rc *Request) Authenticate() error {
 	return nil
 }
 
-// bearerOf returns the bearer of the Authorization header, or of ?token= on the
-// live-events socket, which browsers can not give headers to.
+// bearerOf returns the bearer of the Authorization header, or of ?token= on the live-events
+// socket, because browsers can not set its headers.
 func bearerOf(r *http.Request) (token string, given bool, err error) {
 	header := r.Header["Authorization"]
 	if len(header) == 0 {
@@ -151,8 +151,7 @@ func bearerOf(r *http.Request) (token string, given bool, err error) {
 	return ParseBearer(header)
 }
 
-// ParseBearer reads the values of an Authorization header; exactly one bearer
-// is allowed, everything else does not verify.
+// ParseBearer reads the values of an Authorization header. It accepts exactly one bearer.
 func ParseBearer(header []string) (token string, given bool, err error) {
 	if len(header) != 1 || len(header[0]) > maxBearer+16 {
 		return "", true, ErrBearer
@@ -195,7 +194,7 @@ func (rc *Request) byRunToken(token, run string) error {
 	return nil
 }
 
-// A holder is who a key stands for.
+// A Holder is the actor that a key stands for.
 type Holder struct {
 	Actor   ledger.Actor
 	Cred    ledger.Credential
@@ -220,8 +219,8 @@ func boardKeyOpens(tx *ledger.Tx, hash string) (Holder, bool) {
 		ok && known && people.Speaks(tx, key.User) && key.Valid(core.TimeOf(time.Now()))
 }
 
-// byKey finds who a token of a kind stands for; opens looks its hash (hex) up.
-// One that was shown as another kind before is none of this.
+// byKey returns the holder of a token of a kind; opens looks its hash (hex) up. A token that
+// was used as another kind before is refused.
 func (rc *Request) byKey(token, kind string, opens func(*ledger.Tx, string) (Holder, bool)) (who Holder, err error) {
 	hash := sha256.Sum256([]byte(token))
 	least := rc.least()
@@ -243,22 +242,23 @@ func (rc *Request) byKey(token, kind string, opens func(*ledger.Tx, string) (Hol
 	return who, nil
 }
 
-// agentSpeaks reports whether an agent may use the API: one that is gone or
-// waits for approval may not.
+// agentSpeaks reports whether an agent may use the API: not when it was terminated or waits
+// for approval.
 func agentSpeaks(tx *ledger.Tx, id string) bool {
 	a, ok := entity.AgentByID(tx, id)
 	return ok && a.Status != entity.AgentTerminated && a.Status != entity.AgentPendingApproval
 }
 
-// runSpeaks reports whether a run token still stands for a run that goes on.
+// runSpeaks reports whether a run token belongs to a run that has not ended.
 func runSpeaks(tx *ledger.Tx, c identity.RunClaims) bool {
 	r, ok := entity.RunOf(tx, c.Company, c.Run)
 	return ok && r.Agent == c.Agent && r.Status.Live() && agentSpeaks(tx, c.Agent)
 }
 
-// StillTrue asks this node's state, and when that says no, the newest one: a
-// credential that was made on another node a moment ago is good here too. Few
-// may ask the latter at once, so that unknown bearers can not wear the leader out.
+// StillTrue asks this node's state, and when that says no, the newest state: a credential
+// that was created on another node a moment ago is valid here too. Only a few callers may
+// ask for the newest state at the same time, so that unknown bearers do not overload the
+// leader.
 func (rc *Request) StillTrue(is func(*ledger.Tx) bool) (ok bool, err error) {
 	look := func(at ledger.Read) error {
 		_, err := rc.Server.Cfg.Node.View(rc.Context(), at, func(tx *ledger.Tx) error {
@@ -280,14 +280,14 @@ func (rc *Request) StillTrue(is func(*ledger.Tx) bool) (ok bool, err error) {
 		return false, rc.Context().Err()
 	}
 	if look(ledger.Read{Mode: ledger.ReadStrong}) != nil {
-		return ok, nil // without a quorum what this node knows must do
+		return ok, nil // without a quorum this node's state decides
 	}
 	return ok, nil
 }
 
-// ViewBySecret is View for who shows a secret of the path or body in place of a
-// credential. When f finds nothing by it, it looks once more at the newest state: the
-// secret may have been made on another node a moment ago.
+// ViewBySecret is View for a caller who shows a secret in the path or body instead of a
+// credential. When f finds nothing, it is called again on the newest state: the secret may
+// have been created on another node a moment ago.
 func (rc *Request) ViewBySecret(f func(*ledger.Tx) error) error {
 	err := rc.View(f)
 	if no, ok := errors.AsType[*ledger.Refusal](err); !ok || no.Code != ledger.NotFound {
@@ -299,24 +299,23 @@ func (rc *Request) ViewBySecret(f func(*ledger.Tx) error) error {
 	return rc.View(f)
 }
 
-// A keyCache remembers keys by the hash of their token. It is dropped
-// when the feed tells of a change that may end a key, and on its own after
-// KeyAge. It answers a caller who brings a height only with what is known to
-// have held there. Apply checks every credential again.
+// A keyCache caches keys by the hash of their token. An entry of the feed that may revoke a
+// key clears it, and each key expires after KeyAge. A caller who names a height is served
+// only from what is known to hold there. Apply checks every credential again.
 type keyCache struct {
 	mu   sync.Mutex // guards all below
 	Keys map[[32]byte]cachedKey
 	gen  uint64 // counts invalidations
-	seen uint64 // raft index to which the feed was followed; what is remembered held there
+	seen uint64 // raft index to which the feed was followed; what is cached held there
 }
 
 type cachedKey struct {
 	Holder
-	fresh time.Time // until then
-	at    uint64    // raft index that the state had at least when the key was looked up
+	fresh time.Time // valid until then
+	at    uint64    // least raft index of the state in which the key was looked up
 }
 
-// Find returns whom a key stands for as of a raft index, or later.
+// Find returns the holder of a key as of a raft index or later.
 func (c *keyCache) Find(hash [32]byte, least uint64, now time.Time) (Holder, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -324,7 +323,7 @@ func (c *keyCache) Find(hash [32]byte, least uint64, now time.Time) (Holder, boo
 	return k.Holder, ok && max(k.at, c.seen) >= least && now.Before(k.fresh) && (k.Until == 0 || core.TimeOf(now) < k.Until)
 }
 
-// Follow notes an entry of the feed: all batches before its own are seen whole.
+// Follow notes an entry of the feed: all batches before its batch have been seen completely.
 func (c *keyCache) Follow(index uint64, ends bool) {
 	if ends {
 		c.Drop()
@@ -340,7 +339,7 @@ func (c *keyCache) Generation() uint64 {
 	return c.gen
 }
 
-// Keep remembers a key, unless keys were invalidated since it was read.
+// Keep caches a key, unless keys were invalidated since it was read.
 func (c *keyCache) Keep(hash [32]byte, k Holder, gen, at uint64, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -360,9 +359,8 @@ func (c *keyCache) Drop() {
 	clear(c.Keys)
 }
 
-// followKeys drops remembered keys when something may have ended one: a change
-// of an agent itself, its keys, or its company. It begins above a height that was
-// asked for before any key or mode was read.
+// followKeys clears cached keys when an entry may have revoked one: by a change of an agent,
+// its keys, or its company. It begins above a height that was read before any key or mode.
 func (s *Server) followKeys(after uint64) {
 	for s.Ctx.Err() == nil {
 		for e, err := range s.Cfg.Node.Entries(s.Ctx, after) {
@@ -377,21 +375,21 @@ func (s *Server) followKeys(after uint64) {
 		}
 		s.LearnMode(s.Ctx, 0)
 		s.Keys.Drop()
-		select { // the feed broke off: it is closed, or could not be read
+		select { // the feed broke: it is closed, or could not be read
 		case <-s.Ctx.Done():
 		case <-time.After(KeyAge):
 		}
 	}
 }
 
-// endsKeys reports whether a kind of command may end a credential, or what one opens:
-// streams look again whether their reader still may.
+// endsKeys reports whether a kind of command may revoke a credential or what it opens.
+// Streams then check again whether their reader may still read.
 func endsKeys(kind string) bool {
 	row, _ := company.KindOf(kind)
 	return row.Has(company.EndsKeys)
 }
 
-// What tokens begin with, and how many bytes of chance they have.
+// Prefixes of tokens, and their number of random bytes.
 const (
 	BoardTokenPrefix = "pcp_board_"
 	// TokenPrefix marks agent tokens; TokenBytes of randomness follow in hex.

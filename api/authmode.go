@@ -9,12 +9,12 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// authMode says how people prove who they are.
+// authMode says how people sign in.
 type authMode struct {
 	Mode string `json:"mode" enum:"local_trusted,authenticated"`
 }
 
-// AccessRoutes tell and change how people prove who they are, on all nodes.
+// AccessRoutes read and change how people sign in, on all nodes.
 func AccessRoutes() []Route {
 	const path = "/api/v1/mesh/auth"
 	return []Route{
@@ -38,9 +38,9 @@ func setAuth(rc *Request) (Response, error) {
 	return OK(in), err
 }
 
-// serveMetrics gives figures to an administrator, who is whoever is on the machine
-// where nobody signs in, and without a credential to the networks that the operator
-// lists, of which no run is a part.
+// serveMetrics serves metrics to an administrator, which in local_trusted mode is everybody
+// on the machine, and without a credential to the networks that the operator lists, but
+// never to runs.
 func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	if !s.mayScrape(r) {
 		rc := &Request{HTTP: r, ID: IdOf(r), Server: s, Route: &Route{Method: "GET", Path: "/metrics", Who: Admin}, W: w}
@@ -52,8 +52,8 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	s.metrics.handler.ServeHTTP(w, r)
 }
 
-// mayScrape reports whether a request needs no credential for the figures. A proxy
-// that does not say for whom it asks is none of the networks.
+// mayScrape reports whether a request needs no credential for metrics. A proxy that does not
+// name its client is in none of the networks.
 func (s *Server) mayScrape(r *http.Request) bool {
 	from, _ := s.address(r)
 	if !slices.ContainsFunc(s.Cfg.MetricsFrom, func(p netip.Prefix) bool { return p.Contains(from) }) {
@@ -68,8 +68,8 @@ func (s *Server) mayScrape(r *http.Request) bool {
 	return true
 }
 
-// sameHost reports whether a request came over an address of this machine to
-// itself: then both ends have the same.
+// sameHost reports whether a request went from an address of this machine to itself: then
+// both ends have the same address.
 func sameHost(r *http.Request) bool {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(interface{ String() string })
 	if !ok {
@@ -82,7 +82,7 @@ func sameHost(r *http.Request) bool {
 
 func ErrNoChallenge() error { return NotFound("CLI auth challenge not found") }
 
-// AuthRefusal is a refusal as sign-in pages read it, with our own key beside theirs.
+// AuthRefusal is a refusal in the form that sign-in pages read, with our own key added.
 type AuthRefusal struct {
 	Message string `json:"message"`
 	Code    string `json:"code,omitempty"`

@@ -19,32 +19,31 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Body decodes and validates the request's JSON body. What T says by its tags:
+// Body decodes and validates the request's JSON body. Tags of T mean:
 //
 //	json:"name"              the member; required, unless omitempty, omitzero, a pointer, or Opt
 //	required:"false"         not required; "true": required, also a pointer
 //	nullable:"true"          null is allowed (pointers, Opt and JSON that may be absent: always, unless
-//	                         "false") and leaves the zero value: a body that makes something says as much
-//	                         as without the member, and one that changes something clears it
+//	                         "false") and leaves the zero value: in a body that creates, null is the same
+//	                         as absent; in one that changes, it clears the value
 //	default:"x"              used when the member is absent
-//	trim:"true"              white space around a string goes before it is looked at
+//	trim:"true"              white space around a string is removed before validation
 //	minLength, maxLength     of strings, in UTF-16 units as the contract's clients count; of a list
-//	                         or record: of its strings, else MaxItemLength at most. A name or title
-//	                         that must have one is not white space alone
+//	                         or record: of its strings, otherwise at most MaxItemLength. A name or title
+//	                         with a minimum must not be white space only
 //	minimum, maximum         of numbers
 //	enum:"a,b"               allowed strings (or items of a list of strings)
 //	format:"uuid"            also "date-time", "uri"
-//	pattern:"^[a-z]+$"       a regular expression that a string must hold
+//	pattern:"^[a-z]+$"       a regular expression that a string must match
 //	minItems, maxItems       of lists
-//	types, maxBytes          of JSON that is taken over as it is: types:"object" (also without it),
-//	                         "array,string", "any"; and how long it is, else MaxRaw
-//	maxBytes                 of strings, besides maxLength: in UTF-8, as the rules count where that is less
+//	types, maxBytes          of raw JSON: types:"object" (the default), "array,string", "any"; and its
+//	                         length, at most MaxRaw by default
+//	maxBytes                 of strings, in addition to maxLength: in UTF-8, where the rules allow less
 //
-// No value is without a bound: a record has at most MaxMembers members.
-// Members that T does not have are ignored; a field `_ struct{}` with
-// additionalProperties:"false" refuses them. A method Check() []Issue on T adds
-// rules between members; it runs when nothing else is wrong. All problems are
-// reported at once. No body at all counts as {}.
+// Every value is bounded: a record has at most MaxMembers members. Members that T does not
+// have are ignored; a field `_ struct{}` with additionalProperties:"false" refuses them. A
+// method Check() []Issue on T adds rules between members; it runs when everything else is
+// valid. All problems are reported at once. No body counts as {}.
 func Body[T any](rc *Request) (v T, err error) {
 	b, err := rc.RawBody()
 	if err != nil {
@@ -59,9 +58,9 @@ func Body[T any](rc *Request) (v T, err error) {
 	return v, err
 }
 
-// checkIdleBody refuses what no body may be also where a body says nothing: clients
-// send {} or null there, or an object whose members are unknown, as they may anywhere.
-// Where the handler has a type for the body, or reads it as it is, it is its own to look at.
+// checkIdleBody refuses malformed bodies on routes without a body type. Clients send {},
+// null, or an object with unknown members there. Handlers that have a type for the body, or
+// read it raw, check it themselves.
 func (rc *Request) checkIdleBody() error {
 	if m := rc.Route.Method; rc.Route.In != nil || rc.Route.MaxBody > 0 || m == http.MethodGet || m == http.MethodHead {
 		return nil
@@ -95,12 +94,12 @@ func (rc *Request) RawBody() ([]byte, error) {
 	return rc.Body, rc.bodyErr
 }
 
-// discard reads what is left of a body that is too large, up to a bound: a client that
-// still writes when the connection is closed does not see the answer that says why. Who
-// asks first whether to send its body has not sent it.
+// discard reads the rest of a body that is too large, up to a bound: a client that still
+// writes when the connection is closed does not see the answer with the reason. A client
+// that asked before sending its body has not sent it.
 func discard(r *http.Request) {
 	if r.Header.Get("Expect") == "" && r.ContentLength <= maxDiscarded {
-		io.CopyN(io.Discard, r.Body, maxDiscarded) // as far as it comes
+		io.CopyN(io.Discard, r.Body, maxDiscarded) // as much as arrives
 	}
 }
 
@@ -110,7 +109,7 @@ func readBody(r *http.Request, limit int64) ([]byte, error) {
 	}
 	src := http.MaxBytesReader(nil, r.Body, limit)
 	if n := r.ContentLength; n > 0 && n <= smallBody {
-		b := make([]byte, n) // the usual body in one piece
+		b := make([]byte, n) // the usual body, in one read
 		if _, err := io.ReadFull(src, b); err != nil {
 			return nil, cutOff(err)
 		}
@@ -120,7 +119,7 @@ func readBody(r *http.Request, limit int64) ([]byte, error) {
 	return b, cutOff(err)
 }
 
-// cutOff turns what the network does to a body into an answer.
+// cutOff turns an error of the network into an answer.
 func cutOff(err error) error {
 	if err == nil {
 		return nil
@@ -146,8 +145,8 @@ func JsonContent(header string) error {
 // DecodeBody decodes and validates JSON into v, a pointer, as [Body] does.
 func DecodeBody(b []byte, v any) error { return decodeAt(b, v) }
 
-// DecodeMember does so with a member of a body that is at a path there, where what is
-// wrong is said to be. Nothing and null are right.
+// DecodeMember decodes and validates a member of a body at a path, which issues name. Absent
+// and null are valid.
 func DecodeMember(b json.RawMessage, v any, at ...any) error {
 	if len(b) == 0 || string(b) == "null" {
 		return nil
@@ -176,7 +175,7 @@ func decodeAt(b []byte, v any, at ...any) error {
 	return nil
 }
 
-// A decoder fills a value and gathers what is wrong.
+// A decoder fills a value and collects issues.
 type decoder struct {
 	path   []any
 	issues []Issue
@@ -211,7 +210,7 @@ func typeName(b []byte) string {
 	return "number"
 }
 
-// Expected names what a value of the plan is in JSON.
+// Expected names the JSON type of the plan's values.
 func (p *plan) Expected() string {
 	switch {
 	case p.Ptr, p.Opt:
@@ -315,10 +314,10 @@ func (d *decoder) value(b []byte, p *plan, r bounds, v reflect.Value) {
 	}
 }
 
-// takesNull reports whether JSON that is taken over may be null as well as anything else.
+// takesNull reports whether raw JSON may be null.
 func (r bounds) takesNull() bool { return len(r.Types) > 0 && r.Types[0] == "any" }
 
-// expected names what JSON that is taken over may be.
+// expected names the allowed types of raw JSON.
 func (r bounds) expected() string { return strings.Join(r.kinds(), " or ") }
 
 func (r bounds) kinds() []string {
@@ -328,7 +327,7 @@ func (r bounds) kinds() []string {
 	return r.Types
 }
 
-// raw looks at JSON that is taken over as it is.
+// raw validates raw JSON.
 func (d *decoder) raw(b []byte, r bounds) bool {
 	if have := typeName(b); !r.takesNull() && !slices.Contains(r.kinds(), have) {
 		d.wrongType(r.expected(), have)
@@ -348,7 +347,7 @@ func (d *decoder) raw(b []byte, r bounds) bool {
 
 var onlyObject, anyJSON = []string{"object"}, []string{"any"}
 
-// typed decodes a value of the right JSON type.
+// typed decodes a value whose JSON type is right.
 func (d *decoder) typed(b []byte, p *plan, r bounds, v reflect.Value) {
 	switch p.Shape {
 	case isString:
@@ -467,7 +466,7 @@ func (d *decoder) size(origin, unit string, n, least, most int) {
 	}
 }
 
-// Items are the rules of what a list or record holds.
+// Items returns the rules for the items of a list or record.
 func (r bounds) Items() bounds {
 	most := MaxItemLength
 	if r.MaxLength > 0 {
@@ -513,8 +512,8 @@ func (d *decoder) object(b []byte, p *plan, r bounds, v reflect.Value) {
 	v.Set(out)
 }
 
-// members decodes an object into a struct. Problems come in the order of the
-// struct's fields, whatever the order of the members.
+// members decodes an object into a struct. Issues come in the order of the struct's fields,
+// whatever the order of the members.
 func (d *decoder) members(b []byte, p *plan, v reflect.Value) {
 	var room [24][]byte
 	values := room[:min(len(p.Fields), len(room))]

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// bounds are the limits that the tags of one field give.
+// bounds are the rules from the tags of one field.
 type bounds struct {
 	MinLength, MaxLength int // 0 and -1: none
 	MinItems, maxItems   int
@@ -19,11 +19,11 @@ type bounds struct {
 	Enum                 []string
 	Format               string
 	Pattern              *regexp.Regexp
-	Types                []string // of JSON that is taken over; nil: objects
+	Types                []string // of raw JSON; nil: object
 	MaxBytes             int
 	trim, nullable       bool
-	seen                 bool // a name that people read: white space alone is none
-	limited              bool // the zero value of bounds has no limits
+	seen                 bool // a name for people: must not be white space only
+	limited              bool // set; the zero value of bounds has no limits
 }
 
 type field struct {
@@ -43,7 +43,7 @@ const (
 	isUint
 	isFloat
 	isBool
-	isTime // anything that unmarshals itself from a string
+	isTime // anything that decodes itself from a string
 	isAny
 	isRaw
 	isList
@@ -55,7 +55,7 @@ const (
 type plan struct {
 	typ    reflect.Type
 	Shape  shape
-	Opt    bool // typ is an Opt; the rest is about its value
+	Opt    bool // typ is an Opt; the rest describes its value
 	Ptr    bool
 	Elem   *plan // of lists, maps, pointers and Opt
 	Fields []field
@@ -80,7 +80,7 @@ var (
 	optType         = reflect.TypeFor[opt]()
 )
 
-// opt marks the instances of [Opt].
+// opt is implemented by the instances of [Opt].
 type opt interface{ isOpt() }
 
 func (Opt[T]) isOpt() {}

@@ -12,7 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// WellFormed checks syntax, nesting, encoding and that no object names a member twice.
+// WellFormed checks syntax, nesting, encoding, and that no object repeats a name.
 func WellFormed(b []byte) error {
 	if !json.Valid(b) {
 		var any json.RawMessage
@@ -35,7 +35,7 @@ func malformed(text string, offset int64) error {
 		Detail: detailOf(map[string]any{"message": text, "offset": offset})}
 }
 
-// A position walks JSON that is known to be valid.
+// A position walks valid JSON.
 type position struct {
 	b []byte
 	i int
@@ -52,7 +52,7 @@ func (p *position) space() {
 	}
 }
 
-// str passes over a string and returns it with its quotes.
+// str skips a string and returns it with its quotes.
 func (p *position) str() []byte {
 	from := p.i
 	for p.i++; p.b[p.i] != '"'; p.i++ {
@@ -64,7 +64,7 @@ func (p *position) str() []byte {
 	return p.b[from:p.i]
 }
 
-// skip passes over one value and returns it.
+// skip skips one value and returns it.
 func (p *position) skip() []byte {
 	p.space()
 	from, depth := p.i, 0
@@ -96,8 +96,7 @@ func (p *position) skip() []byte {
 	return p.b[from:p.i]
 }
 
-// next steps to the next member or item; the position is behind the opening
-// bracket or behind a value.
+// next moves to the next member or item, from the opening bracket or from the end of a value.
 func (p *position) next() bool {
 	p.space()
 	if p.b[p.i] == ',' {
@@ -111,7 +110,7 @@ func (p *position) next() bool {
 	return true
 }
 
-// member returns a member's name and passes over the colon.
+// member returns a member's name and skips the colon.
 func (p *position) member() string {
 	name := text(p.str())
 	p.space()
@@ -129,7 +128,7 @@ func (p *position) check(depth int) error {
 	case '{':
 		p.i++
 		var names []string
-		var many map[string]bool // beyond a few names
+		var many map[string]bool // used beyond a few names
 		for p.next() {
 			at := p.i
 			name := p.member()

@@ -9,8 +9,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// maxLooks bounds the looks after callers at once: each reads the list of the
-// machine's processes.
+// maxLooks bounds the concurrent searches for callers: each reads the machine's list of
+// processes.
 const maxLooks = 2
 
 var (
@@ -20,12 +20,12 @@ var (
 		Message: "It can not be told whether this request, which has no credential, comes from an agent's run: keep the connection open until the answer, and ask from a process of this machine that the node's user may look into, or send a key as Authorization: Bearer"}
 )
 
-// errLooksBusy is for a request that found no turn to be looked after in its time.
+// errLooksBusy is the refusal of a request that got no turn for its search in time.
 var errLooksBusy = &ledger.Refusal{Code: ledger.Unavailable, ErrCode: "caller_look_busy",
 	Message: "This node did not get to find out in time whether this request, which has no credential, comes from an agent's run. Try again, or send a key as Authorization: Bearer"}
 
-// A caller is who holds the other end of one connection. Whether that is a run is
-// looked up once, when the first request without a credential asks for it.
+// A caller is the process at the other end of a connection. Whether it is a run is determined
+// once, for the first request without a credential.
 type caller struct {
 	client, server netip.AddrPort
 
@@ -36,7 +36,7 @@ type caller struct {
 
 type callerKey struct{}
 
-// ConnContext is the server's ConnContext.
+// ConnContext is the ConnContext of the HTTP server.
 func (s *Server) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	client, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	server, err2 := netip.ParseAddrPort(c.LocalAddr().String())
@@ -46,9 +46,9 @@ func (s *Server) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, &caller{client: client, server: server})
 }
 
-// NotARun refuses a request without a credential that comes from a run: the run
-// has a token, and without it is nobody. What comes over no connection of ours, as
-// in tests, is the program's own.
+// NotARun refuses a request without a credential that comes from a run: a run has a token,
+// and without it is nobody. A request without a connection, as in tests, is the program's
+// own.
 func (s *Server) NotARun(ctx context.Context) error {
 	c, ok := ctx.Value(callerKey{}).(*caller)
 	if !ok {

@@ -7,31 +7,30 @@ import (
 	"sync"
 )
 
-// conns bounds the connections of one listener, so that whoever opens many can
-// not take the descriptors that the store and the peers need: when there are too
-// many, the one goes that has asked nothing for the longest time, and the newest
-// when all are at work. Streams that took their connection over do not count;
-// MaxStreams bounds them.
+// conns bounds the connections of one listener, so that a client that opens many can not use
+// up the descriptors of the store and the peers. Beyond the bound the connection that has
+// been idle longest is closed, or the newest when all are busy. Hijacked connections of
+// streams do not count; MaxStreams bounds them.
 type conns struct {
 	most int
 
 	mu   sync.Mutex // guards all below
 	open map[net.Conn]*list.Element
-	Idle *list.List // of net.Conn: those without a request, the oldest first
+	Idle *list.List // of net.Conn: idle connections, oldest first
 }
 
 func NewConns(most int) *conns {
 	return &conns{most: most, open: map[net.Conn]*list.Element{}, Idle: list.New()}
 }
 
-// State is the server's ConnState.
+// State is the ConnState of the HTTP server.
 func (c *conns) State(conn net.Conn, to http.ConnState) {
 	if gone := c.Follow(conn, to); gone != nil {
-		gone.Close() // the server tells of it, which takes it off
+		gone.Close() // the server then reports it closed, which removes it
 	}
 }
 
-// Follow notes what became of a connection and returns one that must go, or nil.
+// Follow notes the new state of a connection and returns a connection to close, or nil.
 func (c *conns) Follow(conn net.Conn, to http.ConnState) net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +47,7 @@ func (c *conns) Follow(conn net.Conn, to http.ConnState) net.Conn {
 		delete(c.open, conn)
 	case http.StateNew, http.StateIdle:
 		if to == http.StateIdle && !known {
-			return nil // it had to go
+			return nil // it was to be closed
 		}
 		c.open[conn] = c.Idle.PushBack(conn)
 		if len(c.open) > c.most {
@@ -62,7 +61,7 @@ func (c *conns) Follow(conn net.Conn, to http.ConnState) net.Conn {
 	return nil
 }
 
-// Len returns how many connections there are.
+// Len returns the number of connections.
 func (c *conns) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

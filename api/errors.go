@@ -15,7 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
-// StatusOf is the one table from refusals to HTTP.
+// StatusOf is the only table from refusals to HTTP statuses.
 var StatusOf = map[ledger.Code]int{
 	ledger.Invalid:       http.StatusBadRequest,
 	ledger.Unauthorized:  http.StatusUnauthorized,
@@ -29,25 +29,25 @@ var StatusOf = map[ledger.Code]int{
 	ledger.Internal:      http.StatusInternalServerError,
 }
 
-// internalError is all that a caller learns of a failure.
+// internalError is the text of every failure in answers.
 const internalError = "Internal server error"
 
-// An ErrorBody is the contract's: {"error", "code"?, "details"?}.
+// An ErrorBody is the contract's form of an error: {"error", "code"?, "details"?}.
 type ErrorBody struct {
 	Error   string          `json:"error"`
 	Code    string          `json:"code,omitempty"`
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// A momentary failure may be over when the caller tries again.
+// A momentary failure may be over when the caller retries.
 type momentary struct {
 	Err        error
 	Code, text string
 }
 
-// notNow are failures of rooms below that a caller may mend by trying again.
+// notNow are failures of lower rooms after which a caller can retry.
 var notNow = []momentary{
-	// First: what is said of why must not hide that it may have been done.
+	// First: the reason must not hide that the command may have been executed.
 	{consensus.ErrOutcomeUnknown, "outcome_unknown", "It is not known whether this was done; repeat it with the same Idempotency-Key, or look"},
 	{consensus.ErrNoLeader, "no_leader", "The mesh has no leader now; try again"},
 	{consensus.ErrBusy, "busy", "This node is busy; try again"},
@@ -63,12 +63,12 @@ var notNow = []momentary{
 	{context.Canceled, "timeout", "No answer in time; the request may still take effect. Repeat it with the same Idempotency-Key"},
 }
 
-// damaged is what a caller is told who meets damage of this node's disk. The node
-// stops serving and rebuilds its state from its peers.
+// damaged is the answer when this node's disk is damaged. The node stops serving and rebuilds
+// its state from its peers.
 var damaged = ErrorBody{Error: "A file of this node's store is damaged; the node rebuilds it from its peers. Use another node, or try again", Code: "store_damaged"}
 
-// AnswerOf returns what a caller is told about err. failure reports that it is
-// one: worth a line in the log, and nothing for the caller to read.
+// AnswerOf returns the answer for err. failure reports that err is a failure: it is logged,
+// and the caller does not see it.
 func AnswerOf(err error) (status int, body ErrorBody, failure bool) {
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok {
 		status, known := StatusOf[r.Code]
@@ -88,9 +88,9 @@ func AnswerOf(err error) (status int, body ErrorBody, failure bool) {
 	return http.StatusInternalServerError, ErrorBody{Error: internalError}, true
 }
 
-// tellQuorum says in an answer that there is no quorum: whom this node hears, and what
-// that means for what was asked. The code stays that of an unknown outcome where the
-// command may have left this node before.
+// tellQuorum adds to an answer that there is no quorum: which nodes this one hears, and what
+// that means for the request. The code stays that of an unknown outcome if the command may
+// have left this node.
 func (s *Server) tellQuorum(body *ErrorBody, unknown bool) {
 	q := Quorum{}
 	if s.Cfg.Quorum != nil {
@@ -115,7 +115,7 @@ func (s *Server) tellQuorum(body *ErrorBody, unknown bool) {
 	body.Code, body.Error = "no_quorum", why+". Nothing was changed; try again"
 }
 
-// bodyOf writes a refusal as the contract has it, which lifts details.code.
+// bodyOf converts a refusal into the contract's form, which lifts details.code.
 func bodyOf(r *ledger.Refusal) ErrorBody {
 	body := ErrorBody{Error: r.Message, Code: r.ErrCode}
 	if len(r.Detail) > 0 && json.Valid(r.Detail) {
@@ -132,34 +132,34 @@ func bodyOf(r *ledger.Refusal) ErrorBody {
 	return body
 }
 
-// Invalid is a 400 with a text.
+// Invalid returns a 400.
 func Invalid(format string, args ...any) error {
 	return ledger.Refuse(ledger.Invalid, nil, format, args...)
 }
 
-// NotFound is a 404 with a text such as "Issue not found". A row of another
-// company is answered the same, so that nobody learns that it exists.
+// NotFound returns a 404 with a text such as "Issue not found". Rows of other companies get
+// the same answer, so that nobody learns that they exist.
 func NotFound(text string) error { return &ledger.Refusal{Code: ledger.NotFound, Message: text} }
 
-// Forbidden is a 403 with a text.
+// Forbidden returns a 403.
 func Forbidden(text string) error { return &ledger.Refusal{Code: ledger.Forbidden, Message: text} }
 
-// Unauthorized is a 401 with a text.
+// Unauthorized returns a 401.
 func Unauthorized(text string) error {
 	return &ledger.Refusal{Code: ledger.Unauthorized, Message: text}
 }
 
-// Unprocessable is a 422 with a text and details (nil: none).
+// Unprocessable returns a 422 with details (nil: none).
 func Unprocessable(text string, details any) error {
 	return &ledger.Refusal{Code: ledger.Unprocessable, Message: text, Detail: detailOf(details)}
 }
 
-// Conflict is a 409 with a text and details (nil: none).
+// Conflict returns a 409 with details (nil: none).
 func Conflict(text string, details any) error {
 	return &ledger.Refusal{Code: ledger.Conflict, Message: text, Detail: detailOf(details)}
 }
 
-// Unavailable is a 503 with a text; the answer carries Retry-After.
+// Unavailable returns a 503; the answer has Retry-After.
 func Unavailable(text string) error {
 	return &ledger.Refusal{Code: ledger.Unavailable, Message: text}
 }
@@ -175,8 +175,7 @@ func detailOf(v any) []byte {
 	return b
 }
 
-// An Issue is one thing that is wrong with a body, in the form that the
-// contract's clients read.
+// An Issue is one problem of a body, in the form that the contract's clients read.
 type Issue struct {
 	Origin    string   `json:"origin,omitempty"`
 	Expected  string   `json:"expected,omitempty"`
@@ -192,8 +191,8 @@ type Issue struct {
 	Message   string   `json:"message"`
 }
 
-// Custom is an issue of a rule that no tag can say, at a path of member names
-// and indexes.
+// Custom returns the issue of a rule that tags can not express, at a path of member names and
+// indexes.
 func Custom(message string, path ...any) Issue {
 	if path == nil {
 		path = []any{}
@@ -201,7 +200,7 @@ func Custom(message string, path ...any) Issue {
 	return Issue{Code: "custom", Path: path, Message: message}
 }
 
-// ValidationError is the 400 with all that is wrong with a body.
+// ValidationError returns the 400 with all issues of a body.
 func ValidationError(issues ...Issue) error {
 	for i := range issues {
 		if issues[i].Path == nil {

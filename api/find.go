@@ -17,10 +17,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What paths and queries name, found and looked at.
+// Finding what paths and queries name.
 
-// Logged returns the activities that f chooses without those that only feed
-// the live events.
+// Logged returns the activities that f selects, without those for live events only.
 func Logged(tx *ledger.Tx, of string, f ledger.ActivityFilter) []ledger.Activity {
 	var out []ledger.Activity
 	want := f.Limit
@@ -43,7 +42,7 @@ func Logged(tx *ledger.Tx, of string, f ledger.ActivityFilter) []ledger.Activity
 	return out
 }
 
-// ByName is the parameter of routes whose path may have a name instead of an ID.
+// ByName returns the parameter of routes whose path may have a name instead of an ID.
 func ByName() []Param {
 	return []Param{{Name: "companyId", Doc: "where to look when the path has a name instead of an ID"}}
 }
@@ -53,7 +52,7 @@ func FindAgent(rc *Request) (a entity.Agent, err error) {
 	return a, err
 }
 
-// Showing answers what show makes of the path's agent.
+// Showing answers the result of show for the path's agent.
 func Showing[T any](rc *Request, show func(tx *ledger.Tx, a entity.Agent) T) (r Response, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		a, err := AgentIn(tx, rc)
@@ -65,9 +64,8 @@ func Showing[T any](rc *Request, show func(tx *ledger.Tx, a entity.Agent) T) (r 
 	return r, err
 }
 
-// OfNode makes what follows the node's, on behalf of nobody: what a system
-// actor of that name does. Nobody's Idempotency-Key does not count: whoever
-// guessed it would be shown another's secret.
+// OfNode makes the rest of the request the node's own, as a system actor of that name. It
+// ignores the Idempotency-Key of nobody: whoever guessed it would see another's secret.
 func (rc *Request) OfNode(name string) {
 	rc.HTTP.Header.Del(HeaderIdempotency)
 	rc.Actor = ledger.Actor{Type: "system", ID: name}
@@ -75,7 +73,7 @@ func (rc *Request) OfNode(name string) {
 	rc.Company, rc.KeyID, rc.Run = "", "", ""
 }
 
-// Base is the address that the caller reached this node by.
+// Base returns the address under which the caller reached this node.
 func (rc *Request) Base() string {
 	if rc.Server.secure(rc.HTTP) {
 		return "https://" + rc.HTTP.Host
@@ -83,10 +81,10 @@ func (rc *Request) Base() string {
 	return "http://" + rc.HTTP.Host
 }
 
-// CompanyID returns the company that the path names, in the form of stored IDs.
+// CompanyID returns the company of the path in the form of stored IDs.
 func CompanyID(rc *Request) string { return strings.ToLower(rc.Path("companyId")) }
 
-// InCompany runs f over the state when the path's company is there.
+// InCompany calls f with the path's company, if it exists.
 func InCompany(rc *Request, f func(tx *ledger.Tx, row entity.Company) error) error {
 	return rc.View(func(tx *ledger.Tx) error {
 		row, ok := entity.CompanyOf(tx, CompanyID(rc))
@@ -97,7 +95,7 @@ func InCompany(rc *Request, f func(tx *ledger.Tx, row entity.Company) error) err
 	})
 }
 
-// StageParts brings a long value into the mesh, before the command that decides.
+// StageParts stages the parts of a long value, before the command that names them.
 func StageParts(rc *Request, of string, value []byte) (names []string, err error) {
 	for _, b := range company.SplitParts(value) {
 		if _, err := Do[company.StagedPart](rc, company.KindPartPut, of, company.PutPart{Bytes: b}); err != nil {
@@ -108,14 +106,14 @@ func StageParts(rc *Request, of string, value []byte) (names []string, err error
 	return names, nil
 }
 
-// Seen reports whether whoever asks sees the rows of a company.
+// Seen reports whether the caller may see the rows of a company.
 func Seen(tx *ledger.Tx, rc *Request, of string) bool {
 	_, ok := entity.CompanyOf(tx, of)
 	return ok && rc.Enters(tx, of)
 }
 
-// InviteIn returns the invite whose token the path has. One that can not be
-// used any more is shown only when it led to a request.
+// InviteIn returns the invite whose token is in the path. An invite that can not be used any
+// more is shown only if it led to a request.
 func InviteIn(tx *ledger.Tx, rc *Request) (people.Invite, entity.Company, error) {
 	i, ok := people.InviteByHash(tx, HashOf(rc.Path("token")))
 	row, there := entity.CompanyOf(tx, i.Company)
@@ -126,8 +124,8 @@ func InviteIn(tx *ledger.Tx, rc *Request) (people.Invite, entity.Company, error)
 	return i, row, nil
 }
 
-// FindIssue returns the issue that the path names, by ID or identifier. An
-// agent sees its own company only.
+// FindIssue returns the issue of the path, by ID or identifier. An agent sees its own company
+// only.
 func FindIssue(tx *ledger.Tx, rc *Request) (entity.Issue, error) {
 	ref := rc.Path("id")
 	if IsUUID(ref) {
@@ -140,10 +138,9 @@ func FindIssue(tx *ledger.Tx, rc *Request) (entity.Issue, error) {
 	return i, nil
 }
 
-// LocateIssue returns the company and ID of the issue that a command is about.
-// An agent's are known from its credential; else this node's state tells, and
-// what it does not have yet, because it was made on another node just now, the
-// leader's.
+// LocateIssue returns the company and ID of the issue of a command. An agent's company is in
+// its credential; otherwise this node's state has it. An issue that it does not have yet,
+// because it was just created on another node, is looked up at the leader.
 func LocateIssue(rc *Request) (of, id string, err error) {
 	if ref := rc.Path("id"); rc.IsAgent() && IsUUID(ref) {
 		return rc.Company, strings.ToLower(ref), nil
@@ -161,7 +158,7 @@ func LocateIssue(rc *Request) (of, id string, err error) {
 	return of, id, err
 }
 
-// QuerySpan reads from and to; what happened at to is inside.
+// QuerySpan reads from and to; the span includes to.
 func QuerySpan(rc *Request) (money.Span, error) {
 	from, err := rc.QueryTime("from")
 	if err != nil {
@@ -189,8 +186,8 @@ func ProjectIn(tx *ledger.Tx, rc *Request) (entity.Project, error) {
 	return p, err
 }
 
-// NewSecret draws a webhook's secret and seals it for its trigger: the command
-// and the state have it sealed only.
+// NewSecret generates a webhook's secret and seals it for its trigger: command and state have
+// the sealed form only.
 func (rc *Request) NewSecret(of, trigger string) (secret string, sealed []byte, err error) {
 	s := rc.Server
 	var key identity.DataKey
@@ -206,7 +203,7 @@ func (rc *Request) NewSecret(of, trigger string) (secret string, sealed []byte, 
 	return secret, identity.Seal(key, conceal.TriggerAAD(string(s.Cfg.Mesh), of, trigger), []byte(secret)), nil
 }
 
-// FindRun returns the run that the path names.
+// FindRun returns the run of the path.
 func FindRun(tx *ledger.Tx, rc *Request) (entity.Run, error) {
 	r, ok := entity.RunByID(tx, strings.ToLower(rc.Path("runId")))
 	if !ok || !Seen(tx, rc, r.Company) {
@@ -215,7 +212,7 @@ func FindRun(tx *ledger.Tx, rc *Request) (entity.Run, error) {
 	return r, nil
 }
 
-// Viewed answers what f reads.
+// Viewed answers the result of f.
 func Viewed[T any](rc *Request, f func(*ledger.Tx) (T, error)) (Response, error) {
 	var v T
 	err := rc.View(func(tx *ledger.Tx) (err error) {
@@ -230,7 +227,7 @@ func Viewed[T any](rc *Request, f func(*ledger.Tx) (T, error)) (Response, error)
 
 func PathID(rc *Request, name string) string { return strings.ToLower(rc.Path(name)) }
 
-// OfCompany answers the same for each company that there is.
+// OfCompany answers v for every company that exists.
 func OfCompany(v any) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
 		return OK(v), rc.View(func(tx *ledger.Tx) error {
@@ -243,13 +240,13 @@ func OfCompany(v any) func(*Request) (Response, error) {
 }
 
 const (
-	// maxActivityPages bounds the pages that one request reads to fill its list
-	// when many changes are not for the log.
+	// maxActivityPages bounds the pages that one request reads to fill its list when many changes
+	// are not part of the log.
 	maxActivityPages = 20
 )
 
-// theirs reports whether an activity that was chosen whoever did it is shown as
-// one of the actor and the run that f asks for.
+// theirs reports whether a selected activity is shown as one of the actor and the run that f
+// asks for.
 func theirs(a ledger.Activity, f ledger.ActivityFilter) bool {
 	if f.AlsoType == "" || a.EntityType != f.AlsoType {
 		return true
@@ -258,8 +255,8 @@ func theirs(a ledger.Activity, f ledger.ActivityFilter) bool {
 	return (f.Actor.Type == "" || actor.Type == f.Actor.Type) && (f.Actor.ID == "" || actor.ID == f.Actor.ID) && (f.Run == "" || run == f.Run)
 }
 
-// AgentIn returns the agent that the path names, by ID, or by name in the
-// caller's company or the query's. Rows of other companies are not found.
+// AgentIn returns the agent of the path, by ID, or by name in the caller's company or the
+// query's. Agents of other companies are not found.
 func AgentIn(tx *ledger.Tx, rc *Request) (entity.Agent, error) {
 	of, err := rc.QueryUUID("companyId")
 	if err != nil {
@@ -275,8 +272,8 @@ func AgentIn(tx *ledger.Tx, rc *Request) (entity.Agent, error) {
 	return a, err
 }
 
-// Decided submits a decision. What was approved and could not be carried out is
-// answered as the refusal that it met, with the approval, which says so too.
+// Decided submits a decision. When the approved command could not be executed, the answer is
+// its refusal, with the approval, which has it too.
 func Decided(rc *Request, kind string, a money.Approval, payload any) (Response, error) {
 	d, err := Do[money.Decision](rc, kind, a.Company, payload)
 	if err != nil {
@@ -292,8 +289,8 @@ func Decided(rc *Request, kind string, a money.Approval, payload any) (Response,
 	return OK(d.Approval), nil
 }
 
-// AnswerOf returns what GET of another noun answers for id, so that a noun is
-// shown in one way wherever it is shown. In path, {} stands for the parameter.
+// AnswerOf returns the answer of GET of another noun for id, so that a noun always looks the
+// same. In path, {} stands for the parameter.
 func (rc *Request) AnswerOf(path, id string) (Response, error) {
 	for n := range rc.Server.Table {
 		route := &rc.Server.Table[n]
@@ -319,7 +316,7 @@ func RoutineIn(tx *ledger.Tx, rc *Request) (routine.Routine, error) {
 	return r, nil
 }
 
-// FindRoutine returns the path's routine with its triggers.
+// FindRoutine returns the routine of the path with its triggers.
 func FindRoutine(rc *Request) (r routine.Routine, triggers []routine.RoutineTrigger, err error) {
 	err = rc.View(func(tx *ledger.Tx) (err error) {
 		if r, err = RoutineIn(tx, rc); err == nil {
@@ -330,7 +327,7 @@ func FindRoutine(rc *Request) (r routine.Routine, triggers []routine.RoutineTrig
 	return r, triggers, err
 }
 
-// A SkillTestRow is a test with what became of it.
+// A SkillTestRow is a test with its result.
 type SkillTestRow struct {
 	skill.SkillTest
 	Status      string         `json:"status"`
@@ -339,7 +336,7 @@ type SkillTestRow struct {
 	Description string         `json:"harnessIssueDescription"`
 	Error       *string        `json:"error"`
 	Template    *string        `json:"templateId"`
-	Expired     bool           `json:"taskExpired"` // the issue is gone
+	Expired     bool           `json:"taskExpired"` // the issue was deleted
 	Issue       *skillTestTask `json:"harnessIssue"`
 }
 
@@ -359,7 +356,7 @@ func ShowSkillTest(tx *ledger.Tx, t skill.SkillTest) SkillTestRow {
 
 func ErrNoInvite() error { return NotFound("Invite not found") }
 
-// Invited answers whoever holds the token of an invite.
+// Invited answers every holder of an invite's token.
 func Invited(answer func(*Request) (Response, error)) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
 		if err := rc.ViewBySecret(func(tx *ledger.Tx) error { _, _, err := InviteIn(tx, rc); return err }); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/portable"
 )
 
-// gitHubArchives is where archives of repositories are to be had.
+// gitHubArchives serves archives of repositories.
 const gitHubArchives = "https://codeload.github.com"
 
 // githubTimeout bounds fetching one archive.
@@ -77,7 +77,7 @@ func (rc *Request) FetchRepository(r repository) (portable.Files, error) {
 	return unpack(io.LimitReader(res.Body, MaxPackage), r.Folder)
 }
 
-// unpack reads a .tar.gz whose files lie in one folder of its own making.
+// unpack reads a .tar.gz whose files are in one top-level folder.
 func unpack(r io.Reader, folder string) (portable.Files, error) {
 	bad := func(err error) error { return Unprocessable("The archive can not be read: "+err.Error(), nil) }
 	z, err := gzip.NewReader(r)

@@ -17,12 +17,11 @@ import (
 
 const HeaderIdempotency = "Idempotency-Key"
 
-// identify gives a command the request's Idempotency-Key, so that the ledger
-// answers a repetition with the first outcome, refusals included, and refuses
-// the same key with another request. The digest is over method, path and body,
-// under a key of the mesh: it stays in the state, and the body may hold a secret
-// that could be guessed. Further commands of the same request get the key with
-// their number.
+// identify gives a command the request's Idempotency-Key. The ledger then answers a
+// repetition with the first outcome, refusals included, and refuses the same key with another
+// request. The digest covers method, path and body, under a key of the mesh: it is stored,
+// and the body may hold a secret that could be guessed. Further commands of the same request
+// get the key with a number.
 func (rc *Request) identify(cmd *ledger.Command) error {
 	key := rc.HTTP.Header.Get(HeaderIdempotency)
 	if key == "" || rc.HTTP.Method != "POST" {
@@ -39,15 +38,14 @@ func (rc *Request) identify(cmd *ledger.Command) error {
 	if rc.Submits > 0 {
 		key += "#" + strconv.Itoa(rc.Submits+1)
 	}
-	body, _ := rc.RawBody() // what did not arrive whole was refused before
+	body, _ := rc.RawBody() // an incomplete body was refused before
 	cmd.IdempotencyKey, cmd.RequestDigest = key, requestDigest(under, rc.HTTP.Method, rc.HTTP.URL.RequestURI(), body)
 	return nil
 }
 
-// Ids returns what draws the IDs of a request that makes a company. With an
-// Idempotency-Key they follow from it: what the ledger remembers of a request
-// lies with its company, so a repetition must name the same one, and what it
-// answers must be what was made.
+// Ids returns the generator of IDs for a request that creates a company. With an
+// Idempotency-Key the IDs are derived from it: the ledger's record of a request is stored
+// with its company, so a repetition must use the same company.
 func (rc *Request) Ids() func() string {
 	key := rc.HTTP.Header.Get(HeaderIdempotency)
 	if key == "" {
@@ -88,9 +86,9 @@ func checkIdempotencyKey(key string) error {
 	return nil
 }
 
-// Secret returns n random bytes (at most 32) for a secret that is shown once.
-// With an Idempotency-Key they follow from the key, the request and the mesh's
-// own key, so that a repetition on any node shows what the first answer showed.
+// Secret returns n random bytes (at most 32) for a secret that is shown once. With an
+// Idempotency-Key they are derived from the key, the request and the mesh's own key, so that
+// a repetition on any node shows the same secret.
 func (rc *Request) Secret(label string, n int) []byte {
 	key := rc.HTTP.Header.Get(HeaderIdempotency)
 	var keys []identity.DataKey
@@ -109,13 +107,13 @@ func (rc *Request) Secret(label string, n int) []byte {
 	return m.Sum(nil)[:n]
 }
 
-// submit hands a command to the node and times it.
+// submit submits a command to the node and measures its time.
 func (s *Server) submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, error) {
 	began := time.Now()
 	r, err := s.Cfg.Node.Submit(ctx, cmd)
 	s.metrics.submitted(cmd.Kind, r, err, time.Since(began))
 	if endsKeys(cmd.Kind) {
-		s.Keys.Drop() // the feed will say so too, a moment later
+		s.Keys.Drop() // the feed would say so too, a moment later
 		if cmd.Kind == people.KindInstanceAuth {
 			s.LearnMode(ctx, r.Index)
 		}

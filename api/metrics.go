@@ -13,16 +13,16 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Stat is one number of one scrape.
+// A Stat is one value of one scrape.
 type Stat struct {
 	Name    string            // "selvage_ledger_entries_total"
 	Help    string            // one line
-	Labels  map[string]string // the same names for each Stat of a Name
+	Labels  map[string]string // the same label names for each Stat with this Name
 	Value   float64
-	Counter bool // it only rises; otherwise it is a gauge
+	Counter bool // it never decreases; otherwise it is a gauge
 }
 
-// metrics are the server's own, in a registry of its own.
+// metrics are the server's own metrics, in a registry of their own.
 type metrics struct {
 	handler  http.Handler
 	requests *prometheus.CounterVec
@@ -60,7 +60,7 @@ func newMetrics(cfg Config) (*metrics, error) {
 	return m, errors.Join(errs...)
 }
 
-// answered counts a request. Methods are few by kind, whatever callers send.
+// answered counts a request. The number of method labels is bounded.
 func (m *metrics) answered(r *http.Request, status int, took time.Duration) {
 	method := r.Method
 	switch method {
@@ -86,13 +86,13 @@ func (m *metrics) submitted(kind string, r ledger.Receipt, err error, took time.
 	m.submit.Observe(took.Seconds())
 }
 
-// statsCollector reads Stat functions at each scrape.
+// statsCollector calls Stat functions at each scrape.
 type statsCollector []func() []Stat
 
-// Describe sends nothing: what there is shows at the scrape.
+// Describe sends nothing: the metrics are known at the scrape.
 func (c statsCollector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends what the functions return now.
+// Collect sends the current values.
 func (c statsCollector) Collect(out chan<- prometheus.Metric) {
 	for _, f := range c {
 		for _, s := range f() {

@@ -15,8 +15,8 @@ import (
 	"github.com/selvage-mesh/selvage/company/core"
 )
 
-// newOpenAPI returns the description to which the routes are added. Schemas
-// come from the same types and tags by which bodies are checked.
+// newOpenAPI returns a document without routes. Schemas come from the types and tags that
+// also validate bodies.
 func newOpenAPI(version string) *huma.OpenAPI {
 	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	registry.RegisterTypeAlias(reflect.TypeFor[core.Time](), reflect.TypeFor[*time.Time]())
@@ -38,7 +38,7 @@ func newOpenAPI(version string) *huma.OpenAPI {
 	return o
 }
 
-// schemaName keeps generic types' names readable, and those of two rooms apart.
+// schemaName keeps names of generic types readable, and equal names of two rooms distinct.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	for t.Kind() == reflect.Pointer {
@@ -56,7 +56,7 @@ func schemaName(t reflect.Type, hint string) string {
 // operation describes one route.
 func operation(o *huma.OpenAPI, route *Route, all []Route) (op *huma.Operation, err error) {
 	defer func() {
-		if p := recover(); p != nil { // huma panics on tags that it can not read
+		if p := recover(); p != nil { // huma panics on tags that it can not parse
 			err = fmt.Errorf("api: describe %s %s: %v", route.Method, route.Path, p)
 		}
 	}()
@@ -103,14 +103,14 @@ func operation(o *huma.OpenAPI, route *Route, all []Route) (op *huma.Operation, 
 		needed := slices.ContainsFunc(PlanOf(t).Fields, func(f field) bool { return f.Required })
 		op.RequestBody = &huma.RequestBody{Required: needed, Content: map[string]*huma.MediaType{
 			"application/json": {Schema: bodySchema(registry, t)}}}
-		PlanOf(t) // a tag that can not be read shows itself at the start
+		PlanOf(t) // an invalid tag fails at the start
 	}
 	status := route.Status
 	if status == 0 {
 		status = 200
 	}
 	answer := &huma.Response{Description: "Done", Content: map[string]*huma.MediaType{}}
-	if slices.Contains(route.Media, "*/*") { // bytes, of which a part may be asked for
+	if slices.Contains(route.Media, "*/*") { // bytes, with range requests
 		op.Responses["412"] = &huma.Response{Description: "Changed since"}
 		op.Responses["416"] = &huma.Response{Description: "No such part", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	}
@@ -131,9 +131,8 @@ func operation(o *huma.OpenAPI, route *Route, all []Route) (op *huma.Operation, 
 	return op, nil
 }
 
-// bodySchema is the registry's schema of a body with what huma reads otherwise put
-// right, there and in what it holds: which members are required, and that others are
-// ignored.
+// bodySchema returns the registry's schema of a body. It corrects what huma reads differently,
+// also in nested types: which members are required, and that unknown ones are ignored.
 func bodySchema(registry huma.Registry, t reflect.Type) *huma.Schema {
 	s := embedded(registry, registry.Schema(t, true, ""), t)
 	if real := registry.SchemaFromRef(s.Ref); s.Ref != "" && real != nil && PlanOf(t).Shape == isStruct {
@@ -142,13 +141,13 @@ func bodySchema(registry huma.Registry, t reflect.Type) *huma.Schema {
 	return s
 }
 
-// embedded adds to a schema, and to those of its members, the members of structs
-// that are embedded and not exported, which huma leaves out.
+// embedded adds to a schema, and to those of its members, the members of unexported embedded
+// structs, which huma leaves out.
 func embedded(registry huma.Registry, s *huma.Schema, t reflect.Type) *huma.Schema {
 	return embeddedIn(registry, s, t, map[reflect.Type]bool{})
 }
 
-// embeddedIn does so for types that were not seen yet: some hold themselves.
+// embeddedIn does this for types that are not in seen: some contain themselves.
 func embeddedIn(registry huma.Registry, s *huma.Schema, t reflect.Type, seen map[reflect.Type]bool) *huma.Schema {
 	at := s
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
@@ -184,7 +183,7 @@ func embeddedIn(registry huma.Registry, s *huma.Schema, t reflect.Type, seen map
 	return s
 }
 
-// bounded says of a body's schema what the decoder holds without a tag.
+// bounded adds to a body's schema the bounds that the decoder applies without a tag.
 func bounded(registry huma.Registry, s *huma.Schema, p *plan, seen map[*plan]bool) {
 	if seen[p] {
 		return
@@ -257,7 +256,7 @@ func (Opt[T]) Schema(r huma.Registry) *huma.Schema {
 	return orNull(&s)
 }
 
-// operationID makes a name from method and path: getApiIssuesById.
+// operationID returns a name from method and path: getApiIssuesById.
 func operationID(route *Route) string {
 	var b strings.Builder
 	b.WriteString(strings.ToLower(route.Method))
@@ -279,7 +278,7 @@ func render(o *huma.OpenAPI) ([]byte, error) {
 	return b, nil
 }
 
-// pathDocs describe path values by the segment before them.
+// pathDocs describe path parameters by the segment before them.
 var pathDocs = map[string]string{
 	"companies":        "The company's ID.",
 	"issues":           "The issue's ID, or its identifier such as ACM-1.",
@@ -290,7 +289,7 @@ var pathDocs = map[string]string{
 	"runtime-services": "What to do: start, stop or restart.",
 }
 
-// pathDoc describes a path value by the segment before it.
+// pathDoc describes a path parameter by the segment before it.
 func pathDoc(before, name string) string {
 	if doc, ok := pathDocs[before]; ok {
 		return doc
@@ -305,8 +304,7 @@ func pathDoc(before, name string) string {
 	return "Which " + noun + ": its " + name + "."
 }
 
-// queryDocs describe query parameters that many routes have and that say
-// nothing of themselves.
+// queryDocs describe query parameters that many routes share.
 var queryDocs = map[string]string{
 	"limit": "At most so many.", "offset": "Leave out so many first.", "cursor": "The nextCursor of the page before.",
 	"status": "Only those of these statuses, separated by commas.", "q": "Text to look for.", "from": "From this instant on.", "to": "Before this instant.",
@@ -323,7 +321,7 @@ func queryDoc(p Param) string {
 	return "Only what has this " + p.Name + "."
 }
 
-// ToolsOf makes the MCP tools that a description gives.
+// ToolsOf returns the MCP tools of a document.
 func ToolsOf(openapi []byte) ([]*mcp.Tool, error) {
 	d, err := mcp.Describe(openapi)
 	if err != nil {
@@ -332,7 +330,7 @@ func ToolsOf(openapi []byte) ([]*mcp.Tool, error) {
 	return mcp.Tools(d)
 }
 
-// Describe makes the OpenAPI document of routes.
+// Describe returns the OpenAPI document of routes.
 func Describe(version string, routes []Route) ([]byte, error) {
 	spec := newOpenAPI(version)
 	for i := range routes {

@@ -8,7 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// membershipBody is the body by which a user leaves, joins or stars something.
+// membershipBody is the body with which a user leaves, joins or stars something.
 type membershipBody struct {
 	State   string `json:"state,omitempty" enum:"joined,left"`
 	Starred *bool  `json:"starred,omitempty" nullable:"false"`
@@ -38,8 +38,7 @@ func joinResource(kind, id string) func(*Request) (Response, error) {
 	}
 }
 
-// A quotaWindow is how much of a subscription's allowance is used; what can not
-// be read says why.
+// A quotaWindow is how much of a subscription is used, or why that is unknown.
 type quotaWindow struct {
 	Provider string     `json:"provider"`
 	OK       bool       `json:"ok"`
@@ -47,8 +46,8 @@ type quotaWindow struct {
 	Windows  []struct{} `json:"windows"`
 }
 
-// PageRoutes are calls of the board's pages about what this system does not
-// keep: they answer that there is none.
+// PageRoutes are routes of the contract's board for data that this system does not have: they
+// answer that there is none.
 func PageRoutes() []Route {
 	of := "/api/companies/{companyId}"
 	return []Route{

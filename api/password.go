@@ -13,33 +13,32 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// Passwords are kept as argon2id makes them, with its parameters beside them
-// ("$argon2id$v=19$m=…,t=…,p=…$salt$hash"), so that these can grow.
+// Passwords are stored as argon2id hashes together with their parameters
+// ("$argon2id$v=19$m=…,t=…,p=…$salt$hash"), so that the parameters can grow.
 const (
 	hashMemory  = 19 << 10 // KiB
 	hashTime    = 2
 	hashThreads = 1
 	hashSalt    = 16 // bytes
 	hashLength  = 32
-	// maxHashMemory, maxHashTime and maxHashThreads bound what a kept hash may ask
-	// of this node.
+	// maxHashMemory, maxHashTime and maxHashThreads bound the parameters of a stored hash.
 	maxHashMemory  = 256 << 10 // KiB
 	maxHashTime    = 10
 	maxHashThreads = 4
 
-	MinPassword = 8 // characters; and bytes at most:
+	MinPassword = 8 // characters; the maximum is in bytes:
 	MaxPassword = 128
 
-	// maxHashing bounds the passwords that are hashed at a time, each of which
-	// takes hashMemory; maxHashWaiting those that wait for their turn.
+	// maxHashing bounds the concurrent password hashes, which take hashMemory each.
+	// maxHashWaiting bounds those that wait.
 	maxHashing     = 2
 	maxHashWaiting = 128
-	// collectEvery is after how many passwords what they took is given back: the
-	// collector, left to itself, waits until some twenty of them lie about.
+	// collectEvery is the number of hashes after which their memory is collected: by itself the
+	// collector would wait for about twenty.
 	collectEvery = 4
 )
 
-// A hasher bounds what hashing passwords takes of this node.
+// A hasher bounds the resources that hashing passwords takes.
 type hasher struct {
 	Turns   chan struct{}
 	Waiting chan struct{}
@@ -50,7 +49,7 @@ func newHasher() hasher {
 	return hasher{make(chan struct{}, maxHashing), make(chan struct{}, maxHashWaiting), new(atomic.Uint64)}
 }
 
-// Turn runs f when there is room for it.
+// Turn calls f when there is room.
 func (h hasher) Turn(ctx context.Context, f func()) error {
 	select {
 	case h.Waiting <- struct{}{}:
@@ -71,7 +70,7 @@ func (h hasher) Turn(ctx context.Context, f func()) error {
 	return nil
 }
 
-// Make returns what is kept of a password.
+// Make returns the stored form of a password.
 func (h hasher) Make(ctx context.Context, password string) (kept string, err error) {
 	salt := make([]byte, hashSalt)
 	rand.Read(salt)
@@ -83,13 +82,11 @@ func (h hasher) Make(ctx context.Context, password string) (kept string, err err
 	return kept, err
 }
 
-// decoy is what a password is compared with when there is no such user: it takes
-// as long, and nothing fits it.
+// decoy is compared with the password of an unknown user: it takes as long and never matches.
 var decoy = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, hashMemory, hashTime, hashThreads,
 	strings.Repeat("A", 22), strings.Repeat("A", 43))
 
-// Fits reports whether a password is the one that was kept; "" stands for that of
-// nobody.
+// Fits reports whether a password matches its stored form; "" is that of nobody.
 func (h hasher) Fits(ctx context.Context, password, kept string) (fits bool, err error) {
 	nobody := kept == ""
 	if nobody {
@@ -112,7 +109,7 @@ type parsedHash struct {
 	Salt, Sum    []byte
 }
 
-// parseHash reads what [hasher.make] wrote.
+// parseHash reads the result of [hasher.Make].
 func parseHash(kept string) (p parsedHash, ok bool) {
 	parts := strings.Split(kept, "$")
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A rate lets Burst requests through at once and one more every Every.
+// A Rate lets Burst requests through at once, then one more each Every.
 type Rate struct {
 	Burst int
 	Every time.Duration
@@ -20,26 +20,25 @@ var (
 	// SignInRate is per source address, and per account.
 	SignInRate = Rate{10, 6 * time.Second}
 	SignUpRate = Rate{10, time.Minute}
-	// KeyRate is for making and taking away credentials, per source address, and
-	// per user.
+	// KeyRate is for creating and revoking credentials, per source address and per user.
 	KeyRate = Rate{60, time.Second}
 )
 
-// maxBuckets bounds the sources and accounts that one node remembers.
+// maxBuckets bounds the sources and accounts that one node counts.
 const maxBuckets = 8192
 
-// limits remembers who asked how often. Nothing of it is shared between nodes:
-// the bound of a mesh is that of a node, times its nodes.
+// limits counts requests by caller. Nodes do not share it: the rate of a mesh is that of a
+// node times the number of nodes.
 type limits struct {
 	Mu      sync.Mutex // guards buckets
 	Buckets map[string]bucket
 }
 
-// A bucket says when it will be full again; it is then as if it were not there.
+// A bucket says when it will be full again; a full bucket can be forgotten.
 type bucket struct{ full time.Time }
 
-// Allow takes one request of a name out of its bucket. When it is empty, it says
-// after how long there is one again.
+// Allow takes one request out of the bucket name. When it is empty, it returns after how long
+// the next one is allowed.
 func (l *limits) Allow(name string, r Rate, now time.Time) (ok bool, after time.Duration) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -60,8 +59,7 @@ func (l *limits) Allow(name string, r Rate, now time.Time) (ok bool, after time.
 	return true, 0
 }
 
-// makeRoom forgets the buckets that are full, and if these are few, any others,
-// an eighth in all.
+// makeRoom forgets full buckets, and if these are few, any others, an eighth in total.
 func (l *limits) makeRoom(now time.Time) {
 	for name, b := range l.Buckets {
 		if !b.full.After(now) {
@@ -76,8 +74,8 @@ func (l *limits) makeRoom(now time.Time) {
 	}
 }
 
-// Source is the address that a request comes from; IPv6 counts by its /64, of
-// which one customer has all.
+// Source returns the address that a request comes from. IPv6 addresses count by their /64,
+// because one customer has all of it.
 func (s *Server) Source(r *http.Request) string {
 	ip, text := s.address(r)
 	if ip.Is6() {
@@ -87,8 +85,8 @@ func (s *Server) Source(r *http.Request) string {
 	return text
 }
 
-// address is where a request comes from, as an address and as text. Behind a proxy
-// it is what the proxy saw, which it adds at the end. What is none is text alone.
+// address returns where a request comes from, as an address and as text. Behind a proxy it is
+// the last address that the proxy added. Anything else is text only.
 func (s *Server) address(r *http.Request) (netip.Addr, string) {
 	host := r.RemoteAddr
 	if h, _, err := net.SplitHostPort(host); err == nil {

@@ -12,11 +12,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Reads travel with these headers. A caller says how fresh an answer must be
-// with X-Selvage-Read or ?read= (default, strong, stale), and hands back the
-// X-Selvage-Height of its last answer to read its own writes on any node: it is
-// the raft index that the answer reflects. Answers of stale reads carry their
-// age in milliseconds; a node that is cut off says so in every answer.
+// Headers of reads. A caller requests the freshness of an answer with X-Selvage-Read or
+// ?read= (default, strong, stale). It sends the X-Selvage-Height of its last answer to read
+// its own writes on any node: the raft index that the answer reflects. Answers of stale reads
+// have their age in milliseconds. A node that is cut off says so in every answer.
 const (
 	headerRead   = "X-Selvage-Read"
 	HeaderHeight = "X-Selvage-Height"
@@ -50,9 +49,9 @@ func readOf(r *http.Request) (at ledger.Read, err error) {
 	return at, nil
 }
 
-// least is the raft index that the caller's credential must hold at: whoever
-// brings the height at which a key was revoked is not served by a node that has
-// not heard of it.
+// least returns the raft index at which the caller's credential must be valid: a caller who
+// sends the height at which a key was revoked is not served by a node that has not applied
+// it.
 func (rc *Request) least() uint64 {
 	if rc.Read.Mode == ledger.ReadStale {
 		return 0
@@ -60,7 +59,7 @@ func (rc *Request) least() uint64 {
 	return max(rc.Read.AtLeast, rc.asOf)
 }
 
-// applied is the raft index that this node has applied, 0 if it cannot tell.
+// applied returns the raft index that this node has applied, 0 if it is unknown.
 func (s *Server) applied() (index uint64) {
 	if s.Cfg.Head != nil {
 		_, index = s.Cfg.Head()
@@ -68,14 +67,13 @@ func (s *Server) applied() (index uint64) {
 	return index
 }
 
-// reach waits until this node's state is what a read would be served from, and
-// returns its raft index.
+// reach waits until this node's state satisfies a read, and returns its raft index.
 func (s *Server) reach(ctx context.Context, at ledger.Read) (applied uint64, err error) {
 	return s.Cfg.Node.View(ctx, at, func(*ledger.Tx) error { return nil })
 }
 
-// catchUp waits, before anybody is authenticated, until this node has applied
-// what the caller has seen. Nobody is known yet, so few may wait, and not for long.
+// catchUp waits, before authentication, until this node has applied what the caller has seen.
+// The caller is still unknown, so only few wait, and not long.
 func (rc *Request) catchUp() error {
 	s, least := rc.Server, rc.least()
 	if least == 0 {
@@ -99,16 +97,15 @@ func (rc *Request) catchUp() error {
 	return err
 }
 
-// answers notes that this node answers a command of that raft index.
+// answers notes that this node answers a command with that raft index.
 func (s *Server) answers(index uint64) {
 	for old := s.answered.Load(); index > old && !s.answered.CompareAndSwap(old, index); old = s.answered.Load() {
 	}
 }
 
-// awaitOwn lets a read see what this node has answered before, for clients that
-// know of no heights and read where they wrote: a follower hears of its own
-// commands' commit a moment after their outcome. A node that is cut off meanwhile
-// serves what it has.
+// awaitOwn makes a read see what this node has already answered, for clients that know no
+// heights and read where they wrote: a follower applies its own commands a moment after their
+// outcome. A node that is cut off serves what it has.
 func (rc *Request) awaitOwn(least uint64) {
 	s := rc.Server
 	own := s.answered.Load()
@@ -124,10 +121,9 @@ func (rc *Request) awaitOwn(least uint64) {
 	_, _ = s.reach(ctx, ledger.Read{AtLeast: own})
 }
 
-// mayBeBehind reports whether a write was refused on a state that others have gone
-// beyond, and waits until this node has what was acknowledged anywhere before: a
-// write that somebody answered is known to writes on every node. Without a quorum
-// the refusal stands.
+// mayBeBehind reports whether a write was refused on a state that is older than the leader's,
+// and waits until this node has everything acknowledged before: writes on every node see what
+// any node has answered. Without a quorum the refusal stands.
 func (rc *Request) mayBeBehind(err error) bool {
 	s, method := rc.Server, rc.HTTP.Method
 	if err == nil || rc.Submits > 0 || rc.asOf > 0 || rc.spent || rc.Route.Once || rc.Route.Who == Public || s.Cfg.Head == nil || method == http.MethodGet || method == http.MethodHead {
@@ -147,8 +143,8 @@ func (rc *Request) mayBeBehind(err error) bool {
 	return true
 }
 
-// authenticateAsOf authenticates the caller, and for a strong read once more on
-// the state that the read is of.
+// authenticateAsOf authenticates the caller, and for a strong read again on the state of the
+// read.
 func (rc *Request) authenticateAsOf() error {
 	if err := rc.Authenticate(); err != nil || rc.Read.Mode != ledger.ReadStrong || rc.Credential.Kind == "local" {
 		return err
@@ -161,7 +157,7 @@ func (rc *Request) authenticateAsOf() error {
 	return rc.Authenticate()
 }
 
-// travelBack tells the caller which state the answer reflects.
+// travelBack adds to an answer which state it reflects.
 func (rc *Request) travelBack(h http.Header) {
 	if rc.Index > 0 {
 		h.Set(HeaderHeight, strconv.FormatUint(rc.Index, 10))

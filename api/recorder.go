@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// A recorder notes the status that was answered.
+// A recorder records the status of an answer.
 type recorder struct {
 	http.ResponseWriter
 	status int
@@ -35,7 +35,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach what is below.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// A buffer is kept with its encoder, so that an answer costs one allocation.
+// A buffer is reused with its encoder, so that an answer costs one allocation.
 type buffer struct {
 	b   bytes.Buffer
 	enc *json.Encoder
@@ -57,7 +57,7 @@ func IdOf(r *http.Request) string {
 	return id
 }
 
-// requestID takes over the caller's ID when it is harmless, or draws one.
+// requestID returns the caller's ID if it is harmless, otherwise a new one.
 func requestID(r *http.Request) string {
 	id := r.Header.Get(headerRequestID)
 	if len(id) > 0 && len(id) <= maxRequestID && harmless(id) {
@@ -68,7 +68,7 @@ func requestID(r *http.Request) string {
 	return hex.EncodeToString(b[:])
 }
 
-// harmless reports whether s has only letters, digits and a few marks.
+// harmless reports whether s has only letters, digits and a few punctuation marks.
 func harmless(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -80,7 +80,7 @@ func harmless(s string) bool {
 	return true
 }
 
-// pathOf is the path for a log line, without the query: tokens may be in that.
+// pathOf returns the path for a log line, without the query, which may hold tokens.
 func pathOf(r *http.Request) string { return Cut(withoutTokens(r.URL.Path), 256) }
 
 func stack() string { return string(bytes.TrimSpace(debug.Stack())) }

@@ -16,12 +16,12 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Who says which callers a route is for.
+// Who are the callers that a route admits.
 type Who int
 
 const (
 	Any    Who = iota // the board or an agent
-	Public            // also nobody: no credential is looked at
+	Public            // also nobody: credentials are not read
 	Board             // a person; agents get 403 "Board access required"
 	Agent             // an agent; others get 401 "Agent authentication required"
 	Admin             // a person who administers the instance; others get 403 "Instance admin required"
@@ -32,33 +32,32 @@ type Route struct {
 	Method  string // "GET", "POST" …
 	Path    string // pattern of http.ServeMux, e.g. "/api/issues/{id}/checkout"
 	Tag     string // noun, groups operations in the OpenAPI description
-	Summary string // one line, imperative, no period
+	Summary string // one line, imperative, without a period
 	Who     Who
 	Query   []Param  // documented query parameters
-	In      any      // zero value of the body's type; nil: it says nothing, or Handle reads it as it is, which MaxBody tells
-	Out     any      // zero value of the answer's type; nil: any JSON, or what Media says
-	Media   []string // media types of an answer that is no JSON; "*/*": any
-	Status  int      // of success; 0 means 200
+	In      any      // zero value of the body's type; nil: no members, or Handle reads it raw, up to MaxBody
+	Out     any      // zero value of the answer's type; nil: any JSON, or see Media
+	Media   []string // media types of an answer that is not JSON; "*/*": any
+	Status  int      // of success; default 200
 	Also    []int    // other statuses with the same answer
 	MaxBody int64    // bytes; 0 means MaxBody
-	NoTool  bool     // no MCP tool is made of it: a stream, a file, a second way to the same
+	NoTool  bool     // not an MCP tool: a stream, a file, a second way to do the same
 
 	// Timeout bounds the whole request; 0 means RequestTimeout.
 	Timeout time.Duration
-	// Limited: it makes credentials, takes them away, or trades one for another, and is
-	// asked for at a bounded rate.
+	// Limited: it creates, revokes or exchanges credentials, and is rate limited.
 	Limited bool
-	// NobodyAsAgent: who shows no credential is answered as an agent is, not that a
+	// NobodyAsAgent: a caller without a credential gets the answer for agents, not that a
 	// credential is missing.
 	NobodyAsAgent bool
-	// Once: Handle does something besides submitting commands. A request that it refuses
-	// is not tried again on newer state, see [Request.mayBeBehind].
+	// Once: Handle does more than submit commands. A refused request is not retried on newer
+	// state, see [Request.mayBeBehind].
 	Once bool
-	// Kernel: its refusals have the shape of the kernel's API, {code, message}.
+	// Kernel: refusals have the form of the kernel's API, {code, message}.
 	Kernel bool
 
-	// Handle decodes, submits or reads, and returns what to answer. A path value
-	// named companyId was checked against the company of an agent before.
+	// Handle decodes, submits or reads, and returns the answer. A path value named companyId was
+	// already checked against the company of an agent.
 	Handle func(rc *Request) (Response, error)
 }
 
@@ -68,9 +67,9 @@ type Param struct {
 	Type      string // "string" (also ""), "integer", "boolean"
 }
 
-// A Response is what a handler answers. Status 0 means the route's. Body is
-// encoded as JSON, unless ContentType is set and Body is a []byte or string.
-// Stream, when set, writes the whole answer itself.
+// A Response is an answer. Status 0 means the route's. Body is encoded as JSON, unless
+// ContentType is set and Body is a []byte or string. Stream, if set, writes the whole answer
+// itself.
 type Response struct {
 	Status      int
 	Body        any
@@ -82,14 +81,14 @@ type Response struct {
 // OK answers v with the route's status.
 func OK(v any) Response { return Response{Body: v} }
 
-// Reply answers v with another status than the route's.
+// Reply answers v with a status other than the route's.
 func Reply(status int, v any) Response { return Response{Status: status, Body: v} }
 
 // Raw answers bytes of a content type.
 func Raw(contentType string, b []byte) Response { return Response{Body: b, ContentType: contentType} }
 
-// A Request is one call of a route by an authenticated actor. It belongs to
-// the goroutine of its handler.
+// A Request is one call of a route by an authenticated actor. It belongs to the goroutine of
+// its handler.
 type Request struct {
 	HTTP *http.Request
 	ID   string // X-Request-Id
@@ -98,24 +97,24 @@ type Request struct {
 	Credential ledger.Credential
 	Company    string // of an agent; "" for the board
 	Run        string // heartbeat run under which an agent acts, or ""
-	KeyID      string // row ID of the agent key that was shown, or ""
+	KeyID      string // row ID of the caller's agent key, or ""
 
 	Server  *Server
 	Route   *Route
 	W       http.ResponseWriter
 	query   url.Values // of the URL
 	Read    ledger.Read
-	Index   uint64 // raft index that the answer reflects at least
-	asOf    uint64 // raft index of a strong read that was asked for already, or 0
+	Index   uint64 // least raft index that the answer reflects
+	asOf    uint64 // raft index that was read for a strong read, or 0
 	began   uint64 // raft index that was applied when the handler began
 	Body    []byte
 	bodyErr error
 	HasBody bool
 	Submits int
-	awaited bool // it has waited for what its node answered before
+	awaited bool // it has waited for what its node has answered
 	spent   bool // the body was streamed and cannot be read again
-	// Of an import that goes on after its answer: its job, how far it is, and that
-	// it waits for its turn.
+	// Of an import that continues after its answer: its job, its progress, and whether it waits
+	// for its turn.
 	Job   string
 	Pace  *Pace
 	Waits bool
@@ -130,8 +129,8 @@ func (rc *Request) IsBoard() bool { return rc.Actor.Type == "user" }
 // IsAgent reports whether an agent asks; its ID is Actor.ID.
 func (rc *Request) IsAgent() bool { return rc.Actor.Type == "agent" }
 
-// Now returns the wall clock. It is for reports (this month's costs), never for
-// commands: these get the leader's time.
+// Now returns the wall clock. It is for reports (this month's costs), never for commands,
+// which get the leader's time.
 func (rc *Request) Now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 // Path returns a path value.
@@ -164,15 +163,15 @@ func (rc *Request) QueryList(name string) []string {
 	return out
 }
 
-// QueryInt returns a whole number, def when absent, held to [lo, hi]; anything
-// else is a 400.
+// QueryInt returns a whole number, def when absent, clamped to [lo, hi]; anything else is a
+// 400.
 func (rc *Request) QueryInt(name string, def, lo, hi int) (int, error) {
 	n, err := rc.QueryInt64(name, int64(def), int64(lo), int64(hi))
 	return int(n), err
 }
 
-// QueryInt64 is QueryInt for what may be larger than an int of a small machine,
-// such as a place in a log.
+// QueryInt64 is QueryInt for values larger than an int of a 32-bit machine, such as a position
+// in a log.
 func (rc *Request) QueryInt64(name string, def, lo, hi int64) (int64, error) {
 	v := rc.Query(name)
 	if v == "" {
@@ -185,7 +184,7 @@ func (rc *Request) QueryInt64(name string, def, lo, hi int64) (int64, error) {
 	return min(max(n, lo), hi), nil
 }
 
-// QueryHeight returns a height of the chain; absence is 0.
+// QueryHeight returns a height of the chain, 0 when absent.
 func (rc *Request) QueryHeight(name string) (uint64, error) {
 	v := rc.Query(name)
 	if v == "" {
@@ -198,7 +197,7 @@ func (rc *Request) QueryHeight(name string) (uint64, error) {
 	return n, nil
 }
 
-// QueryBool returns a flag: "true" and "1" are true, "false", "0" and absence false.
+// QueryBool returns a flag: true for "true" and "1", false for "false", "0" and absent.
 func (rc *Request) QueryBool(name string) (bool, error) {
 	switch rc.Query(name) {
 	case "true", "1":
@@ -235,8 +234,8 @@ func (rc *Request) QueryUUID(name string) (string, error) {
 	return strings.ToLower(v), nil
 }
 
-// View runs f on this node's state in the mode that the caller asked for, at or
-// after what this request itself has written.
+// View calls f with this node's state in the requested read mode, at or after what this
+// request has written.
 func (rc *Request) View(f func(*ledger.Tx) error) error {
 	at := rc.Read
 	at.AtLeast = max(at.AtLeast, rc.Index, rc.asOf)
@@ -254,11 +253,10 @@ func (rc *Request) View(f func(*ledger.Tx) error) error {
 	return err
 }
 
-// Submit carries out a command of the actor and returns its receipt; a refusal
-// is returned as the error, beside the receipt. payload is a payload type of the
-// kind, or a []byte of encoded CBOR; what is secret in it is sealed before it
-// becomes part of the command. An Idempotency-Key of the request makes a
-// repetition return the first outcome.
+// Submit submits a command of the actor and returns its receipt; a refusal is returned as the
+// error, with the receipt. payload is a payload type of the kind, or a []byte of CBOR; its
+// secrets are sealed before it becomes part of the command. With an Idempotency-Key, a
+// repetition returns the first outcome.
 func (rc *Request) Submit(kind, company string, payload any) (ledger.Receipt, error) {
 	cmd := ledger.Command{Kind: kind, Company: company, Actor: rc.Actor, Credential: rc.Credential, Run: rc.Run}
 	payload, err := rc.Sealed(company, payload)
@@ -287,7 +285,7 @@ func (rc *Request) Submit(kind, company string, payload any) (ledger.Receipt, er
 	return r, r.Err()
 }
 
-// Do submits and decodes what the handler of the kind returned.
+// Do submits a command and decodes the answer of its handler.
 func Do[T any](rc *Request, kind, company string, payload any) (value T, err error) {
 	r, err := rc.Submit(kind, company, payload)
 	if err != nil {
@@ -302,8 +300,8 @@ func Do[T any](rc *Request, kind, company string, payload any) (value T, err err
 // SetHeader sets a header of the answer, also of one that is an error.
 func (rc *Request) SetHeader(name, value string) { rc.W.Header().Set(name, value) }
 
-// NewID returns a UUID (version 7), in lower case: what was made together lies
-// together, so that writing and reading it touches few blocks.
+// NewID returns a UUID (version 7) in lower case: rows created together have neighbouring
+// keys, so writing and reading them touches few blocks.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // IsUUID reports whether s has the form of a UUID.
@@ -340,8 +338,8 @@ func Page[T any](rc *Request, all []T, def, most int) ([]T, error) {
 	return slices.Clip(all[:min(limit, len(all))]), nil
 }
 
-// An Opt is a member of a body that may be absent or null: a PATCH changes what
-// is Set, and clears what is Null.
+// An Opt is a member of a body that may be absent or null: a PATCH changes what is Set, and
+// clears what is Null.
 type Opt[T any] struct {
 	Set   bool // present, null or not
 	Null  bool
@@ -373,5 +371,5 @@ func (o *Opt[T]) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &o.Value)
 }
 
-// MarshalJSON writes null for what is absent or null; use it with omitzero.
+// MarshalJSON writes null for absent and null; use it with omitzero.
 func (o Opt[T]) MarshalJSON() ([]byte, error) { return json.Marshal(o.Pointer()) }

@@ -8,8 +8,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// SealKey returns the mesh's present data key. A node without it (an observer,
-// an untrusted one) can not take secrets in.
+// SealKey returns the mesh's current data key. A node without it (an observer, an untrusted
+// one) can not accept secrets.
 func (s *Server) SealKey() (identity.DataKey, error) {
 	if s.Cfg.DataKeys != nil {
 		if keys := s.Cfg.DataKeys(); len(keys) > 0 && keys[0] != (identity.DataKey{}) {
@@ -19,8 +19,7 @@ func (s *Server) SealKey() (identity.DataKey, error) {
 	return identity.DataKey{}, Unavailable("This node does not hold the mesh's data key and can not take secrets; ask another node")
 }
 
-// Sealed returns a payload with its secrets sealed: none is part of a command
-// in the clear.
+// Sealed returns a payload with its secrets sealed: no command has one in the clear.
 func (rc *Request) Sealed(of string, payload any) (any, error) {
 	p, ok := payload.(conceal.Sealable)
 	if !ok {
@@ -48,7 +47,7 @@ func (rc *Request) SealSecret(of, id string, version int, value string) ([]byte,
 	return identity.Seal(key, conceal.SecretAAD(string(rc.Server.Cfg.Mesh), of, id, version), []byte(value)), nil
 }
 
-// RefusedWith reports whether err is a refusal of a code.
+// RefusedWith reports whether err is a refusal with a code.
 func RefusedWith(err error, code ledger.Code) bool {
 	r, ok := err.(*ledger.Refusal)
 	return ok && r.Code == code

@@ -35,24 +35,24 @@ import (
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
-// A Node is what the API needs of the node that it runs on.
+// A Node is the part of a node that the API uses.
 type Node interface {
-	// Submit carries out a command and returns its one final outcome; an error
-	// means that the outcome is not known, or that there is none.
+	// Submit submits a command and returns its final outcome. An error means that the outcome is
+	// unknown, or that there is none.
 	Submit(ctx context.Context, c ledger.Command) (ledger.Receipt, error)
-	// View runs f on the state in the given mode and returns the raft index that
-	// the state has at least.
+	// View calls f with the state in the given mode and returns the raft index that the state has
+	// at least.
 	View(ctx context.Context, at ledger.Read, f func(*ledger.Tx) error) (applied uint64, err error)
 	// Entries yields the entries above a height and waits for new ones.
 	Entries(ctx context.Context, after uint64) iter.Seq2[ledger.Entry, error]
 }
 
-// ErrBind says that an address may not be listened on in a mode.
+// ErrBind means that an address is not allowed in a mode.
 var ErrBind = errors.New("refused to listen")
 
-// CheckBind reports whether the API may listen on addr (host:port) in a mode
-// (company.LocalTrusted or company.Authenticated). Without authentication only
-// loopback will do.
+// CheckBind returns an error if the API may not listen on addr (host:port) in a mode
+// (people.LocalTrusted or people.Authenticated). Without authentication only loopback is
+// allowed.
 func CheckBind(addr, mode string) error {
 	switch mode {
 	case people.Authenticated, people.LocalTrusted:
@@ -66,7 +66,7 @@ func CheckBind(addr, mode string) error {
 	return fmt.Errorf("%w on %s: without authentication the API is for this machine only; use 127.0.0.1, [::1] or localhost, or a mesh with --auth %s", ErrBind, addr, people.Authenticated)
 }
 
-// Loopback reports whether an address (host:port) is one of this machine only.
+// Loopback reports whether an address (host:port) is reachable from this machine only.
 func Loopback(addr string) (bool, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -76,22 +76,22 @@ func Loopback(addr string) (bool, error) {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback(), nil
 }
 
-// A Standing says how a node stands with its mesh.
+// A Standing is a node's connection to its mesh.
 type Standing struct {
-	Quorum bool            // a leader was heard of within the election time-out
+	Quorum bool            // a leader was heard within the election time-out
 	Leader identity.NodeID // "" when there is none
 	Age    time.Duration   // since this node last knew that its state was current
 }
 
-// A Quorum is which of the voters, without itself, a node hears.
+// A Quorum is which voters a node hears, without itself.
 type Quorum struct {
 	Heard, Silent []string // names
-	Of            string   // what they are: "others" (default), "voters" for a node that is none
-	Enough        bool     // those that are heard, with the node, are a majority
+	Of            string   // what they are: "others" (default), "voters" for a node that is not one
+	Enough        bool     // those heard, with the node, are a majority
 	Leaderless    time.Duration
 }
 
-// text says how a node stands with its quorum: "n1 hears 0 of 2 others (n2 and n3 are silent)".
+// text describes a node's quorum: "n1 hears 0 of 2 others (n2 and n3 are silent)".
 func (q Quorum) text(node string) string {
 	s := fmt.Sprintf("%s hears %d of %d %s", node, len(q.Heard), len(q.Heard)+len(q.Silent), cmp.Or(q.Of, "others"))
 	switch n := len(q.Silent); {
@@ -103,109 +103,108 @@ func (q Quorum) text(node string) string {
 	return s
 }
 
-// A Table is what a server serves: routes, and handlers that are no routes.
+// A Table is what a server serves: routes, and handlers outside the document.
 type Table struct {
 	Routes   []Route
 	Handlers []Handler
 }
 
-// A Handler is served under a pattern of [http.ServeMux] and is in no document.
+// A Handler is served under a pattern of [http.ServeMux] and is not in the document.
 type Handler struct {
 	Pattern string
 	Serve   func(s *Server, w http.ResponseWriter, r *http.Request)
 }
 
-// Config is what a server needs. Node and Serves are required; without the others the
-// routes that need them answer 503.
+// Config is what a server needs. Node and Serves are required. Routes whose function is nil
+// answer 503.
 type Config struct {
 	Node    Node
 	Serves  Table
 	Name    string // of the node
 	Version string // of the program
 	NodeID  identity.NodeID
-	Mesh    identity.MeshID // the instance that run tokens name
+	Mesh    identity.MeshID // the instance in run tokens
 
-	// DataKeys gives the mesh's data keys, the current one first, that of the
-	// epochs before after it: they sign run tokens. Nil on a node without them.
+	// DataKeys returns the mesh's data keys, the current one first, then those of earlier epochs.
+	// They sign run tokens. Nil on a node without them.
 	DataKeys func() []identity.DataKey
-	// DigestKey gives the key of digests of requests, the same on all nodes at all
-	// times; false: this node does not hold it. Nil: digests have no key.
+	// DigestKey returns the key for digests of requests, which is the same on all nodes and never
+	// changes; false: this node does not have it. Nil: digests have no key.
 	DigestKey func() (key [32]byte, ok bool)
 	// Tools signs and runs tools; nil: there is no sandbox.
 	Tools *ToolBench
-	// Unseal opens what was sealed with a data key of any epoch; the default tries
-	// those of DataKeys.
+	// Unseal opens what was sealed with a data key of any epoch. By default it tries DataKeys.
 	Unseal func(ctx context.Context, aad, sealed []byte) ([]byte, error)
 	// Ready returns nil while the node can serve; see /readyz.
 	Ready func(ctx context.Context) error
-	// Standing is asked for each answer, so it must be cheap.
+	// Standing is called for each answer, so it must be cheap.
 	Standing func() Standing
-	// Quorum is asked for what is told of a lost quorum.
+	// Quorum is called for answers about a lost quorum.
 	Quorum func() Quorum
-	// RunLog reads a piece of a run's log, wherever it lies; the error wraps
-	// runlog.ErrNoLog when there is none.
+	// RunLog reads a piece of a run's log from any node; the error wraps runlog.ErrNoLog when
+	// there is none.
 	RunLog func(ctx context.Context, run entity.Run, offset, limit int64) (runlog.Chunk, error)
-	// NodeLog reads a piece of a log that lies on a node, such as that of a
-	// workspace operation; the error is as for RunLog.
+	// NodeLog reads a piece of a log on a node, such as that of a workspace operation; errors are
+	// those of RunLog.
 	NodeLog func(ctx context.Context, on identity.NodeID, ref string, offset, limit int64) (runlog.Chunk, error)
 	// Offers looks on a node what it offers to agents.
 	Offers func(ctx context.Context, on identity.NodeID, look adapter.Look) ([]adapter.Offer, error)
 	// Variable reads a variable of this node's environment: a vendor's key that an
 	// administrator wants to be kept. nil: none has a value.
 	Variable func(name string) string
-	// ProbeAdapter looks on a node whether it has what an adapter needs.
+	// ProbeAdapter checks on a node whether it has what an adapter needs.
 	ProbeAdapter func(ctx context.Context, on identity.NodeID, kind string, config json.RawMessage) ([]adapter.Finding, error)
 	// Models makes the model calls of runs.
 	Models *llm.Gateway
 	// Recall searches what companies remember; nil: this node has no index of it.
 	Recall *recall.Recall
-	// Blobs keeps the bytes of attachments and images.
+	// Blobs stores the bytes of attachments and images.
 	Blobs Blobs
 	// GitHubArchives is where packages are fetched from; default: GitHub.
 	GitHubArchives string
-	// CreateToken makes a join token on behalf of whoever asks; the text is shown once.
+	// CreateToken creates a join token for the caller; its text is shown once.
 	CreateToken func(ctx context.Context, by ledger.Actor, with ledger.Credential, uses int, ttl time.Duration) (string, error)
-	// Joins are the nodes that ask to be let in.
+	// Joins are the nodes that ask to join.
 	Joins Joins
-	// Leave takes this node out of the mesh for good.
+	// Leave removes this node from the mesh for good.
 	Leave func(ctx context.Context) error
-	// Operator is what operators look at.
+	// Operator has the functions for operators.
 	Operator Operator
-	// Backup writes a sealed backup of the mesh, with files on demand.
+	// Backup writes a sealed backup of the mesh, with files if requested.
 	Backup func(ctx context.Context, w io.Writer, to []identity.Recipient, files bool) error
-	// Unseat takes a node out of the consensus group, before it is revoked.
+	// Unseat removes a node from the raft configuration before it is revoked.
 	Unseat func(ctx context.Context, id identity.NodeID) error
-	// Alive reports whether gossip holds a node to be alive.
+	// Alive reports whether gossip considers a node alive.
 	Alive func(identity.NodeID) bool
-	// Program tells the version of a live node's program, "" when it is not known.
+	// Program returns the program version of a live node, "" if unknown.
 	Program func(identity.NodeID) string
-	// Raft tells how consensus stands on this node.
+	// Raft returns the state of consensus on this node.
 	Raft func() (consensus.Stats, []consensus.Server)
-	// Verify re-checks the whole chain of this node.
+	// Verify checks the whole chain of this node again.
 	Verify func(ctx context.Context) (ledger.Verified, error)
 	// Head returns the newest entry's height and the applied raft index, for /readyz and streams.
 	Head func() (height, applied uint64)
 
-	// Collectors go into /metrics; Stats functions give counters by name
-	// ("selvage_ledger_entries_total") that are read at each scrape.
+	// Collectors are added to /metrics. Stats functions return values by name
+	// ("selvage_ledger_entries_total") at each scrape.
 	Collectors []prometheus.Collector
 	Stats      []func() []Stat
 
-	// Board, when set, serves what is not the API's: the pages at "/".
+	// Board, if set, serves the pages at "/": everything that is not the API's.
 	Board http.Handler
-	// Hosts are further names that a Host header may have, beside loopback's and,
-	// where everybody shows a credential, addresses (DNS rebinding would bring others).
+	// Hosts are further allowed names in the Host header, besides loopback's and, where everybody
+	// needs a credential, addresses. Other names would allow DNS rebinding.
 	Hosts []string
-	// MetricsFrom are the networks that read /metrics without a credential where
-	// people sign in; runs on this machine do not.
+	// MetricsFrom are the networks that may read /metrics without a credential where people sign
+	// in; runs on this machine may not.
 	MetricsFrom []netip.Prefix
-	// FromRun reports whether the client's end of a TCP connection of this machine is
-	// held by a run of any node; an error: it can not be told. Nil: there are none.
+	// FromRun reports whether a run of any node holds the client's end of a local TCP connection;
+	// an error: unknown. Nil: there are no runs.
 	FromRun func(client, server netip.AddrPort) (bool, error)
-	// ClaimCode is what who is not on this machine must know to become the first
-	// administrator; "" asks nobody for it.
+	// ClaimCode is required of a user on another machine to become the first administrator; ""
+	// requires none.
 	ClaimCode string
-	// Proxied says that all requests come from a proxy that encrypts, and that its
+	// Proxied says that all requests come through a proxy that encrypts, and that its
 	// X-Forwarded-For and X-Forwarded-Proto are true.
 	Proxied bool
 	Logger  *slog.Logger // default: discards
@@ -219,7 +218,7 @@ type Server struct {
 	Mux       *http.ServeMux
 	Table     []Route
 	byPattern map[string]*Route      // the same, by "METHOD path"
-	Openapi   func() ([]byte, error) // made when it is asked for first
+	Openapi   func() ([]byte, error) // made at the first request
 	metrics   *metrics
 	origin    *http.CrossOriginProtection
 	hosts     map[string]bool
@@ -228,25 +227,24 @@ type Server struct {
 	Hasher    hasher
 	Limits    limits
 	Keys      keyCache
-	strong    chan struct{} // bounds strong looks for unknown bearers
+	strong    chan struct{} // bounds reads of the newest state for unknown bearers
 	answered  atomic.Uint64 // raft index of the newest command that this node answered
-	Behind    chan struct{} // bounds callers who wait for a height before they are known
+	Behind    chan struct{} // bounds callers who wait for a height before they are authenticated
 	slots     chan struct{} // bounds requests
 	Streams   chan struct{} // bounds streams
-	Looks     chan struct{} // bounds looks after callers
-	Tools     chan struct{} // bounds the tools at work
-	// Executing bounds those who wait for the end of a task.
+	Looks     chan struct{} // bounds searches for callers
+	Tools     chan struct{} // bounds running tools
+	// Executing bounds the callers who wait for the end of a task.
 	Executing chan struct{}
 	Traces    traces
-	Imports   chan struct{} // one token an import or export under way
-	// PageKey is what the words in the forms of this node's pages follow from,
-	// where nobody signs in.
+	Imports   chan struct{} // one token for each running import or export
+	// PageKey is the key of the words in the forms of this node's pages, where nobody signs in.
 	PageKey [32]byte
-	// ImportJobs bounds the imports that go on after their answer.
+	// ImportJobs bounds the imports that continue after their answer.
 	ImportJobs chan struct{}
 	uploads    chan struct{} // bounds uploads
-	// Asked is told of each parameter that a handler looks for, where a test wants to
-	// know whether routes name what they take.
+	// Asked is called for each parameter that a handler reads, for a test that routes document
+	// their parameters.
 	Asked func(r *Route, name string)
 
 	Ctx    context.Context // ends with Close
@@ -254,7 +252,7 @@ type Server struct {
 	Wg     sync.WaitGroup
 }
 
-// New makes the table of routes and starts to follow the feed.
+// New builds the table of routes and starts to follow the feed.
 func New(cfg Config) (*Server, error) {
 	cfg.Version = cmp.Or(cfg.Version, "dev")
 	if cfg.Node == nil {
@@ -299,8 +297,8 @@ func (s *Server) Close() error {
 // Config returns what the server was made with.
 func (s *Server) Config() Config { return s.Cfg }
 
-// HTTP returns a server for s with its time-outs set; the caller serves and
-// shuts it down, then closes s.
+// HTTP returns an HTTP server for s with its time-outs. The caller serves and shuts it down,
+// then closes s.
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout,
 		WriteTimeout: bodyTimeout + RequestTimeout + WriteTimeout, // streams set their own deadlines
@@ -308,7 +306,7 @@ func (s *Server) HTTP() *http.Server {
 		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
 }
 
-// ServeHTTP gives the request an ID, holds the bounds and the doors, and logs.
+// ServeHTTP assigns the request ID, applies the bounds and access checks, and logs.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	id := requestID(r)
@@ -355,8 +353,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Mux.ServeHTTP(rec, r)
 }
 
-// checkHost refuses names that are not this machine's: a page of another site
-// whose name was pointed here would otherwise be the board.
+// checkHost refuses names that are not this machine's: with DNS rebinding, a page of another
+// site could act as the board.
 func (s *Server) checkHost(r *http.Request) error {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -367,7 +365,7 @@ func (s *Server) checkHost(r *http.Request) error {
 		return nil
 	}
 	if ip, err := netip.ParseAddr(host); err == nil && (ip.Unmap().IsLoopback() || s.Mode() == people.Authenticated) {
-		return nil // no name was pointed anywhere
+		return nil // an address can not be rebound
 	}
 	return Forbidden("Host header is not a name of this node")
 }
@@ -400,7 +398,7 @@ func (s *Server) Serve(route *Route, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if resp.Stream != nil {
-		cancel() // the stream lives as long as its caller, and bounds itself
+		cancel() // the stream lives as long as its caller and bounds itself
 		for k, v := range resp.Header {
 			w.Header()[k] = v
 		}
@@ -441,7 +439,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, route *Route, re
 // refuse answers an error; failures are logged with the request's ID.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) && s.Ctx.Err() == nil {
-		err = Unavailable("The caller went away") // nobody reads it; the log says it
+		err = Unavailable("The caller went away") // nobody reads it; it is logged
 	}
 	if rec, ok := w.(*recorder); ok && rec.status != 0 {
 		s.Log.Debug("answer broke off", "request", IdOf(r), "error", err)
@@ -450,7 +448,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status, body, failure := AnswerOf(err)
 	if errors.Is(err, consensus.ErrNoQuorum) {
 		s.tellQuorum(&body, errors.Is(err, consensus.ErrOutcomeUnknown))
-		s.standing(w.Header()) // it was lost while the caller waited
+		s.standing(w.Header()) // the quorum was lost while the caller waited
 	}
 	if failure {
 		s.Log.Error("request failed", "request", IdOf(r), "method", r.Method, "path", pathOf(r), "error", err)
@@ -503,36 +501,35 @@ func writeBytes(w http.ResponseWriter, status int, contentType string, b []byte)
 	}
 }
 
-// Joins is what a node can do about nodes that ask to be let in, about owner keys
-// and about the mesh's keys.
+// Joins has the node's functions for nodes that ask to join, owner keys and the mesh's keys.
 type Joins interface {
-	// JoinRequests lists who waits at any member, by code.
+	// JoinRequests lists the nodes that wait at any member, by code.
 	JoinRequests(ctx context.Context) []JoinRequest
-	// Approve lets in the node that shows a code, on behalf of whoever asks.
+	// Approve admits the node that shows a code, for the caller.
 	Approve(ctx context.Context, by ledger.Actor, with ledger.Credential, code string) (identity.NodeID, error)
-	// Refuse sends the node that shows a code away; false: there is none.
+	// Refuse rejects the node that shows a code; false: there is none.
 	Refuse(ctx context.Context, code string) bool
-	// AddOwner tells the mesh of an owner key, a new one when text is "", and returns it.
+	// AddOwner adds an owner key to the mesh, a new one when text is "", and returns it.
 	AddOwner(ctx context.Context, by ledger.Actor, with ledger.Credential, text, note string) (string, error)
-	// RotateKeys draws new data and gossip keys, on behalf of whoever asks.
+	// RotateKeys creates new data and gossip keys, for the caller.
 	RotateKeys(ctx context.Context, by ledger.Actor, with ledger.Credential) error
 }
 
-// An Operator is what a node lets its operators look at and do.
+// An Operator has a node's functions for operators.
 type Operator struct {
 	Autopilot func(context.Context) (consensus.AutopilotState, error)
-	// OwnView is what this node sees itself, for when no leader tells.
+	// OwnView is this node's own view, used while there is no leader.
 	OwnView func() consensus.AutopilotState
 	Doctor  func(context.Context) []Check
-	// Scrub begins to read all that this node keeps, and Scrubbed tells how far that is.
+	// Scrub starts to read everything that this node stores; Scrubbed returns its progress.
 	Scrub, Scrubbed func() ScrubState
-	// Logs returns at most limit lines after seq, the oldest first.
+	// Logs returns at most limit lines after seq, oldest first.
 	Logs func(after uint64, limit int) []LogLine
-	// Transfer makes the leader hand leadership on.
+	// Transfer makes the leader transfer leadership.
 	Transfer func(context.Context) error
 }
 
-// mount registers the table, and what answers everything else.
+// mount registers the table and the handler for everything else.
 func (s *Server) mount() (err error) {
 	defer func() {
 		if p := recover(); p != nil { // ServeMux panics on patterns that overlap
@@ -550,8 +547,8 @@ func (s *Server) mount() (err error) {
 		s.byPattern[name] = route
 		s.Mux.HandleFunc(name, func(w http.ResponseWriter, r *http.Request) { s.Serve(route, w, r) })
 	}
-	// Most nodes are never asked for the description, which takes more memory than
-	// all else that they need at rest.
+	// Most nodes never serve the description, and it takes more memory than everything else at
+	// rest.
 	s.Openapi = sync.OnceValues(func() ([]byte, error) { return Describe(s.Cfg.Version, s.Table) })
 	tools := sync.OnceValues(func() (http.Handler, error) {
 		doc, err := s.Openapi()
@@ -590,24 +587,24 @@ func (s *Server) mount() (err error) {
 	return nil
 }
 
-// routeOf returns the row that a request is for, or nil.
+// routeOf returns the row of a request, or nil.
 func (s *Server) routeOf(r *http.Request) *Route {
 	_, pattern := s.Mux.Handler(r)
 	return s.byPattern[pattern]
 }
 
-// A ToolBench is what the API needs to sign tools and to run them.
+// A ToolBench signs and runs tools.
 type ToolBench struct {
 	Mesh string
-	// Sign signs a statement with the key of this node.
+	// Sign signs a statement with this node's key.
 	Sign func(skill.ToolStatement) (node string, signature []byte)
-	// Check tells what is wrong with a module, by a *sandbox.Error.
+	// Check returns what is wrong with a module, as a *sandbox.Error.
 	Check func(ctx context.Context, module []byte) error
-	// Run runs a module to its end, which comes as soon as the use may not go on.
+	// Run runs a module to its end; it stops as soon as the use is no longer allowed.
 	Run func(ctx context.Context, use skill.ToolUse, module []byte, call sandbox.Call) (sandbox.Result, error)
 }
 
-// A JoinRequest is a node that asks to be let in.
+// A JoinRequest is a node that asks to join.
 type JoinRequest struct {
 	Code         string // shown on both sides: a person compares
 	Node         identity.NodeID
@@ -617,7 +614,7 @@ type JoinRequest struct {
 	Asked, Until int64  // ms since 1970
 }
 
-// Stream takes a place among the streams, or refuses.
+// Stream takes a slot for a stream, or refuses.
 func (s *Server) Stream() (leave func(), err error) {
 	if s.Ctx.Err() != nil {
 		return nil, Unavailable("This node is closing")
@@ -636,12 +633,12 @@ func (s *Server) Stream() (leave func(), err error) {
 	}, nil
 }
 
-// A Check is one thing that a node's doctor looked at.
+// A Check is one result of a node's doctor.
 type Check struct {
 	Name  string `json:"name"`
 	Level string `json:"level"` // one of the levels above
-	Found string `json:"found"` // one sentence
-	Do    string `json:"do"`    // what to do about it; "" when there is nothing
+	Found string `json:"found"` // one sentence: what was found
+	Do    string `json:"do"`    // what to do; "" for nothing
 }
 
 // A LogLine is one line of a node's log, as it was written.
@@ -650,7 +647,7 @@ type LogLine struct {
 	Line string `json:"line"`
 }
 
-// A ScrubState is how far a node is with reading all that it keeps, and what it found.
+// A ScrubState is the progress and the findings of a scrub.
 type ScrubState struct {
 	EverySeconds int64          `json:"everySeconds" doc:"within what time all is read once; 0: only on demand"`
 	Running      bool           `json:"running"`
@@ -668,7 +665,7 @@ type ScrubState struct {
 	Error        string         `json:"error,omitempty" doc:"why it broke off"`
 }
 
-// A ScrubFinding is a file that is damaged.
+// A ScrubFinding is a damaged file.
 type ScrubFinding struct {
 	What   string    `json:"what" doc:"store or blob"`
 	File   string    `json:"file"`

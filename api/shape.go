@@ -27,9 +27,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What bodies give and answers show, in the shapes that many routes share.
+// Shapes of bodies and answers that many routes share.
 
-// IsImage reports whether bytes begin as an image of a type that is taken does.
+// IsImage reports whether bytes begin like an image of an accepted type.
 func IsImage(data []byte, media string) bool {
 	if !slices.Contains(ImageTypes, media) {
 		return false
@@ -44,18 +44,18 @@ func TooManyBytes(what string, limit int64) string {
 	return ledger.Refuse(ledger.TooLarge, nil, "%s exceeds %d bytes", what, limit).Error()
 }
 
-// HashOf is what is stored of a token.
+// HashOf returns the stored form of a token.
 func HashOf(token string) string {
 	hash := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(hash[:])
 }
 
-// ok is the answer of a deletion.
+// Okay is the answer of a deletion.
 type Okay struct {
 	OK bool `json:"ok"`
 }
 
-// CentsOf returns whole cents as money, nil for none.
+// CentsOf returns whole cents as money, nil for nil.
 func CentsOf(cents *int64) *core.Money {
 	if cents == nil {
 		return nil
@@ -63,7 +63,7 @@ func CentsOf(cents *int64) *core.Money {
 	return new(core.Cents(*cents))
 }
 
-// RawJSON is ready JSON in an answer.
+// RawJSON returns encoded JSON for an answer.
 func RawJSON(b []byte) json.RawMessage {
 	if len(b) == 0 {
 		return json.RawMessage("null")
@@ -71,7 +71,7 @@ func RawJSON(b []byte) json.RawMessage {
 	return b
 }
 
-// CheckedPolicy checks an execution policy, and gives stages without an ID one.
+// CheckedPolicy validates an execution policy and gives stages without an ID one.
 func CheckedPolicy(b json.RawMessage) (json.RawMessage, error) {
 	if len(b) == 0 || string(b) == "null" {
 		return b, nil
@@ -104,11 +104,11 @@ func Optional[T ~string](s T) *string {
 	return &t
 }
 
-// OwnSlug is the slug of a row whose name has no letter or digit for one, as in other
-// scripts: no other row has it.
+// OwnSlug returns a unique slug for a row whose name has no letter or digit for one, as in
+// other scripts.
 func OwnSlug(what, id string) string { return what + "-" + id[len(id)-12:] }
 
-// Given returns a value that a body has, nil when it is empty.
+// Given returns a pointer to v, nil when it is empty.
 func Given[T ~string](v string) *T {
 	if v == "" {
 		return nil
@@ -116,13 +116,12 @@ func Given[T ~string](v string) *T {
 	return new(T(v))
 }
 
-// MoneyOf is an amount of USD, at most as much as an allowance may be; what is below
-// a micro-cent does not count.
+// MoneyOf returns an amount of USD, at most the largest allowance, truncated to micro-cents.
 func MoneyOf(usd float64) core.Money {
 	return core.Money(min(usd*100*float64(core.Cent), float64(money.MaxAllowance)))
 }
 
-// BodyID returns an ID of a body in lower case, as rows have it.
+// BodyID returns an ID of a body in lower case, like in rows.
 func BodyID(o Opt[string]) string { return strings.ToLower(o.Or("")) }
 
 func BodyIDs(list []string) []string {
@@ -133,7 +132,7 @@ func BodyIDs(list []string) []string {
 	return out
 }
 
-// RawBounds refuses JSON of a body that is too long to be kept with an issue.
+// RawBounds refuses raw JSON that is too long to be stored with an issue.
 func RawBounds(values ...json.RawMessage) error {
 	for _, v := range values {
 		if len(v) > entity.MaxDescriptor {
@@ -143,7 +142,7 @@ func RawBounds(values ...json.RawMessage) error {
 	return nil
 }
 
-// TextOf is nil for what a body leaves out and "" for what it clears.
+// TextOf returns nil for an absent member and "" for null.
 func TextOf(o Opt[string]) *string {
 	if !o.Set {
 		return nil
@@ -172,16 +171,15 @@ func CutText(s string, n int) string {
 	return s[:n]
 }
 
-// OneLine keeps a name from breaking out of its line.
+// OneLine replaces white space in a name by single spaces.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// CheckWorkspaceSettings does the same for an issue's settings, those of a member of a
-// request's object at a path.
+// CheckWorkspaceSettings validates an issue's workspace settings, at a path in the body.
 func CheckWorkspaceSettings(b json.RawMessage, at ...any) error {
 	return DecodeMember(b, &workspaceSettingsBody{}, append(at[:len(at):len(at)], "executionWorkspaceSettings")...)
 }
 
-// ShowObject is an object that may hold secrets as it may be shown.
+// ShowObject redacts an object that may hold secrets.
 func ShowObject(b json.RawMessage) json.RawMessage {
 	if len(b) == 0 {
 		return json.RawMessage("null")
@@ -204,13 +202,12 @@ func RandomHex(n int) string {
 
 func Now() core.Time { return core.TimeOf(time.Now()) }
 
-// CheckConfigs refuses a schedule that the rules would take for none: they read a
-// setting of the wrong type as one that was not given; and what no run of an adapter
-// ("" for the default) could decode. The configurations are members of a request's
-// object at a path; nil and null say nothing.
+// CheckConfigs refuses a schedule that the rules would ignore, because they treat a setting of
+// the wrong type as absent, and a configuration that no run of an adapter ("" for the default)
+// could decode. The configurations are at a path in the body; nil and null are valid.
 func CheckConfigs(kind string, adapterConfig, runtimeConfig json.RawMessage, at ...any) error {
 	var runtime map[string]json.RawMessage
-	_ = json.Unmarshal(runtimeConfig, &runtime) // what is no object is refused by the rules
+	_ = json.Unmarshal(runtimeConfig, &runtime) // the rules refuse anything but an object
 	beat := append(at[:len(at):len(at)], "runtimeConfig", "heartbeat")
 	issues := scheduleIssues(runtime["heartbeat"], beat)
 	if b := runtime["heartbeat"]; len(b) > 0 && b[0] != '{' && b[0] != 'n' {
@@ -219,7 +216,7 @@ func CheckConfigs(kind string, adapterConfig, runtimeConfig json.RawMessage, at 
 	config := append(at[:len(at):len(at)], "adapterConfig")
 	issues = append(append(issues, scheduleIssues(adapterConfig, config)...), AdapterIssues(kind, adapterConfig, config)...)
 	var profiles map[string]struct{ AdapterConfig json.RawMessage }
-	_ = json.Unmarshal(runtime["modelProfiles"], &profiles) // what is no profile is none
+	_ = json.Unmarshal(runtime["modelProfiles"], &profiles) // a malformed profile is ignored
 	for _, name := range slices.Sorted(maps.Keys(profiles)) {
 		issues = append(issues, AdapterIssues(kind, profiles[name].AdapterConfig, append(at[:len(at):len(at)], "runtimeConfig", "modelProfiles", name, "adapterConfig"))...)
 	}
@@ -229,8 +226,8 @@ func CheckConfigs(kind string, adapterConfig, runtimeConfig json.RawMessage, at 
 	return nil
 }
 
-// AdapterIssues are the members of an adapterConfig that no run of the adapter could
-// decode; what it does not know is nobody's.
+// AdapterIssues returns the members of an adapterConfig that no run of the adapter could
+// decode; unknown members are ignored.
 func AdapterIssues(kind string, config json.RawMessage, at []any) (issues []Issue) {
 	k, _ := adapter.Find(cmp.Or(kind, company.DefaultAdapter))
 	for _, m := range k.Misfits(config) {
@@ -250,7 +247,7 @@ type CatalogFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// A PauseHold is what holds an issue, and whether it stands on the issue itself.
+// A PauseHold is a hold on an issue, and whether the issue itself has it.
 type PauseHold struct {
 	Hold    string           `json:"holdId"`
 	Root    string           `json:"rootIssueId"`
@@ -262,7 +259,7 @@ type PauseHold struct {
 	Since   core.Time        `json:"createdAt"`
 }
 
-// seconds writes a wait for Retry-After, rounded up.
+// seconds formats a wait for Retry-After, rounded up.
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
@@ -272,11 +269,11 @@ const (
 	PlainText  = "text/plain; charset=utf-8"
 )
 
-// ImageTypes are the images that are taken, and how their first bytes are called.
+// ImageTypes are the accepted images, by the media type of their first bytes.
 var ImageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml"}
 
-// isSVG reports whether the first element of an XML document is an svg. What it
-// could do is forbidden where it is served.
+// isSVG reports whether the first element of an XML document is svg. Serving it forbids
+// scripts.
 func isSVG(r io.Reader) bool {
 	d := xml.NewDecoder(io.LimitReader(r, SvgHead))
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
@@ -292,8 +289,8 @@ func isSVG(r io.Reader) bool {
 	return false
 }
 
-// policyBody is what is looked at of an execution policy; its other members are
-// kept as they are.
+// policyBody has the validated members of an execution policy; other members are stored as
+// sent.
 type policyBody struct {
 	Mode            string       `json:"mode,omitempty" enum:"normal,auto"`
 	CommentRequired *bool        `json:"commentRequired,omitempty" nullable:"false"`
@@ -302,7 +299,7 @@ type policyBody struct {
 	Monitor         *monitorBody `json:"monitor,omitempty"`
 }
 
-// Check asks each participant for the ID of its kind, and each stage for one who decides it.
+// Check requires of each participant an ID of its kind, and of each stage a participant.
 func (p policyBody) Check() (out []Issue) {
 	for n, s := range p.Stages {
 		if len(s.Participants) == 0 {
@@ -322,7 +319,7 @@ type workspaceSettingsBody struct {
 	Mode Opt[string] `json:"mode" enum:"inherit,shared_workspace,isolated_workspace,operator_branch,reuse_existing,agent_default"`
 }
 
-// scheduleIssues is what is wrong with the settings among the members of an object.
+// scheduleIssues returns the invalid settings among the members of an object.
 func scheduleIssues(b json.RawMessage, at []any) (issues []Issue) {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(b, &members) // likewise
@@ -349,10 +346,10 @@ func scheduleIssues(b json.RawMessage, at []any) (issues []Issue) {
 	return issues
 }
 
-// SvgHead is how far into an SVG its first element is looked for.
+// SvgHead is how far the first element of an SVG is searched, in bytes.
 const SvgHead = 64 << 10
 
-// monitorBody says when an issue's agent looks again at something outside.
+// monitorBody says when an issue's agent checks something outside again.
 type monitorBody struct {
 	NextCheckAt core.Time      `json:"nextCheckAt"`
 	Notes       Opt[string]    `json:"notes" maxLength:"500"`
@@ -372,20 +369,19 @@ type stageBody struct {
 	Participants []participantBody `json:"participants,omitempty" maxItems:"20"`
 }
 
-// scheduleMembers are the settings of an agent's schedule that the rules read:
-// members of runtimeConfig.heartbeat, or of adapterConfig, as the specification
-// has them. The counts are whole; maxConcurrentRuns is clamped, so that it may
-// be any.
+// scheduleMembers are the settings of an agent's schedule that the rules read: members of
+// runtimeConfig.heartbeat or of adapterConfig. Counts are whole numbers; maxConcurrentRuns is
+// clamped, so it may be any.
 var scheduleMembers = []struct {
 	name    string
-	flag    bool // true or false; else a count
+	flag    bool // true or false; otherwise a count
 	minimum int64
 }{
 	{name: "enabled", flag: true}, {name: "wakeOnDemand", flag: true}, {name: "skipTimerWhenNoActionableWork", flag: true},
 	{name: "intervalSec"}, {name: "maxConcurrentRuns", minimum: -maxSafeInt}, {name: "maxDailyRuns"}, {name: "maxDailyCostCents"}, {name: "maxFruitlessRuns"},
 }
 
-// maxSafeInt is the greatest whole number that every client can write.
+// maxSafeInt is the largest integer that every client can represent.
 const maxSafeInt = 1<<53 - 1
 
 type participantBody struct {
@@ -403,7 +399,7 @@ type commandNote struct {
 	Command *string `json:"command"`
 }
 
-// A FolderNote says which folder a run works in.
+// A FolderNote says in which folder a run works.
 type FolderNote struct {
 	Kind      string        `json:"kind,omitempty"`
 	LocalPath *string       `json:"localPath,omitempty"`

@@ -15,7 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// SessionCookie holds the token of a sign-in.
+// SessionCookie is the cookie with the token of a session.
 const SessionCookie = "paperclip-default.session_token"
 
 var (
@@ -23,7 +23,7 @@ var (
 	errOrigin = Forbidden("Board mutation requires trusted browser origin")
 )
 
-// refuseNobody is what a caller without a credential is told.
+// refuseNobody returns the refusal for a caller without a credential.
 func (rc *Request) refuseNobody() error {
 	switch {
 	case rc.Route.NobodyAsAgent:
@@ -34,18 +34,17 @@ func (rc *Request) refuseNobody() error {
 	return ErrNobody
 }
 
-// Mode says how people prove who they are on this mesh, "" while this node has
-// not heard of it: then nobody is trusted.
+// Mode returns how people sign in on this mesh, "" while this node does not know it: then
+// nobody is trusted.
 func (s *Server) Mode() string {
 	mode, _ := s.mode.Load().(string)
 	return mode
 }
 
-// LearnMode reads the mode from this node's state once that has a raft index, 0
-// for any. One reads at a time: what was read earlier never follows what was
-// read later.
+// LearnMode reads the mode from this node's state once it has a raft index, 0 for any. One
+// read at a time: an older value never replaces a newer one.
 func (s *Server) LearnMode(ctx context.Context, least uint64) {
-	if least > 0 { // a node that can not catch up hears of it by the feed
+	if least > 0 { // a node that can not catch up learns it from the feed
 		s.Cfg.Node.View(ctx, ledger.Read{AtLeast: least}, func(*ledger.Tx) error { return nil })
 	}
 	s.learning.Lock()
@@ -62,12 +61,12 @@ func (s *Server) LearnMode(ctx context.Context, least uint64) {
 	}
 }
 
-// TrustsAll reports whether whoever reaches this node over a connection is the
-// board: in local_trusted mode, on loopback, unless a proxy brings anybody there.
+// TrustsAll reports whether everybody who reaches this node is the board: in local_trusted
+// mode, on loopback, unless a proxy lets others in.
 func (s *Server) TrustsAll() bool { return s.Mode() == people.LocalTrusted && !s.Cfg.Proxied }
 
-// checkDoor refuses what came over the network while the mesh asks nobody for a
-// credential: the mode may have changed after the address was bound.
+// checkDoor refuses requests from the network while the mesh requires no credentials: the mode
+// may have changed after the address was bound.
 func (s *Server) checkDoor(r *http.Request) error {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(interface{ String() string })
 	if !ok {
@@ -83,7 +82,7 @@ func (s *Server) checkDoor(r *http.Request) error {
 	return Forbidden("This mesh does not ask for credentials; its API is for each node's own machine only")
 }
 
-// CookieToken returns the token of the session cookie. Two of them are none.
+// CookieToken returns the token of the session cookie. Two such cookies count as none.
 func CookieToken(r *http.Request) (token string, given bool) {
 	for _, c := range r.CookiesNamed(SessionCookie) {
 		if given || c.Value == "" || len(c.Value) > maxBearer {
@@ -94,9 +93,8 @@ func CookieToken(r *http.Request) (token string, given bool) {
 	return token, given
 }
 
-// BySession finds out who has signed in. What changes something must come from a
-// page of this node: a browser sends the cookie along with whatever other pages
-// have it ask.
+// BySession authenticates a signed-in user. A request that changes something must come from a
+// page of this node, because browsers send the cookie with requests of other pages too.
 func (rc *Request) BySession(token string) error {
 	who, err := rc.byKey(token, "session", sessionOpens)
 	if err == ErrBearer {
@@ -118,7 +116,7 @@ func sessionOpens(tx *ledger.Tx, hash string) (Holder, bool) {
 		ok && people.SignsIn(tx) && s.Valid(core.TimeOf(time.Now()))
 }
 
-// OwnPage reports whether a request says that a page of this very host sent it.
+// OwnPage reports whether a request comes from a page of this host.
 func OwnPage(r *http.Request) bool {
 	from := r.Header.Get("Origin")
 	if from == "" {
@@ -133,7 +131,7 @@ func (s *Server) secure(r *http.Request) bool {
 	return r.TLS != nil || s.Cfg.Proxied && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
-// KeepCookie has the browser keep a session's token, or with "" forget it.
+// KeepCookie sets the cookie of a session, or deletes it for "".
 func (rc *Request) KeepCookie(token string) {
 	c := &http.Cookie{Name: SessionCookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
 		Secure: rc.Server.secure(rc.HTTP), MaxAge: int(people.SessionAge / time.Second)}
@@ -144,8 +142,7 @@ func (rc *Request) KeepCookie(token string) {
 	rc.SetHeader("Cache-Control", "no-store")
 }
 
-// Limited refuses a request when its source, or one of the accounts that it
-// names, has asked too often.
+// Limited refuses a request when its source, or one of the accounts, has made too many.
 func (rc *Request) Limited(what string, r Rate, accounts ...string) error {
 	names := []string{what + " from " + rc.Server.Source(rc.HTTP)}
 	for _, a := range accounts {
@@ -161,5 +158,5 @@ func (rc *Request) Limited(what string, r Rate, accounts ...string) error {
 	return nil
 }
 
-// ErrTooOften is a 429.
+// ErrTooOften is the 429.
 var ErrTooOften = &ledger.Refusal{Code: ledger.TooMany, Message: "Too many requests. Please try again later."}

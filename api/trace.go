@@ -13,18 +13,18 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Calls that agents make through tools leave a trace, reads too: they wait here
-// for a moment and become one entry for each run that made some, of the agent
-// itself. So GET /api/companies/:id/activity?agentId=… tells what an agent did,
-// and nobody waits for the trace. What a node holds when it falls is lost; the
-// commands among the calls have entries of their own.
+// Calls that agents make through tools are recorded, reads too. They wait here for a moment
+// and become one entry for each run with calls, by the agent itself. So GET
+// /api/companies/:id/activity?agentId=… shows what an agent did, and no call waits for its
+// record. Records that a node holds when it dies are lost; commands among the calls have
+// their own entries.
 type traces struct {
 	mu      sync.Mutex // guards the rest
 	waiting []traced
 	omitted map[tracer]int64
 }
 
-// A tracer is under whose name calls are noted.
+// A tracer is the actor whose calls are recorded.
 type tracer struct {
 	Actor      ledger.Actor
 	credential ledger.Credential
@@ -37,7 +37,7 @@ type traced struct {
 	Call skill.ToolCall
 }
 
-// trace notes a request that an agent made through a tool.
+// trace records a request that an agent made through a tool.
 func (s *Server) trace(rc *Request, w http.ResponseWriter, began time.Time) {
 	tool := rc.HTTP.Header.Get(mcp.HeaderTool)
 	if tool == "" || !rc.IsAgent() || rc.Company == "" {
@@ -72,7 +72,7 @@ func (t *traces) Add(c traced) {
 	}
 }
 
-// Take empties the queue into commands, each tracer's calls in their order.
+// Take empties the queue into commands, with each actor's calls in order.
 func (t *traces) Take() []ledger.Command {
 	t.mu.Lock()
 	waiting, omitted := t.waiting, t.omitted
@@ -100,7 +100,7 @@ func (t *traces) Take() []ledger.Command {
 	return out
 }
 
-// traceTools makes entries of noted calls until the server closes.
+// traceTools turns recorded calls into entries until the server closes.
 func (s *Server) traceTools() {
 	tick := time.NewTicker(traceEvery)
 	defer tick.Stop()
@@ -113,7 +113,7 @@ func (s *Server) traceTools() {
 		for _, cmd := range s.Traces.Take() {
 			err := s.SubmitTrace(cmd)
 			if err != nil && cmd.Run != "" && cmd.Credential.Kind == "agent_key" {
-				cmd.Run = "" // the agent named a run that is not its own
+				cmd.Run = "" // the agent named a run of another
 				err = s.SubmitTrace(cmd)
 			}
 			if err != nil {

@@ -20,39 +20,38 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/blob"
 )
 
-// Blobs keeps content by its hash, on several nodes; [blob.Keeper] does.
+// Blobs stores content by its hash on several nodes; [blob.Keeper] does.
 type Blobs interface {
-	// Create begins a blob of at most limit bytes on this node's disk.
+	// Create starts a blob of at most limit bytes on this node's disk.
 	Create(limit int64) (*blob.Writer, error)
-	// Spread brings a blob of this node to those that shall have it.
+	// Spread copies a blob of this node to the nodes that should have it.
 	Spread(ctx context.Context, d blob.Digest, size int64) (blob.Placement, error)
-	// Read opens a blob, wherever it is.
+	// Read opens a blob on any node.
 	Read(ctx context.Context, ref blob.Reference) (blob.Content, error)
 }
 
-// An upload is a form with one file, which is on this node's disk.
+// An Upload is a form with one file, which is on this node's disk.
 type Upload struct {
 	File   company.NewFile
 	Fields map[string]string // the form's other parts
 	Digest blob.Digest
 }
 
-// rolling moves a connection's deadline on with every read: a large body may
-// take long, one that stands still may not.
+// rolling extends a connection's deadline with every read: a large body may take long, a
+// stalled one may not.
 type rolling struct {
 	r       io.Reader
 	control *http.ResponseController
 }
 
 func (r rolling) Read(p []byte) (int, error) {
-	// A connection without deadlines is a test's.
+	// Connections of tests have no deadlines.
 	_ = r.control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	return r.r.Read(p)
 }
 
-// Receive reads a multipart form with one part "file" of at most limit bytes;
-// the file goes to the disk as it comes, and is never in memory as a whole.
-// tooLarge is what is answered for more. The caller spreads it.
+// Receive reads a multipart form with one part "file" of at most limit bytes. The file is
+// streamed to the disk. tooLarge is the error for more. The caller spreads the file.
 func (rc *Request) Receive(limit int64, tooLarge string) (up Upload, err error) {
 	blobs := rc.Server.Cfg.Blobs
 	if blobs == nil {
@@ -162,15 +161,14 @@ func FormError(err error, tooLarge string) error {
 	return Invalid("The form is malformed, or broke off")
 }
 
-// streamed makes of an upload what an Idempotency-Key is compared by: a
-// repetition has another boundary, and the same file.
+// streamed sets what an Idempotency-Key compares of an upload: a repetition has another
+// boundary, but the same file.
 func (rc *Request) streamed(up Upload) {
 	rc.HasBody = true
 	rc.Body = fmt.Appendf(nil, "%q %q %s %d %q", up.File.Name, up.File.ContentType, up.File.SHA256, up.File.Size, up.Fields)
 }
 
-// Spread brings the file to the nodes that shall have it, before anything
-// refers to it.
+// Spread copies the file to the nodes that should have it, before a row refers to it.
 func (rc *Request) Spread(up *Upload) (blob.Placement, error) {
 	p, err := rc.Server.Cfg.Blobs.Spread(rc.Context(), up.Digest, up.File.Size)
 	for _, id := range p.Holders[:min(len(p.Holders), company.MaxBlobNodes)] {
@@ -179,8 +177,8 @@ func (rc *Request) Spread(up *Upload) (blob.Placement, error) {
 	return p, err
 }
 
-// Keep makes a file of bytes that the request brought in another form, on this
-// node's disk and on those that shall have it.
+// Keep stores a file whose bytes the request had in another form, on this node's disk and on
+// those that should have it.
 func (rc *Request) Keep(data []byte, name, contentType string) (up Upload, err error) {
 	blobs := rc.Server.Cfg.Blobs
 	if blobs == nil {
@@ -206,8 +204,8 @@ func (rc *Request) Keep(data []byte, name, contentType string) (up Upload, err e
 	return up, err
 }
 
-// fileName is what a form calls a file, without folders and without what no
-// file system would take.
+// fileName returns the file name of a form part, without folders and without characters that
+// file systems refuse.
 func fileName(s string) string {
 	s = path.Base(strings.ReplaceAll(s, `\`, "/"))
 	if s == "." || s == "/" {
@@ -225,7 +223,7 @@ func fileName(s string) string {
 	return s
 }
 
-// fileType is the media type of a part, without parameters but charset.
+// fileType returns the media type of a part, without parameters except charset.
 func fileType(header string) (string, error) {
 	if header == "" {
 		return "application/octet-stream", nil
@@ -242,16 +240,16 @@ func fileType(header string) (string, error) {
 	return media, nil
 }
 
-// inline are the types that a browser may show where it is; all others are
-// saved. Nothing of them runs: see [ServeFile].
+// inline are the types that a browser may display; others are downloaded. None of them runs
+// scripts: see [ServeFile].
 var inline = map[string]bool{
 	"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "image/avif": true, "image/bmp": true, "image/svg+xml": true,
 	"text/plain": true, "text/markdown": true, "text/csv": true, "application/json": true, "application/pdf": true,
 	"audio/mpeg": true, "audio/ogg": true, "audio/wav": true, "video/mp4": true, "video/webm": true,
 }
 
-// ServeFile answers the content of an asset, whole or in ranges, from this
-// node's disk or through it from another's.
+// ServeFile answers the content of an asset, whole or in ranges, from this node's disk or from
+// another node.
 func ServeFile(rc *Request, a file.Asset, ref company.BlobRef, download bool) (Response, error) {
 	if rc.Server.Cfg.Blobs == nil {
 		return Response{}, Unavailable("This node keeps no files")
@@ -291,7 +289,7 @@ func ServeFile(rc *Request, a file.Asset, ref company.BlobRef, download bool) (R
 		switch {
 		case in.err == nil:
 			out.begin()
-		case out.begun: // the caller must not take what it has for all of it
+		case out.begun: // the client must not take the partial file as complete
 			rc.Server.Log.Error("content broke off", "request", rc.ID, "sha256", a.SHA256, "error", in.err)
 			panic(http.ErrAbortHandler)
 		default:
@@ -312,7 +310,7 @@ func Reference(d blob.Digest, a file.Asset, ref company.BlobRef) blob.Reference 
 	return out
 }
 
-// A contentReader remembers why content could not be read on.
+// A contentReader keeps the error that ended reading.
 type contentReader struct {
 	io.ReadSeeker
 	err error
@@ -326,9 +324,8 @@ func (c *contentReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A contentWriter moves the connection's deadline on with every write, and keeps the
-// status back until the first bytes are there: content that turns out to be damaged is
-// then answered as an error.
+// A contentWriter extends the connection's deadline with every write, and delays the status
+// until the first bytes arrive, so that damaged content is answered as an error.
 type contentWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -351,8 +348,8 @@ func (c *contentWriter) Write(p []byte) (int, error) {
 	return c.ResponseWriter.Write(p)
 }
 
-// disposition writes a file's name as RFC 6266 has it; names that are not plain
-// ASCII come in both forms.
+// disposition formats a file's name as in RFC 6266; names beyond plain ASCII come in both
+// forms.
 func disposition(how, name string) string {
 	if name == "" {
 		return how
