@@ -255,6 +255,7 @@ func newTour(api, dir string) tour {
 func (t tour) print(urls []string, company, issue named) {
 	fmt.Printf("\nThe company did its first piece of work. Where to look:\n\n")
 	for _, line := range [][2]string{
+		{"in a browser", fmt.Sprintf("%s/%s", urls[0], company.IssuePrefix)},
 		{"nodes", fmt.Sprint(urls)},
 		{"issues", t.selvage + " issue list"},
 		{"the result", t.selvage + " issue show " + issue.Identifier},
