@@ -231,15 +231,12 @@ const (
 )
 
 // worth is the score of a word that stands count times in a text of so many words, in a
-// corpus where within texts have it: BM25, in units of 1/scoreUnit.
+// corpus where within texts have it: BM25, in units of 1/65,536.
 func (c corpus) worth(count, length, within int) int64 {
 	rare := log2(uint64(2*c.count+2)) - log2(uint64(2*within+1))
 	long := int64(1000-bmB)*bmK/1000 + int64(bmB)*bmK/1000*int64(length)*int64(c.count)/int64(max(c.words, 1))
 	return rare * (int64(count) * (bmK + 1000) * 1024 / (int64(count)*1000 + long)) >> 10
 }
-
-// scoreUnit is one in a score of words.
-const scoreUnit = 1 << 16
 
 // log2 is the binary logarithm times 65,536, in integers alone. x is not zero.
 func log2(x uint64) int64 {

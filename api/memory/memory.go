@@ -19,13 +19,7 @@ import (
 	"github.com/selvage-mesh/selvage/recall"
 )
 
-const (
-	defaultLimit = 10
-	// maxVector bounds a vector as JSON: MaxDims numbers of 16 characters.
-	maxVector = 64 << 10
-	// maxNames bounds the agents, projects and the like that a filter names.
-	maxNames = 50
-)
+const defaultLimit = 10
 
 // Routes are the rows of memories.
 func Routes() []api.Route {
