@@ -1,4 +1,0 @@
-import { Unbuilt } from '../../parts/unbuilt'
-import { t } from '../../text/en'
-
-export const Page = () => <Unbuilt title={t.nav.settings} command="selvage company list" />
