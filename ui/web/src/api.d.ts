@@ -9756,6 +9756,7 @@ export interface components {
             selectedAgentSlugs: string[];
             targetCompanyId: string | null;
             targetCompanyName: string | null;
+            toFillIn: components["schemas"]["ApiToFillIn"][];
             warnings: string[];
         };
         ApiImportWhat: {
@@ -9784,6 +9785,7 @@ export interface components {
             projects: components["schemas"]["ApiImportedRow"][];
             routines: components["schemas"]["ApiImportedRoutine"][];
             skills: components["schemas"]["ApiImportedRow"][];
+            toFillIn: components["schemas"]["ApiToFillIn"][];
             warnings: string[];
         };
         ApiImportedCompany: {
@@ -14016,6 +14018,13 @@ export interface components {
             start: string | null;
             status: string;
             usage: unknown;
+        };
+        ApiToFillIn: {
+            agentId: string | null;
+            agentName: string;
+            agentSlug: string;
+            do: string;
+            setting: string;
         };
         ApiToolFault: {
             code: string;
