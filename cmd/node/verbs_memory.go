@@ -14,10 +14,10 @@ var recallVerbs = []cli.Verb{
 		Fields: []cli.Field{{Place: 1, Member: "query"}, withLimit, {Name: "by", Member: "by", About: "both, words or vectors"}, {Name: "kind", Member: "kinds", Kind: "list", About: "only of these kinds"},
 			{Name: "tag", Member: "tags", Kind: "list", About: "only with all of these tags"}, {Name: "after", Member: "after", About: "only made then or later, an ISO date with time"}, {Name: "before", Member: "before", About: "only made earlier"},
 			{Name: "half-life", Member: "halfLifeHours", Kind: "int", About: "after so many hours a memory counts half"}, {Name: "importance", Member: "importanceWeight", Kind: "int", About: "how much importance counts, 0 to 1000"}}},
-	{Use: "show MEMORY", Short: "Show a memory and where it came from", Path: "/api/v1/memory/{1}"},
-	{Use: "update MEMORY", Short: "Change a memory", Method: "PATCH", Path: "/api/v1/memory/{1}", Says: done,
+	{Use: "show ID", Short: "Show a memory and where it came from", Path: "/api/v1/memory/{1}"},
+	{Use: "update ID", Short: "Change a memory", Method: "PATCH", Path: "/api/v1/memory/{1}", Says: done,
 		Fields: []cli.Field{{Name: "text", Member: "text", About: "its new text"}, {Name: "kind", Member: "kind", About: "a word"}, {Name: "tag", Member: "tags", Kind: "list", About: "its tags, in the place of those that it had"},
 			{Name: "importance", Member: "importance", Kind: "int", About: "0 to 1000"}, {Name: "until", Member: "expiresAt", About: "when it is forgotten by itself"}}},
-	{Use: "forget MEMORY", Short: "Forget a memory: its text leaves every node, the ledger keeps its hash", Method: "DELETE", Path: "/api/v1/memory/{1}", Says: "forgotten"},
+	{Use: "forget ID", Short: "Forget a memory: its text leaves every node, the ledger keeps its hash", Method: "DELETE", Path: "/api/v1/memory/{1}", Says: "forgotten"},
 	{Use: "stats", Short: "Count memories, and show how far this node's index of them is", Path: "/api/v1/memory/stats?companyId={company}"},
 }
