@@ -171,6 +171,9 @@ func (c *CLI) Send(cmd *cobra.Command, method, path string, in, row any, human f
 	if err := c.Call(cmd.Context(), method, path, in, &raw); err != nil {
 		return err
 	}
+	if len(raw) == 0 { // 204: done, with nothing to say
+		raw = []byte("{}")
+	}
 	if err := json.Unmarshal(raw, row); err != nil {
 		return fmt.Errorf("answer of %s: %w", path, err)
 	}
