@@ -4,6 +4,7 @@ package money
 
 import (
 	"strings"
+	"time"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/core"
@@ -103,6 +104,21 @@ type CostByProject struct {
 	tokens
 }
 
+// CostByDay is a line of a report by day: what one agent spent for one project with one model.
+type CostByDay struct {
+	Date        string        `json:"date" format:"date"`
+	AgentID     string        `json:"agentId"`
+	AgentName   string        `json:"agentName"`
+	ProjectID   core.NullText `json:"projectId"`
+	ProjectName string        `json:"projectName"`
+	Provider    string        `json:"provider"`
+	Model       string        `json:"model"`
+	tokens
+}
+
+// maxCostDays bounds a report by day.
+const maxCostDays = 366
+
 type WindowSpend struct {
 	Provider    string `json:"provider"`
 	Biller      string `json:"biller"`
@@ -166,6 +182,7 @@ func CostRoutes() []api.Route {
 				return CostByProject{l.Project, money.ScopeName(tx, of, entity.ScopeProject, l.Project), tokensOf(l.Total)}
 			})
 		}),
+		{Method: "GET", Path: "/api/companies/{companyId}/costs/by-day", Tag: "costs", Summary: "Sum up costs by day in UTC, agent, project and model; of this month unless a time is named", Query: span, Out: []CostByDay{}, Handle: readCostsByDay},
 		{Method: "GET", Path: "/api/companies/{companyId}/costs/window-spend", Tag: "costs", Summary: "Sum up the last hours, day and week", Out: []WindowSpend{}, Handle: readWindowSpend},
 		report("by-billing-code", "Sum up costs by billing code, with all that was delegated under it", []costByCode{}, func(tx *ledger.Tx, _ *api.Request, of string, s money.Span) any {
 			return lines(tx, of, money.ByBillingCode, s, func(l money.CostSum) costByCode {
@@ -190,6 +207,39 @@ func costReport(rc *api.Request, f func(tx *ledger.Tx, rc *api.Request, of strin
 		return nil
 	})
 	return r, err
+}
+
+func readCostsByDay(rc *api.Request) (api.Response, error) {
+	span, err := api.QuerySpan(rc)
+	if err != nil {
+		return api.Response{}, err
+	}
+	now := rc.Now().UTC()
+	if span.To == 0 {
+		span.To = core.TimeOf(now) + 1
+	}
+	if span.From == 0 {
+		span.From = core.TimeOf(time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC))
+	}
+	if span.To-span.From > maxCostDays*money.MsPerDay {
+		return api.Response{}, api.Invalid("from, to: a report by day covers at most %d days; ask for less", maxCostDays)
+	}
+	of := rc.Path("companyId")
+	return api.Viewed(rc, func(tx *ledger.Tx) ([]CostByDay, error) {
+		if !entity.CompanyExists(tx, of) {
+			return nil, api.NotFound("Company not found")
+		}
+		out := []CostByDay{}
+		for _, l := range money.CostsByDay(tx, of, span) {
+			name, _ := entity.AgentLabel(tx, of, l.Agent)
+			row := CostByDay{Date: l.Day.Std().Format(time.DateOnly), AgentID: l.Agent, AgentName: name, ProjectID: core.NullText(l.Project), Provider: l.Provider, Model: l.Model, tokens: tokensOf(l.Total)}
+			if l.Project != "" {
+				row.ProjectName = money.ScopeName(tx, of, entity.ScopeProject, l.Project)
+			}
+			out = append(out, row)
+		}
+		return out, nil
+	})
 }
 
 func readWindowSpend(rc *api.Request) (api.Response, error) {

@@ -1,6 +1,8 @@
 package money_test
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,4 +65,42 @@ func TestBookingsAndTheirReports(t *testing.T) {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
 	get("/budget-incidents?status=resolved", `"status":"resolved"`)
+}
+
+// A report by day has a line for each agent, project and model of a day, and adds up to the sum.
+func TestCostsByDay(t *testing.T) {
+	t.Parallel()
+	h := apitest.NewHarness(t)
+	of := h.Company("Acme")
+	in := "/api/companies/" + of
+	ada, bob := h.NewAgent(of, "Ada", "true"), h.NewAgent(of, "Bob", "true")
+	project := h.Call("POST", in+"/projects", `{"name":"Charts"}`).Field(t, "id")
+	for _, c := range []struct{ agent, model, at, cents, more string }{
+		{ada, "m1", "2026-11-18T23:59:59Z", "5", ""},
+		{ada, "m1", "2026-11-19T00:00:00Z", "10", ""},
+		{ada, "m1", "2026-11-19T23:59:59Z", "20", ""},
+		{bob, "m1", "2026-11-19T12:00:00Z", "40", `,"projectId":"` + project + `"`},
+		{ada, "m2", "2026-11-20T12:00:00Z", "80", ""},
+	} {
+		h.Call("POST", in+"/cost-events", `{"agentId":"`+c.agent+`","provider":"p","model":"`+c.model+`","costCents":`+c.cents+`,"occurredAt":"`+c.at+`"`+c.more+`}`).Want(t, 201, "")
+	}
+	type line struct {
+		Date, AgentName, ProjectName, Model string
+		CostCents                           int64
+	}
+	var got []line
+	answer := h.Call("GET", in+"/costs/by-day?from=2026-11-19T00:00:00Z&to=2026-11-20T23:59:59Z", "").Want(t, 200, `"projectId":null`)
+	if err := json.Unmarshal(answer.Body, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []line{{"2026-11-19", "Bob", "Charts", "m1", 40}, {"2026-11-19", "Ada", "", "m1", 30}, {"2026-11-20", "Ada", "", "m2", 80}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+	if rows := h.Call("GET", in+"/costs/by-day?from=2026-11-20T13:00:00Z&to=2026-11-20T23:00:00Z", "").Want(t, 200, "").Decode(t).([]any); len(rows) != 0 {
+		t.Errorf("hours without a cost have %v", rows)
+	}
+	h.Call("GET", in+"/costs/by-day?from=2020-01-01T00:00:00Z", "").Want(t, 400, "at most 366 days")
+	h.Call("GET", in+"/costs/by-day", "").Want(t, 200, "")
+	h.Call("GET", "/api/companies/"+project+"/costs/by-day", "").Want(t, 404, "Company not found")
 }

@@ -227,6 +227,7 @@ func RoutineRoutes() []api.Route {
 		{Method: "POST", Path: trigger + "/rotate-secret", Limited: true, Tag: tag, Summary: "Give a webhook a new secret", Out: TriggerAnswer{}, Handle: rotateTrigger},
 		{Method: "POST", Path: "/api/routine-triggers/public/{publicId}/fire", Tag: tag, Summary: "Fire a webhook", Who: api.Public, Out: routineRunAnswer{}, Status: 202,
 			MaxBody: routine.MaxRoutinePayload, Handle: fireWebhook},
+		scheduleRoute(tag),
 	}
 }
 

@@ -147,3 +147,36 @@ func TestRoutinesOverHTTP(t *testing.T) {
 		}
 	}
 }
+
+// A schedule shows its times before anybody saves it, over a change of the clocks as well.
+func TestAScheduleIsPreviewed(t *testing.T) {
+	t.Parallel()
+	h := apitest.NewHarness(t)
+	next := func(query string) apitest.Answer { return h.Call("GET", "/api/v1/schedules/next?"+query, "") }
+	var rows []struct {
+		At    time.Time `json:"at"`
+		Local string    `json:"local"`
+	}
+	if err := json.Unmarshal(next("cronExpression=30+9+*+*+1-5&timezone=Europe/Berlin").Want(t, 200, "").Body, &rows); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 10 {
+		t.Fatalf("%d times, want 10: %v", len(rows), rows)
+	}
+	for i, row := range rows {
+		if local, err := time.Parse(time.RFC3339, row.Local); err != nil || !local.Equal(row.At) || local.Hour() != 9 || local.Minute() != 30 || local.Weekday() == time.Saturday || local.Weekday() == time.Sunday {
+			t.Errorf("time %d is %v, %s", i, row.At, row.Local)
+		}
+		if i > 0 && !row.At.After(rows[i-1].At) {
+			t.Errorf("time %d, %v, is not after %v", i, row.At, rows[i-1].At)
+		}
+	}
+	next("cronExpression=0+0+31+2+*").Want(t, 422, "never fires")
+	next("cronExpression=every+day").Want(t, 422, "exactly 5 fields")
+	next("cronExpression=0+9+*+*+*&timezone=Mars/Olympus").Want(t, 422, "Invalid timezone")
+	next("cronExpression=0+9+*+*+*&count=soon").Want(t, 400, "Invalid count")
+	if many := next("cronExpression=0+9+*+*+*&count=1000").Want(t, 200, "").Decode(t).([]any); len(many) != 100 {
+		t.Errorf("%d times, want the most there are, 100", len(many))
+	}
+	next("").Want(t, 422, "exactly 5 fields")
+}

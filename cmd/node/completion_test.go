@@ -17,7 +17,7 @@ import (
 
 // typedByHand are the arguments that nobody can complete: texts, numbers, and IDs
 // that are listed nowhere by themselves.
-var typedByHand = []string{"biller", "cents", "command", "email", "group", "host", "id", "json", "key=value", "lease", "model", "name", "operation", "product", "question=option[,option][:text]", "service", "text", "title", "trigger", "url",
+var typedByHand = []string{"biller", "cents", "command", "cron", "email", "group", "host", "id", "json", "key=value", "lease", "model", "name", "operation", "product", "question=option[,option][:text]", "service", "text", "title", "trigger", "url",
 	"when", "words", "item=approve|reject|defer[:reason]", "kind", "key", "permission", "user", "method", "path", "revision", "version", "label", "type", "file.wasm"}
 
 // Every command shows how it is called, with an example that could be typed as it

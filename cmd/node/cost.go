@@ -18,6 +18,8 @@ var costVerbs = []cli.Verb{
 		"PROVIDER=provider MODEL=model COST=costCents INPUT=inputTokens OUTPUT=outputTokens"),
 	costVerb("by-biller", "who sends the bill",
 		"BILLER=biller COST=costCents INPUT=inputTokens OUTPUT=outputTokens"),
+	costVerb("by-day", "day in UTC, agent, project and model; of this month unless a time is named",
+		"DATE=date AGENT=agentName PROJECT=projectName MODEL=model COST=costCents INPUT=inputTokens OUTPUT=outputTokens"),
 	costVerb("by-code", "billing code", "CODE=billingCode COST=costCents INPUT=inputTokens OUTPUT=outputTokens"),
 	{Use: "book BILLER KIND CENTS WHEN",
 		Short: "Book a fee, a credit or a correction, with the ISO time it belongs to", Method: "POST",

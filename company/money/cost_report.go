@@ -140,6 +140,7 @@ const (
 	ByBiller
 	ByProject
 	ByBillingCode // costs without a code are left out
+	ByAgentProjectModel
 )
 
 // CostsBy returns what company spent in s, the most expensive line first.
@@ -191,6 +192,8 @@ func (by CostGrouping) Key(c CostCell) CostCell {
 		return CostCell{Biller: c.Biller}
 	case ByBillingCode:
 		return CostCell{BillingCode: c.BillingCode}
+	case ByAgentProjectModel:
+		return CostCell{Agent: c.Agent, Project: c.Project, Provider: c.Provider, Model: c.Model}
 	default:
 		return CostCell{Project: c.Project}
 	}
@@ -206,6 +209,25 @@ func sortedSums(lines map[CostCell]*CostSum) []CostSum {
 			cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Biller, b.Biller), cmp.Compare(a.BillingType, b.BillingType), cmp.Compare(a.Model, b.Model),
 			cmp.Compare(a.BillingCode, b.BillingCode))
 	})
+	return out
+}
+
+// A DayCost is what one agent spent for one project with one model on a day in UTC.
+type DayCost struct {
+	Day core.Time // its first instant
+	CostSum
+}
+
+// CostsByDay returns what company spent in s, which has an end, the earliest day first and of a
+// day the most expensive line first.
+func CostsByDay(tx *ledger.Tx, company string, s Span) []DayCost {
+	out := []DayCost{}
+	for day := max(s.From, 0) / MsPerDay * MsPerDay; day < s.To; day += MsPerDay {
+		part := Span{max(day, s.From), min(day+MsPerDay, s.To)}
+		for _, sum := range CostsBy(tx, company, ByAgentProjectModel, part) {
+			out = append(out, DayCost{day, sum})
+		}
+	}
 	return out
 }
 
