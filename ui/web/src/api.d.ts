@@ -1893,6 +1893,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/companies/{companyId}/costs/by-day": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Sum up costs by day in UTC, agent, project and model; of this month unless a time is named */
+        get: operations["getApiCompaniesByCompanyIdCostsByDay"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/companies/{companyId}/costs/by-project": {
         parameters: {
             query?: never;
@@ -7216,6 +7233,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/schedules/next": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the next times of a schedule, also of one that is not saved */
+        get: operations["getApiV1SchedulesNext"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tools": {
         parameters: {
             query?: never;
@@ -8707,6 +8741,23 @@ export interface components {
             subscriptionOutputTokens: number;
             /** Format: int64 */
             subscriptionRunCount: number;
+        };
+        ApiCostByDay: {
+            agentId: string;
+            agentName: string;
+            /** Format: int64 */
+            cachedInputTokens: number;
+            costCents: number;
+            /** Format: date */
+            date: string;
+            /** Format: int64 */
+            inputTokens: number;
+            model: string;
+            /** Format: int64 */
+            outputTokens: number;
+            projectId: string | null;
+            projectName: string;
+            provider: string;
         };
         ApiCostByProject: {
             /** Format: int64 */
@@ -12830,6 +12881,11 @@ export interface components {
             projectId: string;
             reason: string;
             workspaceId: string;
+        };
+        ApiScheduledTime: {
+            /** Format: date-time */
+            at: string | null;
+            local: string;
         };
         ApiSchedulerRow: {
             adapterType: string;
@@ -21191,6 +21247,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiCostByCode"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiCompaniesByCompanyIdCostsByDay: {
+        parameters: {
+            query?: {
+                /** @description ISO date */
+                from?: string;
+                /** @description ISO date */
+                to?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiCostByDay"][];
                 };
             };
             /** @description Refused or failed */
@@ -35261,6 +35354,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiJoinToken"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1SchedulesNext: {
+        parameters: {
+            query?: {
+                /** @description minute hour day month weekday */
+                cronExpression?: string;
+                /** @description whose clocks it goes by; UTC unless named */
+                timezone?: string;
+                /** @description how many, 10 unless named */
+                count?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiScheduledTime"][];
                 };
             };
             /** @description Refused or failed */

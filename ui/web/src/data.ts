@@ -1,9 +1,9 @@
 // The hooks by which pages read and write. A page takes its data from here or adds a hook of the same form:
 // a key of cache.ts, a call of http.ts. Nothing polls but the mesh's own pages, which no event tells of.
-import { keepPreviousData, QueryClient, useMutation, useQueries, useQuery, useQueryClient, type QueryKey, type UseQueryResult } from '@tanstack/react-query'
+import { keepPreviousData, QueryClient, useMutation, useQuery, useQueryClient, type QueryKey, type UseQueryResult } from '@tanstack/react-query'
 import { useCallback, useMemo } from 'react'
 import { keys } from './cache'
-import { del, get, Lost, patch, post, Refusal, type Answer, type Options, type Query, type Schemas } from './http'
+import { del, get, Lost, patch, post, Refusal, type Options, type Query, type Schemas } from './http'
 import { explain } from './parts/states'
 import { toast } from './parts/toast'
 import { t } from './text/en'
@@ -201,16 +201,15 @@ export function daysBack(n: number, now = Date.now()): string[] {
   return Array.from({ length: n }, (_, i) => new Date(now - (n - 1 - i) * dayMs).toISOString().slice(0, 10))
 }
 
-/** useCostDays reads what each of some days cost. Days that are over stay read; today is read again when a cost is told. */
-export function useCostDays<P extends '/api/companies/{companyId}/costs/by-agent-model' | '/api/companies/{companyId}/costs/by-project' | '/api/companies/{companyId}/costs/by-agent'>(company: string, path: P, days: readonly string[]) {
-  const today = new Date().toISOString().slice(0, 10)
-  return useQueries({
-    queries: days.map((date) => ({
-      queryKey: date === today ? keys.costs(company, [path, date]) : ['costDay', company, path, date],
-      queryFn: ({ signal }: { signal: AbortSignal }) => get(path, { ...inCompany(company), query: { from: `${date}T00:00:00.000Z`, to: `${date}T23:59:59.999Z` }, signal }),
-    })),
-    combine: (all) => ({ days: all.map((q, i) => ({ date: days[i] ?? '', rows: (q.data ?? []) as unknown as Answer<P, 'get'> })), pending: all.some((q) => q.isPending), error: all.find((q) => q.error)?.error }),
-  })
+/** useCostDays reads what each of some days in UTC cost, by agent, project and model, in one request. */
+export function useCostDays(company: string, days: readonly string[]) {
+  const query = { from: `${days[0]}T00:00:00.000Z`, to: `${days[days.length - 1]}T23:59:59.999Z` }
+  const read = useQuery({ queryKey: keys.costs(company, ['by-day', query]), placeholderData: keepPreviousData, queryFn: ({ signal }) => get('/api/companies/{companyId}/costs/by-day', { ...inCompany(company), query, signal }) })
+  return useMemo(() => {
+    const of = new Map(days.map((date) => [date, [] as NonNullable<typeof read.data>]))
+    for (const row of read.data ?? []) of.get(row.date)?.push(row)
+    return { days: days.map((date) => ({ date, rows: of.get(date) ?? [] })), pending: read.isPending, error: read.data ? undefined : read.error }
+  }, [read.data, read.isPending, read.error, query.from, query.to])
 }
 
 /** useAgentVerb pauses, resumes, ends or wakes an agent. */

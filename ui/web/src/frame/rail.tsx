@@ -1,7 +1,7 @@
 import { Link, useNavigate, useRouterState } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { useMaybeCompany } from '../company'
-import { useBadges, useCompanies, useLiveRuns, useMembers } from '../data'
+import { useAttention, useBadges, useCompanies, useLiveRuns, useMembers } from '../data'
 import { line } from '../live'
 import { standing } from '../http'
 import { here, rememberPeers } from '../node'
@@ -23,6 +23,7 @@ export const addressOf = (page: PageRow, company: string | undefined) => page.pa
 export function Rail({ onGo }: { onGo?: () => void }) {
   const company = useMaybeCompany()
   const badges = useBadges(company?.id).data
+  const waits = useAttention(company?.id).data?.items?.length ?? 0 // what the inbox lists, not what the contract's badge counts
   const live = useLiveRuns(company?.id).data
   const members = useMembers().data
   useEffect(() => {
@@ -31,7 +32,7 @@ export function Rail({ onGo }: { onGo?: () => void }) {
   const at = useRouterState({ select: (s) => s.location.pathname })
   const alive = members?.filter((m) => m.status === 'alive').length
   const count = (page: PageRow) => {
-    if (page.path === '/$company/inbox') return <Count n={badges?.inbox ?? 0} loud />
+    if (page.path === '/$company/inbox') return <Count n={waits} loud />
     if (page.path === '/$company/approvals') return <Count n={badges?.approvals ?? 0} />
     if (page.path === '/$company/agents') return live && live.length > 0 ? <span className="inline-flex items-center gap-1 text-xs text-work"><span className="pulse size-1.5 rounded-full bg-work" />{live.length}</span> : null
     if (page.path === '/mesh/nodes' && members) return <span className={`text-xs ${alive === members.filter((m) => m.status !== 'revoked').length ? 'text-ok' : 'text-bad'}`}>● {alive}</span>
@@ -109,7 +110,7 @@ function Foot() {
 /** The bar at the bottom of a phone. */
 export function BottomBar() {
   const company = useMaybeCompany()
-  const badges = useBadges(company?.id).data
+  const waits = useAttention(company?.id).data?.items?.length ?? 0
   const at = useRouterState({ select: (s) => s.location.pathname })
   const items = ['/$company', '/$company/inbox', '/$company/issues'].map((path) => pages.find((p) => p.path === path)).filter((p): p is PageRow => !!p && !!company)
   const cell = 'relative flex grow basis-0 flex-col items-center justify-center gap-0.5 text-xs'
@@ -120,7 +121,7 @@ export function BottomBar() {
         return (
           <Link key={page.path} to={to} aria-current={at === to ? 'page' : undefined} className={`${cell} ${at === to ? 'text-accent' : 'text-ink2'}`}>
             {page.icon && <Icon name={page.icon} size={18} />}{page.title}
-            {page.path === '/$company/inbox' && <span className="absolute right-[22%] top-1"><Count n={badges?.inbox ?? 0} loud /></span>}
+            {page.path === '/$company/inbox' && <span className="absolute right-[22%] top-1"><Count n={waits} loud /></span>}
           </Link>
         )
       })}

@@ -5,7 +5,10 @@ import { spansOf } from './ansi'
 import { diffOf } from './diff'
 import { wrongOf } from './jsonform'
 import { render } from './markdown-render'
-import { csvOf } from './table'
+import { createElement } from 'react'
+import { StatusMark } from './status'
+import { csvOf, type Column } from './table'
+import { Money, Time, Who } from './values'
 
 describe('Markdown of agents', () => {
   it('runs nothing', () => {
@@ -52,6 +55,17 @@ it('a form names what is missing or out of bounds, also inside', () => {
 it('an export quotes, and a formula stays a text', () => {
   const csv = csvOf([{ a: '=1+1', b: 'say "hi"' }], [{ id: 'a', head: 'A', width: '', cell: (r) => r.a }, { id: 'b', head: 'B', width: '', cell: (r) => r.b }])
   expect(csv).toBe('"A","B"\r\n"\'=1+1","say ""hi"""\r\n')
+})
+
+it('an export has what marks, times and money say, also of columns that a narrow screen hides, and no column of buttons', () => {
+  const columns: Column<{ at: string }>[] = [
+    { id: 'status', head: '', width: '', cell: () => createElement(StatusMark, { status: 'in_progress', bare: true }) },
+    { id: 'at', head: 'When', width: '', from: 'wide', cell: (r) => createElement('span', null, createElement(Time, { at: r.at })) },
+    { id: 'cents', head: 'Cost', width: '', cell: () => createElement(Money, { cents: 12.5 }) },
+    { id: 'who', head: 'Who', width: '', cell: () => createElement('a', null, createElement(Who, { id: 'x', name: 'Wes' })) },
+    { id: 'run', head: '', width: '', cell: () => createElement('button') },
+  ]
+  expect(csvOf([{ at: '2026-11-20T12:00:00Z' }], columns)).toBe('"status","When","Cost","Who"\r\n"in progress","2026-11-20T12:00:00Z","$0.125","Wes"\r\n')
 })
 
 it('the filter of issues fits what the address says', () => {

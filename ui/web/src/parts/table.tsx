@@ -1,9 +1,14 @@
-// The one list of the board: a grid of rows, virtual above a hundred, moved in with j and k.
+// The one list of the board: a grid of rows, virtual above a hundred, moved in with j and k. It is exported as CSV
+// from its head, and printed whole.
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { useEffect, useMemo, useRef, useState, type ReactNode } from 'react'
-import { t } from '../text/en'
+import { isValidElement, useEffect, useMemo, useRef, useState, type ReactNode } from 'react'
+import { flushSync } from 'react-dom'
+import { exactMoney, lasting } from '../format'
+import { statusText, t } from '../text/en'
 import { typing } from '../keys'
 import { Icon } from './icons'
+import { PriorityMark, StatusMark } from './status'
+import { Avatar, Id, Lasting, Money, Time, Who } from './values'
 
 export interface Column<T> {
   id: string
@@ -16,7 +21,7 @@ export interface Column<T> {
   /** Not shown below 600 px ('tab') or 900 px ('desk'). */
   from?: 'tab' | 'desk' | 'wide'
   right?: boolean
-  /** What stands in an export, where the cell is no text. */
+  /** What stands in an export, where it is not the text of the cell. */
   text?: (row: T) => string
 }
 
@@ -52,6 +57,19 @@ function useWidth(): number {
   return width
 }
 
+/** usePrinting is true while the page is printed: all rows are there then. */
+function usePrinting(): boolean {
+  const [printing, setPrinting] = useState(false)
+  useEffect(() => {
+    const begin = () => flushSync(() => setPrinting(true))
+    const end = () => setPrinting(false)
+    addEventListener('beforeprint', begin)
+    addEventListener('afterprint', end)
+    return () => { removeEventListener('beforeprint', begin); removeEventListener('afterprint', end) }
+  }, [])
+  return printing
+}
+
 export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selected, onSelect, onKey, flashing, empty, dense }: TableProps<T>) {
   const width = useWidth()
   const [order, setOrder] = useState<{ id: string; down: boolean } | undefined>()
@@ -65,7 +83,7 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
   const [cursor, setCursor] = useState<string | undefined>()
   const scroll = useRef<HTMLDivElement>(null)
   const height = dense ? 32 : 36
-  const virtual = sorted.length > virtualFrom
+  const virtual = sorted.length > virtualFrom && !usePrinting()
   const list = useVirtualizer({ count: sorted.length, getScrollElement: () => scroll.current, estimateSize: () => height, overscan: 12, enabled: virtual })
   const at = Math.max(-1, sorted.findIndex((r) => keyOf(r) === (cursor ?? openKey)))
 
@@ -99,7 +117,7 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
   })
 
   const grid = { gridTemplateColumns: [...(onSelect ? ['20px'] : []), ...shown.map((c) => c.width)].join(' ') }
-  const line = 'grid items-center gap-3 border-b border-line px-4'
+  const line = 'grid items-center gap-3 border-b border-line pl-4 pr-7'
   const rowOf = (row: T, i: number, top?: number) => {
     const key = keyOf(row)
     const marked = selected?.has(key) ?? false
@@ -116,7 +134,7 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
   const all = selected !== undefined && selected.size > 0 && selected.size === sorted.length
   return (
     <div role="table" aria-label={label} aria-rowcount={sorted.length + 1} className="flex min-h-0 grow flex-col">
-      <div role="rowgroup" className="shrink-0">
+      <div role="rowgroup" className="relative shrink-0">
         <div role="row" style={grid} className={`${line} h-8 bg-ground text-xs text-ink3`}>
           {onSelect && <span role="columnheader"><input type="checkbox" aria-label={t.part.selectAll} checked={all} onChange={() => onSelect(all ? new Set() : new Set(sorted.map(keyOf)))} className="block size-4 accent-(--accent)" /></span>}
           {shown.map((c) => (
@@ -129,6 +147,7 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
             </div>
           ))}
         </div>
+        {sorted.length > 0 && <button type="button" aria-label={`${t.issues.csv}: ${label}`} title={t.issues.csv} onClick={() => download(fileOf(label), csvOf(sorted, columns))} className="no-print absolute right-0.5 top-1 inline-flex size-6 items-center justify-center rounded text-ink3 hover:bg-ground3 hover:text-ink"><Icon name="export" size={12} /></button>}
       </div>
       <div ref={scroll} role="rowgroup" tabIndex={0} className="min-h-0 grow overflow-y-auto outline-offset-[-2px]">
         {sorted.length === 0 ? empty : virtual ? (
@@ -141,14 +160,33 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
   )
 }
 
-/** csvOf writes rows for a spreadsheet; a text that it would take for a formula is quoted with '. */
+/** plain is the text of a cell: what its marks, names, times and money say, exactly. */
+export function plain(node: ReactNode): string {
+  if (node === null || node === undefined || typeof node === 'boolean') return ''
+  if (Array.isArray(node)) return node.map(plain).join(node.every((n) => isValidElement(n)) ? ' ' : '')
+  if (!isValidElement(node)) return typeof node === 'string' || typeof node === 'number' ? String(node) : ''
+  const p = node.props as { at?: string | null; from?: string | null; to?: string | null; cents?: number; status?: string; label?: string; priority?: string; name?: string; id?: string; children?: ReactNode }
+  switch (node.type) {
+    case Time: return p.at ?? ''
+    case Lasting: return p.from && p.to ? lasting(Date.parse(p.to) - Date.parse(p.from)) : p.from ?? ''
+    case Money: return exactMoney(p.cents ?? 0)
+    case StatusMark: return p.label ?? statusText(p.status ?? '')
+    case PriorityMark: return t.priority[p.priority ?? ''] ?? p.priority ?? ''
+    case Who: return p.name ?? ''
+    case Id: return p.id ?? ''
+    case Avatar: return ''
+  }
+  return plain(p.children)
+}
+
+const fileOf = (label: string) => `${[location.pathname.split('/')[1] ?? '', label].filter(Boolean).join('-').toLowerCase().replace(/[^a-z0-9-]+/g, '-')}.csv`
+
+/** csvOf writes rows for a spreadsheet, with the columns that a narrow screen hides; a text that it would take for a formula is quoted with '. */
 export function csvOf<T>(rows: readonly T[], columns: readonly Column<T>[]): string {
   const cell = (text: string) => `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replace(/"/g, '""')}"`
-  const textOf = (c: Column<T>, row: T) => {
-    const value = c.text ? c.text(row) : c.cell(row)
-    return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
-  }
-  return [columns.map((c) => cell(c.head)), ...rows.map((row) => columns.map((c) => cell(textOf(c, row))))].map((l) => l.join(',')).join('\r\n') + '\r\n'
+  const all = columns.map((c) => ({ head: c.head || c.id, named: c.head !== '', texts: rows.map((row) => (c.text ? c.text(row) : plain(c.cell(row)))) }))
+  const kept = all.filter((c) => c.named || c.texts.some((text) => text !== '')) // a column of buttons has no text
+  return [kept.map((c) => cell(c.head)), ...rows.map((_, i) => kept.map((c) => cell(c.texts[i] ?? '')))].map((l) => l.join(',')).join('\r\n') + '\r\n'
 }
 
 export function download(name: string, text: string, kind = 'text/csv'): void {

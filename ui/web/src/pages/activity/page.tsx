@@ -1,14 +1,13 @@
-// What happened in the company, newest first: filtered by a word, exported as CSV.
+// What happened in the company, newest first: filtered by a word.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { keys } from '../../cache'
 import { useCompany } from '../../company'
 import { useNames, useRead, type Activity } from '../../data'
 import { words } from '../../format'
 import { Page as Frame } from '../../frame/page'
-import { Button } from '../../parts/button'
 import { Input } from '../../parts/form'
 import { Empty, Loaded } from '../../parts/states'
-import { csvOf, download, Table, type Column } from '../../parts/table'
+import { Table, type Column } from '../../parts/table'
 import { Time, Who } from '../../parts/values'
 import { t } from '../../text/en'
 
@@ -37,8 +36,7 @@ export function Page() {
   const shown = (rows: readonly Activity[]) => rows.filter((a) => `${a.action} ${who(a)} ${issueOf(a) ?? ''} ${a.entityType}`.toLowerCase().includes(filter.toLowerCase()))
   return (
     <Frame title={t.nav.activity} command="selvage activity list" scroll={false}
-      bar={<Input aria-label={t.activity.filter} placeholder={t.activity.filter} value={filter} onChange={(e) => void go({ to: '.', search: (e.target.value ? { q: e.target.value } : {}) as never, replace: true })} />}
-      tools={<Button onClick={() => download(`${company.issuePrefix}-activity.csv`, csvOf(shown(all.data ?? []), columns))}>{t.activity.csv}</Button>}>
+      bar={<Input aria-label={t.activity.filter} placeholder={t.activity.filter} value={filter} onChange={(e) => void go({ to: '.', search: (e.target.value ? { q: e.target.value } : {}) as never, replace: true })} />}>
       <Loaded of={all}>{(rows) => <Table label={t.nav.activity} rows={shown(rows)} columns={columns} keyOf={(a) => a.id} empty={<Empty icon="activity" title={t.activity.empty} why={t.activity.emptyWhy} />} />}</Loaded>
     </Frame>
   )

@@ -64,8 +64,8 @@ function Month({ agent }: { agent: AgentDetail }) {
   const days = daysBack(30)
   const since = `${days[0]}T00:00:00.000Z`
   const done = (useIssues(agent.companyId, { status: 'done', assigneeAgentId: agent.id, updatedSince: since, limit: 500 }).data ?? []).filter((i) => i.assigneeAgentId === agent.id && (i.completedAt ?? '') >= since)
-  const costs = useCostDays(agent.companyId, '/api/companies/{companyId}/costs/by-agent', daysBack(14))
-  const money = costs.days.map(({ date, rows }) => ({ label: date, value: rows.find((r) => r.agentId === agent.id)?.costCents ?? 0 }))
+  const costs = useCostDays(agent.companyId, daysBack(14))
+  const money = costs.days.map(({ date, rows }) => ({ label: date, value: rows.reduce((n, r) => n + (r.agentId === agent.id ? r.costCents : 0), 0) }))
   const sum = money.reduce((n, p) => n + p.value, 0)
   const counted = perDay(runs.data ?? [], days)
   const total = (name: 'good' | 'bad' | 'other') => counted.reduce((n, d) => n + d[name], 0)

@@ -9,6 +9,12 @@ describe('costs', () => {
     expect(sumBy(rows, 'agent').map((s) => [s.name, s.cents, s.output])).toEqual([['B', 20, 2], ['A', 12, 4], ['C', 1, 2]])
     expect(sumBy(narrowed(rows, { agent: 'a' }), 'model').map((s) => [s.key, s.cents])).toEqual([['y', 7], ['x', 5]])
   })
+  it('of no project are a line of their own, and can be asked for alone', () => {
+    const two = [{ ...row('a', 'x', 5), projectId: 'p', projectName: 'Charts' }, { ...row('a', 'x', 3), projectId: null, projectName: '' }]
+    expect(sumBy(two, 'project').map((s) => [s.key, s.name, s.cents])).toEqual([['p', 'Charts', 5], ['', '–', 3]])
+    expect(narrowed(two, { project: '-' }).map((r) => r.costCents)).toEqual([3])
+    expect(narrowed(two, { project: 'p' }).map((r) => r.costCents)).toEqual([5])
+  })
   it('are drawn in bands that add up to the table', () => {
     const order = sumBy(rows, 'agent')
     const bands = bandsOf(rows, order, 'agent', 1)

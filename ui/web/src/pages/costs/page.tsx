@@ -27,6 +27,7 @@ const spans: Record<string, () => string[]> = {
 }
 const bys: By[] = ['agent', 'project', 'model', 'provider']
 const most = tones.length
+const none = '-' // costs without a project
 
 export function Page() {
   const company = useCompany()
@@ -79,14 +80,15 @@ function Spent() {
   const go = useNavigate()
   const by = search.by ?? 'agent'
   const set = (next: Search) => void go({ to: '.', search: Object.fromEntries(Object.entries({ ...search, ...next }).filter(([, v]) => v)) as never, replace: true })
-  const days = (spans[search.span ?? 'month'] ?? spans['month']!)()
+  const company = useCompany()
+  const read = useCostDays(company.id, (spans[search.span ?? 'month'] ?? spans['month']!)())
   return (
     <Section title={t.costs.spent} aside={
       <span className="flex gap-1.5">
         <Select small aria-label={t.costs.span} value={search.span ?? 'month'} onChange={(e) => set({ span: e.target.value === 'month' ? '' : e.target.value, day: '' })} choices={[{ value: 'month', label: t.costs.thisMonth }, { value: '7', label: t.costs.days(7) }, { value: '30', label: t.costs.days(30) }]} />
         <Select small aria-label={t.costs.by} value={by} onChange={(e) => set({ by: e.target.value as By })} choices={bys.map((b) => ({ value: b, label: t.costs.bys[b] }))} />
       </span>}>
-      {by === 'project' ? <ByProject days={days} search={search} set={set} /> : <ByModel days={days} by={by} search={search} set={set} />}
+      <Drawn read={read} by={by} search={search} set={set} />
     </Section>
   )
 }
@@ -94,19 +96,9 @@ function Spent() {
 interface Read { days: { date: string; rows: readonly CostRow[] }[]; pending: boolean; error: unknown }
 interface Shown { search: Search; set: (next: Search) => void }
 
-function ByProject({ days, ...rest }: { days: string[] } & Shown) {
-  const company = useCompany()
-  return <Drawn read={useCostDays(company.id, '/api/companies/{companyId}/costs/by-project', days)} by="project" {...rest} />
-}
-function ByModel({ days, by, ...rest }: { days: string[]; by: By } & Shown) {
-  const company = useCompany()
-  return <Drawn read={useCostDays(company.id, '/api/companies/{companyId}/costs/by-agent-model', days)} by={by} {...rest} />
-}
-
 function Drawn({ read, by, search, set }: { read: Read; by: By } & Shown) {
   const company = useCompany()
-  const only: Only = by === 'project' ? {} : search
-  const days = read.days.map((d) => ({ date: d.date, rows: narrowed(d.rows, only) }))
+  const days = read.days.map((d) => ({ date: d.date, rows: narrowed(d.rows, search) }))
   const inTable = days.filter((d) => !search.day || d.date === search.day).flatMap((d) => d.rows)
   const order = sumBy(days.flatMap((d) => d.rows), by)
   const sums = sumBy(inTable, by)
@@ -115,11 +107,19 @@ function Drawn({ read, by, search, set }: { read: Read; by: By } & Shown) {
   // A click on a name asks for it alone, divided by the next thing to know of it.
   const narrow = (s: Sum) => {
     if (by === 'agent') set({ agent: s.key, by: 'model' })
+    else if (by === 'project') set({ project: s.key || none, by: 'agent' })
     else if (by === 'model') set({ model: s.key, by: 'agent' })
     else if (by === 'provider') set({ provider: s.key, by: 'model' })
   }
-  const chips = (['agent', 'model', 'provider', 'day'] as const).filter((k) => search[k] && (by !== 'project' || k === 'day'))
+  const chips = (['agent', 'project', 'model', 'provider', 'day'] as const).filter((k) => search[k])
   const agents = useAgents(company.id).data
+  const projects = useProjects(company.id).data
+  const labelOf = { agent: agents?.find((a) => a.id === search.agent)?.name, project: search.project === none ? t.costs.noProject : projects?.find((p) => p.id === search.project)?.name, model: undefined, provider: undefined, day: undefined }
+  // What it will be at the end of the month if it goes on so; of the month alone, as other spans have no end.
+  const now = new Date()
+  const month = [Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1), Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1)].map((at) => new Date(at).toISOString())
+  const all = order.reduce((n, s) => n + s.cents, 0)
+  const forecast = search.span || search.day ? undefined : forecastOf(all, month[0]!, month[1]!)
   const columns: Column<Sum>[] = [
     { id: 'name', head: t.costs.bys[by], width: '', cell: (s) => s.name }, { id: 'cents', head: t.costs.cost, width: '', cell: (s) => exactMoney(s.cents) },
     { id: 'in', head: t.costs.input, width: '', cell: (s) => s.input }, { id: 'cached', head: t.costs.cached, width: '', cell: (s) => s.cached }, { id: 'out', head: t.costs.output, width: '', cell: (s) => s.output },
@@ -128,7 +128,8 @@ function Drawn({ read, by, search, set }: { read: Read; by: By } & Shown) {
   if (read.pending) return <Rows n={6} />
   return (
     <div className="flex flex-col gap-4">
-      {chips.length > 0 && <div className="flex flex-wrap gap-1.5">{chips.map((k) => <Button key={k} small icon="close" onClick={() => set({ [k]: '' })}>{k === 'agent' ? agents?.find((a) => a.id === search.agent)?.name ?? search.agent : search[k]}</Button>)}</div>}
+      {chips.length > 0 && <div className="flex flex-wrap gap-1.5">{chips.map((k) => <Button key={k} small icon="close" onClick={() => set({ [k]: '' })}>{labelOf[k] ?? search[k]}</Button>)}</div>}
+      {all > 0 && <p className="flex flex-wrap items-baseline gap-x-4 text-sm text-ink2"><span className="text-xl font-strong text-ink"><Money cents={all} /></span>{forecast !== undefined && <span>{t.home.forecast(moneyOf(forecast).text)}</span>}</p>}
       {order.length > 0 && <Stacks label={t.costs.spent} height={120} onPick={(date) => set({ day: search.day === date ? '' : date })} picked={search.day}
         bars={days.map((d) => ({ label: d.date, parts: bandsOf(d.rows, order, by, most).map((b) => ({ label: nameOf(b.key), value: b.value, text: exactMoney(b.value) })) }))} />}
       {sums.length === 0 ? <Empty icon="costs" title={t.costs.nothing} why={t.costs.nothingWhy} /> : (
@@ -140,7 +141,7 @@ function Drawn({ read, by, search, set }: { read: Read; by: By } & Shown) {
                 const i = order.findIndex((o) => o.key === s.key)
                 return (
                   <tr key={s.key} className="row border-b border-line hover:bg-ground2">
-                    <td className="max-w-0 truncate px-3"><span aria-hidden="true" className="mr-2 inline-block size-2.5 rounded-[2px]" style={{ background: tones[i] ?? 'var(--line2)' }} />{by === 'project' ? s.name : <button type="button" className="hover:underline" onClick={() => narrow(s)}>{s.name}</button>}</td>
+                    <td className="max-w-0 truncate px-3"><span aria-hidden="true" className="mr-2 inline-block size-2.5 rounded-[2px]" style={{ background: tones[i] ?? 'var(--line2)' }} /><button type="button" className="hover:underline" onClick={() => narrow(s)}>{by === 'project' && s.key === '' ? t.costs.noProject : s.name}</button></td>
                     <td className="px-3 text-right"><Money cents={s.cents} /></td>
                     {[s.input, s.cached, s.output].map((n, j) => <td key={j} title={number(n)} className="px-3 text-right text-ink2 max-tab:hidden">{short(n)}</td>)}
                     <td className="px-3 text-right text-ink2">{total > 0 ? `${((100 * s.cents) / total).toFixed(1)} %` : '–'}</td>

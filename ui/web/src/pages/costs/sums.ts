@@ -1,14 +1,14 @@
 // Costs of days, summed by what one asks for. The table and the chart are made of the same rows, so they add up.
-export interface CostRow { agentId?: string; agentName?: string; projectId?: string; projectName?: string; provider?: string; model?: string; costCents: number; inputTokens: number; outputTokens: number; cachedInputTokens: number }
+export interface CostRow { agentId?: string; agentName?: string; projectId?: string | null; projectName?: string; provider?: string; model?: string; costCents: number; inputTokens: number; outputTokens: number; cachedInputTokens: number }
 export type By = 'agent' | 'project' | 'model' | 'provider'
-export interface Only { agent?: string; model?: string; provider?: string; day?: string }
+export interface Only { agent?: string; project?: string; model?: string; provider?: string; day?: string }
 export interface Sum { key: string; name: string; cents: number; input: number; output: number; cached: number }
 
 const keyOf = (r: CostRow, by: By): [string, string] => (by === 'agent' ? [r.agentId ?? '', r.agentName ?? ''] : by === 'project' ? [r.projectId ?? '', r.projectName ?? ''] : by === 'model' ? [r.model ?? '', r.model ?? ''] : [r.provider ?? '', r.provider ?? ''])
 
 /** narrowed leaves the rows that one asks for. */
 export function narrowed<T extends CostRow>(rows: readonly T[], only: Only): T[] {
-  return rows.filter((r) => (!only.agent || r.agentId === only.agent) && (!only.model || r.model === only.model) && (!only.provider || r.provider === only.provider))
+  return rows.filter((r) => (!only.agent || r.agentId === only.agent) && (!only.project || (r.projectId ?? '-') === only.project) && (!only.model || r.model === only.model) && (!only.provider || r.provider === only.provider))
 }
 
 /** sumBy adds rows up, the dearest first. */

@@ -12,7 +12,7 @@ import { useFlashing } from '../../parts/flash'
 import { Dialog, Drawer } from '../../parts/overlay'
 import { Empty, ErrorBox, Rows } from '../../parts/states'
 import { PriorityMark, StatusMark } from '../../parts/status'
-import { csvOf, download, Table, type Column } from '../../parts/table'
+import { Table, type Column } from '../../parts/table'
 import { toast } from '../../parts/toast'
 import { CopyAsCommand, Id, Time, Who } from '../../parts/values'
 import { statusText, t } from '../../text/en'
@@ -78,7 +78,7 @@ export function Page() {
         </Combobox>
         <Select aria-label={t.issues.priority} value={filter.priority ?? ''} onChange={(e) => set({ priority: e.target.value })} choices={[{ value: '', label: t.issues.priority }, ...priorities.map((p) => ({ value: p, label: t.priority[p] ?? p }))]} />
         {projects.length > 0 && <Select aria-label={t.issues.project} value={filter.project ?? ''} onChange={(e) => set({ project: e.target.value })} choices={[{ value: '', label: t.issues.project }, ...projects.map((p) => ({ value: p.id, label: p.name }))]} />}
-        <span className="grow" /><IconButton icon="list" label={t.issues.list} pressed={!board} onClick={() => set({ view: '' })} /><IconButton icon="board" label={t.issues.board} pressed={board} onClick={() => set({ view: 'board' })} /><IconButton icon="export" label={t.issues.csv}  onClick={() => download(`${company.issuePrefix}-issues.csv`, csvOf(rows, columns))} />
+        <span className="grow" /><IconButton icon="list" label={t.issues.list} pressed={!board} onClick={() => set({ view: '' })} /><IconButton icon="board" label={t.issues.board} pressed={board} onClick={() => set({ view: 'board' })} />
       </>}
       tools={<Button look="primary" icon="plus" onClick={() => newIssue.set({})}>{t.issues.create}</Button>}
       drawer={shown && <Drawer label={shown.title} onClose={() => set({ show: '' })} head={<span className="flex items-center gap-2"><Id id={shown.identifier ?? shown.id} text={shown.identifier ?? undefined as never} /><Link to={page(shown)} className="truncate hover:underline">{shown.title}</Link><CopyAsCommand small command={`selvage issue show ${shown.identifier}`} /></span>}><IssueBody id={shown.identifier ?? shown.id} narrow /></Drawer>}>
