@@ -153,22 +153,29 @@ func schemaOfMarshaler(t reflect.Type) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
+// An inlined is a struct whose members are those of another. One behind a pointer may be absent,
+// and its members with it.
+type inlined struct {
+	of     reflect.Type
+	absent bool
+}
+
 // membersAsWritten describes the members of a struct by the rules of encoding/json: among
 // several with one name the outermost counts.
 func membersAsWritten(registry huma.Registry, s *huma.Schema, t reflect.Type, seen map[reflect.Type]bool) {
 	known := map[string]bool{}
-	level := []reflect.Type{t}
+	level := []inlined{{of: t}}
 	for len(level) > 0 {
-		var deeper []reflect.Type
+		var deeper []inlined
 		var here []string
-		for _, of := range level {
-			for f := range of.Fields() {
+		for _, e := range level {
+			for f := range e.of.Fields() {
 				name, how, _ := strings.Cut(f.Tag.Get("json"), ",")
 				if f.Tag.Get("json") == "-" {
 					continue
 				}
 				if inner := structOf(f.Type); f.Anonymous && name == "" && inner != nil {
-					deeper = append(deeper, inner)
+					deeper = append(deeper, inlined{of: inner, absent: e.absent || f.Type.Kind() == reflect.Pointer})
 					continue
 				}
 				if !f.IsExported() {
@@ -182,6 +189,9 @@ func membersAsWritten(registry huma.Registry, s *huma.Schema, t reflect.Type, se
 				}
 				here = append(here, name)
 				member(registry, s, t, f, name, strings.Contains(how, "omit"), seen)
+				if e.absent {
+					s.Required = slices.DeleteFunc(s.Required, func(r string) bool { return r == name })
+				}
 			}
 		}
 		for _, name := range here {

@@ -62,6 +62,23 @@ func operationOf(method, target string) (d *document, pattern string, err error)
 	return d, pattern, nil
 }
 
+// Differs says how an exchange differs from what the description of the API says of it: the
+// answer, and the JSON body where it was taken; nil where both agree.
+func Differs(req *http.Request, sent []byte, status int, header http.Header, answer []byte) error {
+	target := req.URL.RequestURI()
+	if err := Untrue(req.Method, target, status, header, answer); err != nil {
+		return fmt.Errorf("%s %s answered %d %s, which is not what the description of the API says: %w", req.Method, target, status, answer, err)
+	}
+	plain := len(sent) == 0 || strings.HasPrefix(req.Header.Get("Content-Type"), "application/json")
+	if status >= http.StatusMultipleChoices || !plain {
+		return nil
+	}
+	if err := Taken(req.Method, target, sent); err != nil {
+		return fmt.Errorf("%s %s took %s, which the description of the API forbids: %w", req.Method, target, sent, err)
+	}
+	return nil
+}
+
 // Untrue says how an answer differs from what the description of the API says of it;
 // nil for one that agrees, or whose path is not described.
 func Untrue(method, target string, status int, header http.Header, body []byte) error {

@@ -25,13 +25,15 @@ type patchGeneral struct {
 
 // keepLogs is for how long, and how much of, the logs of runs are kept.
 type keepLogs struct {
-	Days  int64 `json:"days" minimum:"0" maximum:"3650"`
-	Bytes int64 `json:"maxBytes" minimum:"0" maximum:"1099511627776"`
+	_     struct{} `additionalProperties:"false"`
+	Days  int64    `json:"days" minimum:"0" maximum:"3650"`
+	Bytes int64    `json:"maxBytes" minimum:"0" maximum:"1099511627776"`
 }
 
 // keepEvents is for how long the events of runs are kept.
 type keepEvents struct {
-	Days int64 `json:"days" minimum:"1" maximum:"3650"`
+	_    struct{} `additionalProperties:"false"`
+	Days int64    `json:"days" minimum:"1" maximum:"3650"`
 }
 
 // patchInstance is the body that changes what belongs to no section.
@@ -42,9 +44,10 @@ type patchInstance struct {
 
 // keepRetention is for how long backups shall be kept.
 type keepRetention struct {
-	Days   int `json:"dailyDays" minimum:"0" maximum:"3650"`
-	Weeks  int `json:"weeklyWeeks" minimum:"0" maximum:"520"`
-	Months int `json:"monthlyMonths" minimum:"0" maximum:"120"`
+	_      struct{} `additionalProperties:"false"`
+	Days   int      `json:"dailyDays" minimum:"0" maximum:"3650"`
+	Weeks  int      `json:"weeklyWeeks" minimum:"0" maximum:"520"`
+	Months int      `json:"monthlyMonths" minimum:"0" maximum:"120"`
 }
 
 // orderBody is the body that orders a sidebar.

@@ -26,6 +26,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/selvage-mesh/selvage/api/described"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/consensus"
@@ -285,24 +286,19 @@ type Answer struct {
 // becomes it, nil for none; out takes the answer's JSON when the status is 2xx, or
 // is nil; headers are names and values in turn. The error is of the connection,
 // or of an answer that out does not fit. It may be used by many at once.
+//
+// What it is answered, and what is taken of it, is held to the description of the
+// API, whatever the test is about.
 func (b *Bed) Call(on int, method, path string, body, out any, headers ...string) (a Answer, err error) {
-	var in io.Reader
-	switch v := body.(type) {
-	case nil:
-	case []byte:
-		in = bytes.NewReader(v)
-	default:
-		text, err := json.Marshal(v)
-		if err != nil {
-			return a, err
-		}
-		in = bytes.NewReader(text)
-	}
-	req, err := http.NewRequestWithContext(b.t.Context(), method, b.URL(on, path), in)
+	sent, err := sentOf(body)
 	if err != nil {
 		return a, err
 	}
-	if in != nil {
+	req, err := http.NewRequestWithContext(b.t.Context(), method, b.URL(on, path), bytes.NewReader(sent))
+	if err != nil {
+		return a, err
+	}
+	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -321,12 +317,26 @@ func (b *Bed) Call(on int, method, path string, body, out any, headers ...string
 	if a.Body, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer)); err != nil {
 		return a, err
 	}
+	if err := described.Differs(req, sent, a.Status, a.Header, a.Body); err != nil {
+		b.t.Errorf("on n%d: %v", on+1, err)
+	}
 	if out != nil && a.Status/100 == 2 {
 		if err := json.Unmarshal(a.Body, out); err != nil {
 			return a, fmt.Errorf("%s %s answered %s: %w", method, path, a.Body, err)
 		}
 	}
 	return a, nil
+}
+
+// sentOf is a body as it is sent.
+func sentOf(body any) ([]byte, error) {
+	switch v := body.(type) {
+	case nil:
+		return nil, nil
+	case []byte:
+		return v, nil
+	}
+	return json.Marshal(body)
 }
 
 // URL is where a node serves path.
