@@ -10299,16 +10299,12 @@ export interface components {
         ApiKeepEvents: {
             /** Format: int64 */
             days: number;
-        } & {
-            [key: string]: unknown;
         };
         ApiKeepLogs: {
             /** Format: int64 */
             days: number;
             /** Format: int64 */
             maxBytes: number;
-        } & {
-            [key: string]: unknown;
         };
         ApiKeepRetention: {
             /** Format: int64 */
@@ -10317,8 +10313,6 @@ export interface components {
             monthlyMonths: number;
             /** Format: int64 */
             weeklyWeeks: number;
-        } & {
-            [key: string]: unknown;
         };
         ApiKernelHealth: {
             status: string;
@@ -12619,10 +12613,10 @@ export interface components {
             approvalId?: string;
             approvalStatus?: string;
             checkedOutByHarness?: boolean;
-            executionContinuation: components["schemas"]["RunContext"] | null;
-            executionIdentityRunId: string;
+            executionContinuation?: components["schemas"]["RunContext"] | null;
+            executionIdentityRunId?: string;
             forceFreshSession?: boolean;
-            githubAuthenticationMode: string;
+            githubAuthenticationMode?: string;
             interactionId?: string;
             interactionKind?: string;
             interactionStatus?: string;
@@ -12631,11 +12625,11 @@ export interface components {
             /** Format: int64 */
             mergedWakes?: number;
             originIdentityContextId: string | null;
-            paperclipEnvironment: components["schemas"]["ApiEnvironmentNote"];
-            paperclipScratch: components["schemas"]["ApiScratchNote"] | null;
-            paperclipWake: components["schemas"]["ApiWakeNote"];
-            paperclipWorkspace: components["schemas"]["ApiWorkspaceNote"];
-            paperclipWorkspaces: components["schemas"]["Item"][];
+            paperclipEnvironment?: components["schemas"]["ApiEnvironmentNote"];
+            paperclipScratch?: components["schemas"]["ApiScratchNote"] | null;
+            paperclipWake?: components["schemas"]["ApiWakeNote"];
+            paperclipWorkspace?: components["schemas"]["ApiWorkspaceNote"];
+            paperclipWorkspaces?: components["schemas"]["Item"][];
             payload?: unknown;
             projectId?: string;
             responsibleUserId?: string;
