@@ -10,10 +10,12 @@ MESH  ?= 9470
 SEEDS ?= 200
 CHAOS ?= 10m
 STARVED ?= 10m
+FUZZ ?= 120
+SEED ?= 17
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: board ui ui-dev ui-types screenshots notice agent clients models model readme system help up down build examples test room race check contract metrics sizing bench soak dist clean
+.PHONY: board ui ui-dev ui-types screenshots notice agent clients models model readme system help up down build examples test room race check contract metrics sizing bench soak fuzz dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
@@ -90,11 +92,15 @@ sizing: build ## print the table of docs/sizing.md: memory and disk of agents, i
 bench: build ## print the table of docs/benchmarks.md (PARTS="checkout reads" for some of it)
 	./scripts/bench -parts "$(PARTS)"
 
-soak: build ## fault simulation for SEEDS seeds, nodes killed for CHAOS under 200 runs, starved for STARVED under 20; gossip under hogs
+soak: build ## fault simulation for SEEDS seeds, nodes killed for CHAOS under 200 runs, starved for STARVED under 20; gossip under hogs; the API under FUZZ seconds of made up requests
 	SELVAGE_SEEDS=$(SEEDS) go test -count=1 -timeout 24h -run TestMeshUnderFaults -v ./testnet/sim
 	SELVAGE_CHAOS=$(CHAOS) go test -count=1 -timeout 24h -run TestRunsUnderKills -v ./testnet
 	go test -count=1 -timeout 24h -tags measure -run TestMeasureDeaths -v ./discovery
 	SELVAGE_STARVED=$(STARVED) go test -count=1 -timeout 24h -run TestAStarvedMeshLosesNothing -v ./testnet
+	$(MAKE) fuzz
+
+fuzz: ## ask a node for FUZZ seconds what schemathesis makes up from the description of the API, from SEED
+	SELVAGE_FUZZ=$(FUZZ) SELVAGE_FUZZ_SEED=$(SEED) ./scripts/fuzz
 
 dist: ## make all that a release has, into dist/: builds, packages, image, sums
 	./scripts/dist $(if $(KEY),-key $(KEY))
