@@ -82,11 +82,16 @@ func ModelServers(environ []string) []ModelServer {
 	return out
 }
 
-// A KeyVariable is a variable in which a vendor's programs look for a key.
-type KeyVariable struct{ Name, Provider string }
+// A KeyVariable is a variable in which a vendor's programs look for a key. Base is the one in
+// which they look for another address than the vendor's, where they do.
+type KeyVariable struct{ Name, Provider, Base string }
 
 var keyVariables = []KeyVariable{
-	{"ANTHROPIC_API_KEY", "anthropic"}, {"OPENAI_API_KEY", "openai"}, {"GEMINI_API_KEY", "gemini"}, {"GOOGLE_API_KEY", "gemini"}, {"OPENROUTER_API_KEY", "openrouter"},
+	{"ANTHROPIC_API_KEY", "anthropic", "ANTHROPIC_BASE_URL"},
+	{"OPENAI_API_KEY", "openai", "OPENAI_BASE_URL"},
+	{"GEMINI_API_KEY", "gemini", ""},
+	{"GOOGLE_API_KEY", "gemini", ""},
+	{"OPENROUTER_API_KEY", "openrouter", ""},
 }
 
 // KeyVariables are the variables in which keys are looked for.

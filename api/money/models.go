@@ -108,8 +108,9 @@ type adoptKey struct {
 }
 
 // adoptModelKey keeps a key that is in the environment of this node: sealed, for the
-// vendor whose variable it is, at that vendor's own address and nowhere else. No node
-// tells another the values of its environment.
+// vendor whose variable it is, at that vendor's own address, or at the one that the same
+// environment names for it (OPENAI_BASE_URL), and nowhere else. No node tells another the
+// values of its environment.
 func adoptModelKey(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[adoptKey](rc)
 	if err != nil {
@@ -120,16 +121,19 @@ func adoptModelKey(rc *api.Request) (api.Response, error) {
 	if n < 0 {
 		return api.Response{}, api.Invalid("variable: unknown")
 	}
-	key := ""
+	key, base := "", ""
 	if rc.Server.Cfg.Variable != nil {
 		key = rc.Server.Cfg.Variable(in.Variable)
+		if known[n].Base != "" {
+			base = rc.Server.Cfg.Variable(known[n].Base)
+		}
 	}
 	if key == "" {
 		return api.Response{}, api.NotFound("This node has no variable " + in.Variable + ": ask the node that has it")
 	}
 	kind := known[n].Provider
 	name := cmp.Or(in.Name, kind)
-	return saveModelProvider(rc, money.SaveModelProvider{ID: api.NewID(), Create: true, Name: &name, Kind: new(money.ModelKind(kind)), BaseURL: new(""), Key: &key})
+	return saveModelProvider(rc, money.SaveModelProvider{ID: api.NewID(), Create: true, Name: &name, Kind: new(money.ModelKind(kind)), BaseURL: &base, Key: &key})
 }
 
 // viewOf runs f for the company of the path, which must be there, or with "" for

@@ -49,10 +49,13 @@ func TestUpstreamsAndTheirKeys(t *testing.T) {
 // A key of the node's own environment is kept sealed, for its vendor's address alone.
 func TestAKeyOfTheEnvironmentIsKept(t *testing.T) {
 	h := apitest.NewHarness(t, func(c *api.Config) {
-		c.Variable = func(name string) string { return map[string]string{"OPENAI_API_KEY": canaryKey, "PATH": "/bin"}[name] }
+		c.Variable = func(name string) string {
+			return map[string]string{"OPENAI_API_KEY": canaryKey, "PATH": "/bin", "ANTHROPIC_API_KEY": canaryKey, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9/proxy"}[name]
+		}
 	})
 	const all, from = "/api/instance/model-providers", "/api/instance/model-providers/from-environment"
-	h.Call("POST", from, `{"variable":"ANTHROPIC_API_KEY"}`).Want(t, 404, "ANTHROPIC_API_KEY")
+	h.Call("POST", from, `{"variable":"GEMINI_API_KEY"}`).Want(t, 404, "GEMINI_API_KEY")
+	h.Call("POST", from, `{"variable":"ANTHROPIC_API_KEY"}`).Want(t, 201, `"baseUrl":"http://127.0.0.1:9/proxy"`)
 	h.Call("POST", from, `{"variable":"PATH"}`).Want(t, 400, "variable")
 	h.Call("POST", from, `{"variable":"OPENAI_API_KEY","baseUrl":"https://evil.example"}`)
 	if b := h.Call("GET", all, "").Body; strings.Contains(string(b), "evil") {

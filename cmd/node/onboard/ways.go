@@ -202,7 +202,7 @@ func (o *onboarding) keys(rows []localmodel.NodeOffers) (out []way) {
 			case f.Kind != "key":
 			case r.Here:
 				here[f.Name] = true
-				out = append(out, way{name: f.Name, what: "a key in the variable " + f.Name + " of node " + r.Name, set: func() (work, error) { return o.keep(f.Name, f.Provider, "") }})
+				out = append(out, way{name: f.Name, what: "a key in the variable " + f.Name + " of node " + r.Name, set: func() (work, error) { return o.keep(adapter.KeyVariable{Name: f.Name, Provider: f.Provider}, "") }})
 			default:
 				o.say("   node %s has a key in its variable %s: to keep it, ask that node (--api)", r.Name, f.Name)
 			}
@@ -210,24 +210,29 @@ func (o *onboarding) keys(rows []localmodel.NodeOffers) (out []way) {
 	}
 	for _, k := range adapter.Keys(os.Environ()) {
 		if !here[k.Name] {
-			out = append(out, way{name: k.Name, what: "a key in the variable " + k.Name + " of your shell", set: func() (work, error) { return o.keep(k.Name, k.Provider, os.Getenv(k.Name)) }})
+			out = append(out, way{name: k.Name, what: "a key in the variable " + k.Name + " of your shell", set: func() (work, error) { return o.keep(k, os.Getenv(k.Name)) }})
 		}
 	}
 	return out
 }
 
-// keep makes an upstream of a key: the node's own when value is "".
-func (o *onboarding) keep(variable, kind, value string) (work, error) {
+// keep makes an upstream of a key: the node's own when value is "". The upstream is at the
+// vendor's address, or where the same environment says.
+func (o *onboarding) keep(k adapter.KeyVariable, value string) (work, error) {
 	var u upstream
 	var err error
 	if u.root = "/api/instance"; value == "" {
-		err = o.call(http.MethodPost, u.root+"/model-providers/from-environment", map[string]any{"variable": variable}, &u)
+		err = o.call(http.MethodPost, u.root+"/model-providers/from-environment", map[string]any{"variable": k.Name}, &u)
 	} else {
-		err = o.call(http.MethodPost, u.root+"/model-providers", map[string]any{"name": kind, "kind": kind, "apiKey": value}, &u)
+		body := map[string]any{"name": k.Provider, "kind": k.Provider, "apiKey": value}
+		if at := os.Getenv(k.Base); k.Base != "" && at != "" {
+			body["baseUrl"] = at
+		}
+		err = o.call(http.MethodPost, u.root+"/model-providers", body, &u)
 	}
 	if err != nil {
 		return work{}, err
 	}
-	o.say("   the key of %s is kept, sealed, as the upstream %s; selvage model provider remove %s --mesh takes it away", variable, u.Name, u.Name)
+	o.say("   the key of %s is kept, sealed, as the upstream %s; selvage model provider remove %s --mesh takes it away", k.Name, u.Name, u.Name)
 	return o.upstream(u)
 }
