@@ -55,7 +55,7 @@ var Staying = []StayingKind{
 	{"live_workspaces", "Working trees are on nodes, and paths of machines do not travel.", []string{"exec-workspace", "workspace-op", "runtime-service"}},
 	{"environments", "Machines and how they are reached belong to the place.", []string{"environment"}},
 	{"tools", "A tool is signed for one mesh; deploy it again.", []string{"tool"}},
-	{"models", "How models are reached and what they cost belongs to the instance.", []string{"model-provider", "model-price"}},
+	{"models", "How models are reached and what they cost belongs to the instance.", []string{"model-provider", "model-price", "memory-embedding"}},
 	{"personal_views", "What people have read, put away, ordered, joined and voted on is theirs.",
 		[]string{"issue-read", "issue-archive", "inbox-dismissal", "sidebar", "resource-membership", "issue-vote"}},
 }

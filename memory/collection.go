@@ -26,8 +26,12 @@ type Doc struct {
 	ExpiresAt  int64 // 0: never
 	Importance int   // 0 to 1,000
 
-	Model  string // of Vector; "" for none
+	// Model is that of Vector, "" for none. Given: they came with the record. Words is the
+	// vector under [Lexical] that it has besides, nil for none.
+	Model  string
 	Vector Vector
+	Given  bool
+	Words  Vector
 }
 
 // A doc is a Doc in a slot.
@@ -38,9 +42,21 @@ type doc struct {
 	private                          bool
 	created, expires                 int64
 	importance                       int32
-	model                            uint32
-	vector                           uint32 // its slot in the space of the model
-	used, hasVector                  bool
+	vectors                          [2]place // one of a model, and one of its words
+	used, given                      bool
+}
+
+// A place is where a vector is: in the space of a model, 0 for none.
+type place struct{ model, slot uint32 }
+
+// under returns the slot of d's vector of a model.
+func (d *doc) under(model uint32) (slot uint32, ok bool) {
+	for _, at := range d.vectors {
+		if at.model == model && model != 0 {
+			return at.slot, true
+		}
+	}
+	return 0, false
 }
 
 // A Collection is what one company remembers. Its methods may be called by several
@@ -112,8 +128,14 @@ func (n *names) text(k uint32) string { return n.all[k-1].text }
 // Put enters a record, in the place of the one with its ID. A vector that does not fit the
 // others of its model is refused; the record is found by its words even then.
 func (c *Collection) Put(d Doc) error {
-	if d.Model != "" {
-		if err := d.Vector.Check(); err != nil {
+	if d.Model == Lexical { // it has one place
+		d.Words, d.Model, d.Vector = d.Vector, "", nil
+	}
+	for n, v := range []Vector{d.Vector, d.Words} {
+		if n == 0 && d.Model == "" || n == 1 && d.Words == nil {
+			continue
+		}
+		if err := v.Check(); err != nil {
 			return err
 		}
 	}
@@ -121,24 +143,28 @@ func (c *Collection) Put(d Doc) error {
 	defer c.mu.Unlock()
 	c.remove(d.ID)
 	row := doc{id: d.ID, agent: c.names.number(d.Agent), project: c.names.number(d.Project), issue: c.names.number(d.Issue), run: c.names.number(d.Run),
-		kind: c.names.number(d.Kind), private: d.Private, created: d.CreatedAt, expires: d.ExpiresAt, importance: int32(d.Importance), used: true}
+		kind: c.names.number(d.Kind), private: d.Private, created: d.CreatedAt, expires: d.ExpiresAt, importance: int32(d.Importance), used: true, given: d.Given}
 	for _, t := range d.Tags {
 		row.tags = append(row.tags, c.names.number(t))
 	}
 	slot := reuse(&c.free, &c.docs, row)
 	c.slotOf[d.ID] = slot
 	c.lex.add(slot, d.Text)
-	if d.Model == "" {
-		return nil
+	var err error
+	if d.Model != "" {
+		err = c.putVector(slot, 0, d.ID, d.Model, d.Vector)
 	}
-	return c.putVector(slot, d)
+	if d.Words != nil {
+		err = cmp.Or(err, c.putVector(slot, 1, d.ID, Lexical, d.Words))
+	}
+	return err
 }
 
-func (c *Collection) putVector(slot uint32, d Doc) error {
-	model := c.names.number(d.Model)
+func (c *Collection) putVector(slot uint32, nth int, id ID, name string, v Vector) error {
+	model := c.names.number(name)
 	in := c.spaces[model]
 	if in == nil {
-		s, err := NewSpace(d.Vector.Dims())
+		s, err := NewSpace(v.Dims())
 		if err != nil {
 			c.names.release(model)
 			return err
@@ -146,7 +172,7 @@ func (c *Collection) putVector(slot uint32, d Doc) error {
 		in = &modelSpace{Space: s}
 		c.spaces[model] = in
 	}
-	at, err := in.enter(d.ID, d.Vector)
+	at, err := in.enter(id, v)
 	if err != nil {
 		c.names.release(model)
 		return err
@@ -155,8 +181,7 @@ func (c *Collection) putVector(slot uint32, d Doc) error {
 		in.docOf = append(in.docOf, 0)
 	}
 	in.docOf[at] = slot
-	row := &c.docs[slot]
-	row.model, row.vector, row.hasVector = model, at, true
+	c.docs[slot].vectors[nth] = place{model, at}
 	return nil
 }
 
@@ -173,15 +198,19 @@ func (c *Collection) remove(id ID) bool {
 		return false
 	}
 	d := c.docs[slot]
-	if d.hasVector {
-		in := c.spaces[d.model]
+	for _, at := range d.vectors {
+		if at.model == 0 {
+			continue
+		}
+		in := c.spaces[at.model]
 		in.Remove(id)
 		if count, _ := in.Len(); count == 0 {
-			delete(c.spaces, d.model)
+			delete(c.spaces, at.model)
 		}
+		c.names.release(at.model)
 	}
 	c.lex.remove(slot)
-	c.names.release(d.agent, d.project, d.issue, d.run, d.kind, d.model)
+	c.names.release(d.agent, d.project, d.issue, d.run, d.kind)
 	c.names.release(d.tags...)
 	delete(c.slotOf, id)
 	c.docs[slot] = doc{}
@@ -204,6 +233,29 @@ func (c *Collection) Each(f func(ID)) {
 	for _, id := range all {
 		f(id)
 	}
+}
+
+// Unembedded returns at most limit records that lack a vector of a model and that were not
+// given one, or with "" those that have one of another model than [Lexical]; how many there
+// are, and how many records could have one.
+func (c *Collection) Unembedded(model string, limit int) (some []ID, left, of int) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	number := c.names.of[model]
+	for n := range c.docs {
+		d := &c.docs[n]
+		if !d.used || d.given {
+			continue
+		}
+		of++
+		if _, has := d.under(number); has || model == "" && d.vectors[0].model == 0 {
+			continue
+		}
+		if left++; len(some) < limit {
+			some = append(some, d.id)
+		}
+	}
+	return some, left, of
 }
 
 // Link puts at most n vectors of each model into their graphs and returns how many wait.

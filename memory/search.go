@@ -213,8 +213,8 @@ func (c *Collection) byVectors(model string, vector []float32, within corpus, mo
 	var slots bitset
 	kept := 0
 	for slot := range c.docs {
-		if d := &c.docs[slot]; d.hasVector && d.model == number && within.among.has(uint32(slot)) {
-			slots.set(d.vector)
+		if at, ok := c.docs[slot].under(number); ok && within.among.has(uint32(slot)) {
+			slots.set(at)
 			kept++
 		}
 	}

@@ -64,7 +64,7 @@ var kinds = []company.Kind{
 
 // Rules are the rules of this room.
 var Rules = company.Rules{
-	Kinds:       kinds,
+	Kinds:       slices.Concat(kinds, embeddingKinds),
 	IssueStored: leaveOutcome,
 	IssueDeleted: func(c *ledger.Context, i entity.Issue) {
 		if r, ok := records.Get(c.Tx, i.Company, OutcomeOf(i.ID)); ok {
@@ -191,7 +191,7 @@ func Expiring(tx *ledger.Tx, company string, now core.Time, limit int) (out []st
 
 // drop removes a record, and the payloads that have its texts.
 func drop(c *ledger.Context, r Record) {
-	for _, b := range r.Bodies {
+	for _, b := range slices.Concat(r.Bodies, r.Brought) {
 		ledger.EraseBody(c.Tx, r.Company, b.Index, b.Salt)
 	}
 	store(c.Tx, r, Record{})
@@ -225,7 +225,7 @@ func (r Record) checkOrigin(tx *ledger.Tx) error {
 func (r Record) with(c *ledger.Context, p Save) (Record, error) {
 	if p.Text != nil {
 		if *p.Text != r.Text {
-			r.Model, r.Vector = "", nil // of another text
+			r = r.withoutVector(c.Tx) // it is of another text
 		}
 		r.Text = *p.Text
 		if len(r.Bodies) >= maxBodies {
@@ -241,6 +241,7 @@ func (r Record) with(c *ledger.Context, p Save) (Record, error) {
 		r.Tags = core.SortedSet(*p.Tags)
 	}
 	if p.Model != "" || p.Vector != nil {
+		r = r.withoutVector(c.Tx)
 		r.Model, r.Vector = core.NullText(p.Model), p.Vector
 	}
 	if err := r.check(); err != nil {

@@ -26,6 +26,9 @@ const (
 	// memory.expire removes.
 	MaxForgotten = 100
 	MaxExpired   = 100
+	// MaxEmbedded bounds the vectors that one command brings: fewer where they are long, as a
+	// command has 256 KiB.
+	MaxEmbedded = 64
 	// MaxChanges is how many changes are kept for indexes that catch up. One that is
 	// further behind reads everything.
 	MaxChanges = 4096
@@ -39,7 +42,7 @@ const (
 
 // A record is forgotten with at most keysOf keys: its row, its index, its owner, a change
 // that comes and one that goes, the count, and the payloads.
-const keysOf = 6 + maxBodies
+const keysOf = 7 + maxBodies
 
 const (
 	_ = uint(ledger.MaxTouched - keysOf*MaxExpired)

@@ -26,8 +26,9 @@ type Record struct {
 	ExpiresAt  core.Time     `cbor:"13,keyasint,omitempty" json:"expiresAt"`
 	Links      []string      `cbor:"14,keyasint,omitempty" json:"links"` // other records
 
-	// Model and Vector are those that the author gave. Without them a node embeds the text
-	// itself, under a model that needs no storing.
+	// Model and Vector are those that the author gave, or with Embedded those that a node had
+	// made by a model of the gateway. Each node embeds the text by its words, too, under a
+	// model that needs no storing.
 	Model  core.NullText `cbor:"15,keyasint,omitempty" json:"model"`
 	Vector index.Vector  `cbor:"16,keyasint,omitempty" json:"-"`
 
@@ -38,6 +39,9 @@ type Record struct {
 	UpdatedAt  core.Time `cbor:"21,keyasint" json:"updatedAt"`
 
 	Bodies []body `cbor:"22,keyasint,omitempty" json:"-"`
+
+	Embedded bool   `cbor:"23,keyasint,omitempty" json:"-"`
+	Brought  []body `cbor:"24,keyasint,omitempty" json:"-"` // the payload of Vector, of several records together
 }
 
 // A body is a stored payload that has a text of the record: it is erased with it.
@@ -61,7 +65,7 @@ func (r Record) Expired(now core.Time) bool { return r.ExpiresAt != 0 && r.Expir
 func (r Record) Doc() (index.Doc, bool) {
 	id, ok := index.ParseID(r.ID)
 	return index.Doc{ID: id, Text: r.Text, Tags: r.Tags, Agent: string(r.Agent), Private: r.Private, Project: string(r.Project), Issue: string(r.Issue), Run: string(r.Run),
-		Kind: r.Kind, CreatedAt: int64(r.CreatedAt), ExpiresAt: int64(r.ExpiresAt), Importance: int(r.Importance), Model: string(r.Model), Vector: r.Vector}, ok
+		Kind: r.Kind, CreatedAt: int64(r.CreatedAt), ExpiresAt: int64(r.ExpiresAt), Importance: int(r.Importance), Model: string(r.Model), Vector: r.Vector, Given: r.Model != "" && !r.Embedded}, ok
 }
 
 // A Count is what the records of a company add up to. Changes counts all changes there

@@ -28,6 +28,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/transfer"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
+	index "github.com/selvage-mesh/selvage/memory"
 )
 
 // tellsNothing are the kinds that leave no line in the activity log, each with
@@ -692,6 +693,9 @@ func tellOfMemories(s *storyteller) {
 	s.by(at, "memory.add", memory.Save{ID: mine, Text: new("the key is under the mat"), Private: new(true), Links: &[]string{shared}}, "memory.added")
 	s.by(companytest.Board, "memory.add", memory.Save{ID: later, Text: new("frozen until Monday"), ExpiresAt: new(core.TimeOf(s.Now.Add(10 * time.Second)))}, "memory.added")
 	s.by(at, "memory.update", memory.Save{ID: mine, Text: new("the key is with Bob"), Importance: new(int64(700)), Project: &project}, "memory.updated")
+	s.by(companytest.Board, "memory.configure", memory.Configure{Model: "box/mini", Agent: ada}, "memory.configured")
+	vector, _ := index.Pack([]float32{1, 2, 3, 4, 5, 6, 7, 8})
+	s.byNode("memory.embed", memory.Embed{Model: "box/mini@1", Vectors: []memory.Embedded{{ID: shared, Text: memory.TextDigest("Globex pays late"), Vector: vector}}}, "memory.embedded")
 	s.by(at, "memory.forget", memory.Forget{IDs: []string{mine}}, "memory.forgotten")
 	s.Now = s.Now.Add(time.Minute)
 	s.byNode("memory.expire", memory.Expire{}, "memory.expired")
