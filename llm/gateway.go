@@ -59,10 +59,12 @@ type Gateway struct {
 	client *http.Client
 	slots  chan struct{} // one token a call
 	stop   context.CancelFunc
+	alive  context.Context // until Close
 	wg     sync.WaitGroup
 
 	// What is known of the mesh; methods of the gateway, but for tests.
 	look  func(Caller) (scene, error)
+	sight func(Caller) (scene, error) // of a call without a run
 	may   func(Caller) error
 	keyOf func(ctx context.Context, p money.ModelProvider, run entity.Run) (string, error)
 
@@ -86,7 +88,7 @@ func New(conf Config) (*Gateway, error) {
 		conf.Pause = pause
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	g := &Gateway{conf: conf, log: conf.Logger, slots: make(chan struct{}, maxCalls), stop: stop,
+	g := &Gateway{conf: conf, log: conf.Logger, slots: make(chan struct{}, maxCalls), stop: stop, alive: ctx,
 		calls: map[*call]struct{}{}, busy: make(chan struct{}, 1), noted: map[string]bool{}, models: map[string]modelList{},
 		client: &http.Client{
 			Transport: &http.Transport{
@@ -97,7 +99,7 @@ func New(conf Config) (*Gateway, error) {
 			// An upstream that points elsewhere would be shown the key there.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}}
-	g.look, g.may, g.keyOf = g.readScene, g.checkRun, g.openKey
+	g.look, g.sight, g.may, g.keyOf = g.readScene, g.readSight, g.checkRun, g.openKey
 	g.wg.Go(func() { g.watch(ctx) })
 	return g, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -752,5 +753,43 @@ func TestANodeWithoutDataKeyHasNoKeys(t *testing.T) {
 	b.scene.providers[0].Sealed = ""
 	if status, out = b.post(chatPath, askStream); status != 200 || u.heads[0].Get("Authorization") != "" {
 		t.Errorf("an upstream without a key: %d %s", status, out)
+	}
+}
+
+// A node embeds for a company outside of any run, paid by an agent as its calls are.
+func TestEmbeddingOutsideOfRuns(t *testing.T) {
+	t.Parallel()
+	two := `{"data":[{"index":1,"embedding":[0.5,1]},{"index":0,"embedding":[2,0]}],"usage":{"prompt_tokens":7}}`
+	answers := []string{two, `{"data":[{"index":0,"embedding":[1]}]}`, `{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`, `{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1,2]}]}`, ""}
+	u := newUpstream(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+		if answers[n] == "" {
+			http.Error(w, `{"error":{"message":"input is too large to process"}}`, http.StatusInternalServerError) // as llama.cpp has it
+			return
+		}
+		io.WriteString(w, answers[n])
+	})
+	b := newBench(t, provider(money.ModelOllama, "box", u.URL))
+	b.sight = func(who Caller) (scene, error) { return b.scene, nil }
+	ask := func() ([][]float32, error) {
+		return b.Embed(t.Context(), Caller{Company: "acme", Agent: "ada", Run: "ignored"}, "box/e", []string{"a", "b"})
+	}
+	got, err := ask()
+	if err != nil || fmt.Sprint(got) != "[[2 0] [0.5 1]]" {
+		t.Fatal(got, err)
+	}
+	if use := b.use(0); use.InputTokens != 7 || use.Cost == 0 || b.till.asks[0].Agent != "ada" || b.till.asks[0].Run != "" {
+		t.Errorf("settled by %+v for %+v", use, b.till.asks[0])
+	}
+	for range 3 {
+		if got, err := ask(); err == nil || !strings.Contains(err.Error(), "what are no vectors of 2 texts") {
+			t.Errorf("took %v, %v", got, err)
+		}
+	}
+	if _, err := ask(); !errors.Is(err, ErrTexts) || !strings.Contains(err.Error(), "too large to process") {
+		t.Errorf("a text that is too long: %v", err)
+	}
+	b.till.refuse = ledger.Refuse(ledger.Conflict, nil, "no money")
+	if _, err := ask(); err == nil || err.Error() != "no money" {
+		t.Errorf("without money: %v", err)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/secret"
-	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -48,11 +47,7 @@ func (g *Gateway) readScene(who Caller) (s scene, err error) {
 		if i, ok := entity.IssueOf(tx, who.Company, s.run.Context.IssueID); ok && i.ID != "" {
 			s.issue, s.project, s.goal, s.code = i.ID, i.Project, i.Goal, i.BillingCode
 		}
-		s.providers = append(money.ModelProvidersOf(tx, who.Company), money.ModelProvidersOf(tx, "")...)
-		if n, ok := ledger.FindNode(tx, identity.NodeID(g.conf.Self)); ok {
-			s.labels = n.Labels
-		}
-		s.companys, s.everyone = money.ModelPricesOf(tx, who.Company), money.ModelPricesOf(tx, "")
+		g.fill(tx, who.Company, &s)
 		return nil
 	})
 	return s, err

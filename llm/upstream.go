@@ -190,6 +190,8 @@ func (c *call) denied(t target, resp *http.Response, key string) *failing {
 		f := &failing{again: true, after: retryAfter(resp.Header), err: say(429, "upstream_busy", "The upstream %s has no room now: %s", t.p.Name, text)}
 		f.err.after = int(min(max(f.after, time.Second), time.Minute) / time.Second)
 		return f
+	case s >= 500 && strings.Contains(text, "too large to process"): // llama.cpp, of a text that its batch can not hold
+		return &failing{err: say(413, "upstream_invalid", "%s", text)}
 	case s >= 500:
 		return &failing{again: true, after: retryAfter(resp.Header), err: say(502, "upstream_error", "The upstream %s failed (%d): %s", t.p.Name, s, text)}
 	case s == 400 || s == 413 || s == 422:

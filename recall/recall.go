@@ -50,6 +50,8 @@ type Config struct {
 	Companies func(tx *ledger.Tx) []string
 	// Dir is where saved graphs are, "" for none.
 	Dir string
+	// Embedder has a model embed; its zero value: none does.
+	Embedder Embedder
 	// MaxHeld bounds the records of all indexes; default: MaxHeld.
 	MaxHeld int
 	Logger  *slog.Logger
@@ -57,8 +59,9 @@ type Config struct {
 
 // A Recall has the indexes of a node.
 type Recall struct {
-	cfg Config
-	log *slog.Logger
+	cfg   Config
+	log   *slog.Logger
+	embed embedding
 
 	mu    sync.Mutex // guards what follows
 	held  map[string]*shelf
@@ -96,7 +99,7 @@ func New(cfg Config) *Recall {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Recall{cfg: cfg, log: cfg.Logger, held: map[string]*shelf{}, dirty: map[string]bool{}, wake: make(chan struct{}, 1)}
+	return &Recall{cfg: cfg, log: cfg.Logger, embed: newEmbedding(), held: map[string]*shelf{}, dirty: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // Search searches what a company remembers, as tx has it. Whoever shows the results looks
@@ -223,18 +226,14 @@ func (sh *shelf) refresh(tx *ledger.Tx, id string) {
 	}
 }
 
-// put enters a record. Without a vector of its author's it gets the one that follows from
-// its text.
+// put enters a record. Beside the vector that it may have it gets the one that follows from
+// its text: what can not be compared by a model is compared by words.
 func (sh *shelf) put(row company.Record) {
 	d, ok := row.Doc()
 	if !ok {
 		return
 	}
-	if d.Model == "" {
-		if v, ok := memory.Embed(d.Text); ok {
-			d.Model, d.Vector = memory.Lexical, v
-		}
-	}
+	d.Words, _ = memory.Embed(d.Text)
 	// A vector that does not fit is left out: the rules let none in, and words are found.
 	_ = sh.c.Put(d)
 }
@@ -245,6 +244,9 @@ func (r *Recall) Run(ctx context.Context) {
 	defer following.Wait()
 	from := r.cfg.Head()
 	following.Go(func() { r.follow(ctx, from) })
+	if r.cfg.Embedder.Embed != nil {
+		following.Go(func() { r.embedAll(ctx) })
+	}
 	err := r.cfg.View(func(tx *ledger.Tx) error {
 		for _, of := range r.cfg.Companies(tx) {
 			if company.CountOf(tx, of).Records > 0 {
@@ -277,6 +279,7 @@ func (r *Recall) Run(ctx context.Context) {
 			}
 		}
 		r.makeRoom()
+		r.embed.stir()
 	}
 }
 
