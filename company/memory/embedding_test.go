@@ -83,13 +83,13 @@ func TestTheChoiceOfTheMeshHolds(t *testing.T) {
 		t.Errorf("chosen is %+v", e)
 	}
 	for field, p := range map[string]memory.Configure{
-		"model:":         {Model: "two words"},
-		"model: the":     {Model: "a@b"},
-		"version:":       {Model: "m", Version: "No Version"},
-		"questionModel:": {Model: "m", Question: "a b"},
+		"model:":           {Model: "two words"},
+		"model: the":       {Model: "a@b"},
+		"version:":         {Model: "m", Version: "No Version"},
+		"questionModel:":   {Model: "m", Question: "a b"},
 		"agentId, version": {Agent: ada},
-		"agentId: agent": {Model: "m", Agent: d.ID()},
-		"inherit:":       {Inherit: true, Model: "m"},
+		"agentId: agent":   {Model: "m", Agent: d.ID()},
+		"inherit:":         {Inherit: true, Model: "m"},
 	} {
 		if r := companytest.Refused(t, d.Do(companytest.Board, memory.KindConfigure, p, nil)); !strings.HasPrefix(r.Message, field) {
 			t.Errorf("%s: %s", field, r.Message)
