@@ -35,6 +35,9 @@ export const keys = {
   activity: (company: string, filter?: unknown) => (filter === undefined ? ['activity', company] as const : ['activity', company, filter] as const),
   secrets: (company: string) => ['secrets', company] as const,
   skills: (company: string) => ['skills', company] as const,
+  memory: (company: string, part?: unknown) => (part === undefined ? ['memory', company] as const : ['memory', company, part] as const),
+  /** Of a company, or of 'mesh'. */
+  models: (company: string, part?: string) => (part ? ['models', company, part] as const : ['models', company] as const),
   /** Of the mesh; no event tells of these, they are polled while they are on screen. */
   mesh: (part: string) => ['mesh', part] as const,
 }
@@ -69,6 +72,9 @@ export function keysOf(event: LiveEvent): QueryKey[] {
     case 'budget_policy': case 'budget_incident': return [...always, keys.budgets(of), keys.dashboard(of), keys.attention(of), keys.badges(of)]
     case 'secret': return [...always, keys.secrets(of)]
     case 'company_skill': case 'skill': return [...always, keys.skills(of)]
+    case 'memory': return [...always, keys.memory(of)]
+    case 'model_provider': case 'model_price': return [...always, keys.models(of), keys.models('mesh')]
+    case 'company_membership': case 'invite': case 'join_request': return [...always, keys.people(of), keys.attention(of), keys.badges(of)]
   }
   // Things of an issue (documents, interactions, attachments…) name it in their details.
   const issueId = p.issueId ?? p.details?.['issueId']

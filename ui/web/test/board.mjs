@@ -1,6 +1,7 @@
 // node test/board.mjs URL PID: the steps of testnet/board. URL is a node of a mesh of three on one machine, PID its process,
 // which the last step kills. Each step says what it saw; the first that does not see it ends with 1.
 import { ask, browser, watch } from './browser.mjs'
+import { pageSteps } from './pages.mjs'
 
 const [url, pid] = process.argv.slice(2)
 const wait = { timeout: 60_000 }
@@ -144,6 +145,7 @@ const steps = {
       await page.waitForTimeout(100)
     }
   },
+  ...pageSteps({ page, url, ask, must, wait }),
   async 'an address of the specification opens the page'() {
     const [company] = await ask(url, '/api/companies')
     await page.goto(`${url}/companies/${company.id}/tasks`)

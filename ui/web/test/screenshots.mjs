@@ -28,7 +28,7 @@ if (prefix !== '-') {
   const first = async (what, key) => (await ask(url, `/api/companies/${company.id}/${what}`))?.[0]?.[key]
   Object.assign(named, {
     $company: prefix, $issue: await first('issues?sortField=updated&limit=1', 'identifier'), $agent: await first('agents', 'urlKey'), $routine: await first('routines', 'id'),
-    $project: await first('projects', 'id'), $approval: await first('approvals', 'id'), $run: await first('heartbeat-runs', 'id'),
+    $project: await first('projects', 'id'), $approval: await first('approvals', 'id'), $run: await first('heartbeat-runs', 'id'), $skill: await first('skills', 'id'),
   })
 }
 

@@ -54,7 +54,7 @@ export function Rail({ onGo }: { onGo?: () => void }) {
               <ul>
                 {rows.map((page) => {
                   const to = addressOf(page, company?.issuePrefix)
-                  const on = page.path === '/$company' ? at === to : at === to || at.startsWith(`${to}/`)
+                  const on = at === to || (page.path !== '/$company' && page.path !== '/$company/company/settings' && at.startsWith(`${to}/`))
                   return (
                     <li key={page.path}>
                       <Link to={to} {...(onGo ? { onClick: onGo } : {})} aria-current={on ? 'page' : undefined} className={`flex h-8 items-center gap-2.5 rounded px-2 text-base ${on ? 'bg-ground3 font-strong text-ink' : 'text-ink2 hover:bg-ground3 hover:text-ink'}`}>

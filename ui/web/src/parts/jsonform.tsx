@@ -10,6 +10,8 @@ export interface Schema {
   title?: string
   description?: string
   enum?: readonly unknown[]
+  /** What the values of enum are called. */
+  labels?: Record<string, string>
   default?: unknown
   properties?: Record<string, Schema>
   required?: readonly string[]
@@ -62,10 +64,10 @@ export function JsonForm({ schema, values, onChange, wrong = {}, at = '' }: { sc
         if (kind === 'array' && kindOf(s.items ?? {}) === 'string') return <ListField key={name} label={label} hint={s.description} value={(value ?? []) as string[]} onChange={(v) => set(name, v.length ? v : undefined)} />
         return (
           <Field key={name} label={label} hint={s.description} wrong={wrong[path]}>
-            {s.enum ? <Select value={String(value ?? s.default ?? '')} onChange={(e) => set(name, e.target.value)} choices={[{ value: '', label: t.common.choose }, ...s.enum.map((v) => ({ value: String(v), label: String(v) }))]} />
+            {s.enum ? <Select value={String(value ?? s.default ?? '')} onChange={(e) => set(name, e.target.value)} choices={[...(schema.required?.includes(name) && value ? [] : [{ value: '', label: schema.required?.includes(name) ? t.common.choose : '–' }]), ...s.enum.map((v) => ({ value: String(v), label: s.labels?.[String(v)] ?? String(v) }))]} />
               : kind === 'integer' || kind === 'number' ? <Input type="number" step={kind === 'integer' ? 1 : 'any'} min={s.minimum} max={s.maximum} value={value === undefined ? '' : String(value)} placeholder={s.default === undefined ? '' : String(s.default)} onChange={(e) => set(name, e.target.value === '' ? undefined : Number(e.target.value))} />
                 : kind === 'string' ? (s.format === 'multiline' || s.format === 'markdown' ? <TextArea value={String(value ?? '')} onChange={(e) => set(name, e.target.value)} />
-                  : <Input type={s.writeOnly || s.format === 'password' ? 'password' : 'text'} autoComplete="off" value={String(value ?? '')} placeholder={s.default === undefined ? '' : String(s.default)} onChange={(e) => set(name, e.target.value)} />)
+                  : <Input type={s.writeOnly || s.format === 'password' ? 'password' : s.format === 'date' || s.format === 'color' ? s.format : 'text'} autoComplete="off" value={String(value ?? '')} placeholder={s.default === undefined ? '' : String(s.default)} onChange={(e) => set(name, e.target.value)} />)
                   : <JsonField value={value} onChange={(v) => set(name, v)} />}
           </Field>
         )

@@ -9,7 +9,7 @@ const marks: Record<string, [Meaning, Shape]> = {
   backlog: ['none', 'dashed'], todo: ['none', 'ring'], in_progress: ['work', 'half'], in_review: ['wait', 'half'], blocked: ['bad', 'bang'], done: ['ok', 'check'], cancelled: ['none', 'cross'],
   idle: ['none', 'ring'], active: ['ok', 'full'], running: ['work', 'half'], paused: ['warn', 'bars'], error: ['bad', 'bang'], terminated: ['none', 'cross'], pending_approval: ['wait', 'dashed'],
   queued: ['wait', 'dashed'], succeeded: ['ok', 'check'], failed: ['bad', 'bang'], timed_out: ['bad', 'bang'], scheduled_retry: ['warn', 'dashed'], pending: ['wait', 'dashed'], approved: ['ok', 'check'],
-  rejected: ['bad', 'cross'], revision_requested: ['warn', 'half'], planned: ['none', 'ring'], achieved: ['ok', 'check'], archived: ['none', 'cross'],
+  rejected: ['bad', 'cross'], revision_requested: ['warn', 'half'], planned: ['none', 'ring'], achieved: ['ok', 'check'], completed: ['ok', 'check'], archived: ['none', 'cross'],
   alive: ['ok', 'full'], dead: ['bad', 'bang'], revoked: ['none', 'cross'], open: ['ok', 'full'], cordoned: ['warn', 'bars'], draining: ['warn', 'half'],
   ok: ['ok', 'check'], note: ['wait', 'ring'], warn: ['warn', 'bang'], bad: ['bad', 'bang'], warning: ['warn', 'bang'], problem: ['bad', 'bang'],
 }

@@ -9,11 +9,12 @@ import { del, patch, post, type Schemas } from '../../http'
 import { Button } from '../../parts/button'
 import { Diff } from '../../parts/diff'
 import { Combobox, Field, Input } from '../../parts/form'
+import { ShownOnce } from '../../parts/formdialog'
 import { Confirm, Dialog, DialogFoot } from '../../parts/overlay'
 import { Empty, Loaded, Section } from '../../parts/states'
 import { Badge, StatusMark } from '../../parts/status'
 import { toast } from '../../parts/toast'
-import { copy, Id, Time } from '../../parts/values'
+import { Id, Time } from '../../parts/values'
 import { t } from '../../text/en'
 import { jsonOf } from './configuration'
 import type { AgentDetail } from './page'
@@ -90,10 +91,7 @@ export function Keys({ agent }: { agent: AgentDetail }) {
         <form onSubmit={(e) => { e.preventDefault(); if (name?.trim()) make.mutate(name.trim()) }}><Field label={t.agent.keyName}><Input autoFocus maxLength={120} value={name ?? ''} onChange={(e) => setName(e.target.value)} /></Field>
           <DialogFoot><Button onClick={() => setName(undefined)}>{t.common.cancel}</Button><Button look="primary" type="submit" disabled={!name?.trim()} busy={make.isPending}>{t.common.create}</Button></DialogFoot></form>
       </Dialog>
-      <Dialog open={token !== undefined} onClose={() => setToken(undefined)} title={t.agent.keyMade}>
-        <p className="mb-3 text-sm text-ink2">{t.agent.keyMadeWhy}</p><code className="block break-all rounded border border-line bg-ground2 p-2 font-mono text-xs">{token}</code>
-        <DialogFoot><Button onClick={() => setToken(undefined)}>{t.common.close}</Button><Button look="primary" icon="copy" onClick={() => void copy(token ?? '')}>{t.common.copy}</Button></DialogFoot>
-      </Dialog>
+      {token && <ShownOnce title={t.agent.keyMade} why={t.agent.keyMadeWhy} values={[{ label: t.agent.keys, text: token }]} onClose={() => setToken(undefined)} />}
       <Confirm open={!!ending} onClose={() => setEnding(undefined)} title={t.agent.revokeAsk(ending?.name ?? '')} body={t.agent.revokeBody} action={t.agent.revoke} busy={revoke.isPending} onConfirm={() => ending && revoke.mutate(ending.id)} />
     </Section>
   )
