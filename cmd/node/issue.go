@@ -314,7 +314,8 @@ var issueVerbs = []cli.Verb{
 		Says: "unread"},
 	{Use: "unarchive ISSUE", Short: "Show an archived issue in the inbox again", Method: "DELETE",
 		Path: "/api/issues/{1}/inbox-archive", Says: "brought back"},
-	{Use: "detach ATTACHMENT", Short: "Delete an attachment", Method: "DELETE", Path: "/api/attachments/{1}",
+	{Use: "detach [ISSUE] ATTACHMENT", Short: "Delete an attachment, named by ID or file name", Method: "DELETE",
+		Path: "/api/attachments/{2}", Example: "  selvage issue detach ACM-1 report.pdf",
 		Says: "deleted"},
 }
 
@@ -330,14 +331,14 @@ var productVerbs = []cli.Verb{
 			{Name: "url", Member: "url", About: "its address"},
 			{Name: "summary", Member: "summary", About: "what it is"},
 			{Name: "primary", Member: "isPrimary", Kind: "bool", About: "it is what the issue was for"}}},
-	{Use: "update PRODUCT", Short: "Change a work product", Method: "PATCH", Path: "/api/work-products/{1}",
+	{Use: "update [ISSUE] PRODUCT", Short: "Change a work product", Method: "PATCH", Path: "/api/work-products/{2}",
 		Says: "{id} {type} {status}",
 		Fields: []cli.Field{{Name: "title", Member: "title", About: "its new title"},
 			{Name: "status", Member: "status", About: "such as active, merged or closed"},
 			{Name: "url", Member: "url", About: "its address"},
 			{Name: "summary", Member: "summary", About: "what it is"},
 			{Name: "primary", Member: "isPrimary", Kind: "bool", About: "it is what the issue was for"}}},
-	{Use: "remove PRODUCT", Short: "Forget a work product", Method: "DELETE", Path: "/api/work-products/{1}",
+	{Use: "remove [ISSUE] PRODUCT", Short: "Forget a work product", Method: "DELETE", Path: "/api/work-products/{2}",
 		Says: "removed"},
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -157,20 +156,25 @@ func sendTrigger(c *cli.CLI, cmd *cobra.Command, method, path string, body any) 
 
 func triggerRotate(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
-		Use: "rotate TRIGGER", Short: "Give a webhook a new secret; the old one is void at once",
-		Args: cobra.ExactArgs(1),
+		Use: "rotate [ROUTINE] TRIGGER", Short: "Give a webhook a new secret; the old one is void at once",
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return sendTrigger(c, cmd, "POST", "/api/routine-triggers/"+url.PathEscape(args[0])+"/rotate-secret", nil)
+			path, err := c.Filled(cmd, "/api/routine-triggers/{2}/rotate-secret", cli.Whole(cmd.Use, args))
+			if err != nil {
+				return err
+			}
+			return sendTrigger(c, cmd, "POST", path, nil)
 		},
 	}
 }
 
 // triggerVerbs are the rows of selvage routine trigger.
 var triggerVerbs = []cli.Verb{
-	{Use: "remove TRIGGER", Short: "Remove a trigger", Method: "DELETE", Path: "/api/routine-triggers/{1}",
-		Says: "removed"},
-	{Use: "update TRIGGER", Short: "Change a trigger, or turn it on or off", Method: "PATCH",
-		Path: "/api/routine-triggers/{1}", Says: "{id} {kind} {enabled}",
+	{Use: "remove [ROUTINE] TRIGGER", Short: "Remove a trigger", Method: "DELETE", Path: "/api/routine-triggers/{2}",
+		Example: "  selvage routine trigger remove 'Back up' webhook",
+		Says:    "removed"},
+	{Use: "update [ROUTINE] TRIGGER", Short: "Change a trigger, or turn it on or off", Method: "PATCH",
+		Path: "/api/routine-triggers/{2}", Says: "{id} {kind} {enabled}",
 		Fields: []cli.Field{{Name: "enabled", Member: "enabled", Kind: "bool", About: "it fires"},
 			{Name: "cron", Member: "cronExpression", About: "a schedule: minute hour day month weekday"},
 			{Name: "zone", Member: "timezone", About: "whose clocks the schedule goes by"},

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,12 +25,17 @@ func (m misuse) Unwrap() error { return m.error }
 func Misuse(err error) error { return misuse{err} }
 
 // MisusedArguments makes a wrong number of arguments a misuse, everywhere, and says
-// which is missing or too many.
+// which is missing or too many; likewise a list of less than one row.
 func MisusedArguments(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
 				return Misuse(WrongArguments(cmd, args, err))
+			}
+			if f := cmd.Flags().Lookup("limit"); f != nil && f.Changed {
+				if n, err := strconv.ParseInt(f.Value.String(), 10, 64); err == nil && n < 1 {
+					return Misuse(fmt.Errorf("--limit is %d: want at least 1", n))
+				}
 			}
 			return nil
 		}
@@ -52,6 +58,29 @@ func WrongFlag(err error) error {
 	return fmt.Errorf("--%s is %q: want %s", bad.GetFlag().Name, bad.GetValue(), want)
 }
 
+// maxHeld bounds how many commands of a group a refusal names.
+const maxHeld = 20
+
+// holds says which commands a group has: of a large one the headings of its help.
+func holds(cmd *cobra.Command) string {
+	var there, under []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			there = append(there, sub.Name())
+		}
+	}
+	for _, g := range cmd.Groups() {
+		under = append(under, strings.TrimSuffix(g.Title, ":"))
+	}
+	if len(there) <= maxHeld {
+		return ": it has " + strings.Join(there, ", ")
+	}
+	if len(under) == 0 {
+		return fmt.Sprintf(": it has %d others", len(there))
+	}
+	return fmt.Sprintf(": it has %d, under %s", len(there), strings.Join(under, "; "))
+}
+
 // WrongArguments says what is wrong with arguments that err refuses.
 func WrongArguments(cmd *cobra.Command, args []string, err error) error {
 	if cmd.HasAvailableSubCommands() {
@@ -60,13 +89,7 @@ func WrongArguments(cmd *cobra.Command, args []string, err error) error {
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 			text += "; did you mean " + strings.Join(near, " or ") + "?"
 		} else if cmd.HasParent() {
-			var there []string
-			for _, sub := range cmd.Commands() {
-				if sub.IsAvailableCommand() {
-					there = append(there, sub.Name())
-				}
-			}
-			text += ": it has " + strings.Join(there, ", ")
+			text += holds(cmd)
 		}
 		return errors.New(text)
 	}

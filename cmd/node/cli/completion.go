@@ -23,7 +23,8 @@ var listed = map[string]nounRows{
 	"adapter type":   {Path: "/api/adapters", id: "type", about: "label"},
 	"agent key":      {Path: "/api/agents/{agent:1}/keys", names: []string{"name"}, about: "revokedAt"},
 	"agent revision": {Path: "/api/agents/{agent:1}/config-revisions", about: "createdAt"},
-	"attachment":     {Path: "/api/issues/{1}/attachments", about: "originalFilename"},
+	"attachment": {Path: "/api/issues/{1}/attachments", names: []string{"originalFilename"},
+		about: "originalFilename"},
 	"blocker": {Path: "/api/companies/{company}/issues?sortField=updated&limit=200", id: "identifier",
 		about: "title"},
 	"code":              {Path: "/api/v1/mesh/requests", id: "code", about: "name"},
@@ -47,6 +48,7 @@ var listed = map[string]nounRows{
 		about: "user.name"},
 	"memory key":        {Path: "/api/agents/{agent:1}/memory", id: "key"},
 	"mine key":          {Path: "/api/companies/{company}/user-secret-definitions", id: "key", about: "name"},
+	"product":           {Path: "/api/issues/{1}/work-products", names: []string{"title", "url"}, about: "title"},
 	"project workspace": {Path: "/api/projects/{project:1}/workspaces", names: []string{"name"}, about: "sourceType"},
 	"remark":            {Path: "/api/issues/{1}/documents/{2}/annotations", about: "selectedText"},
 	"request":           {Path: "/api/companies/{company}/join-requests", about: "requestType"},
@@ -63,7 +65,9 @@ var listed = map[string]nounRows{
 	"token-id":  {Path: "/api/v1/mesh/tokens"},
 	"tool name": {Path: "/api/companies/{company}/tools", id: "name", about: "description"},
 	"what":      {Path: "/api/companies/{company}/agents", names: []string{"name"}, about: "role"},
-	"trace":     {Path: "/api/companies/{company}/feedback-traces", id: "traceId", about: "vote"},
+	"trigger": {Path: "/api/routines/{routine:1}", rows: "triggers", names: []string{"label", "kind"},
+		about: "kind"},
+	"trace": {Path: "/api/companies/{company}/feedback-traces", id: "traceId", about: "vote"},
 }
 
 // Choices are arguments that are one of a few words.

@@ -121,6 +121,9 @@ func (c *CLI) resolveListed(cmd *cobra.Command, args []string, n int) (string, e
 	if len(ref) == UUIDLen || n > len(words) {
 		return ref, nil
 	}
+	if n > 1 && args[0] == "-" && strings.HasPrefix(strings.Fields(cmd.Use)[1], "[") {
+		return "", Misuse(fmt.Errorf("%q is no whole ID: name the %s that it belongs to before it: %s", ref, words[0], cmd.UseLine()))
+	}
 	rows, ok := Of(listed, cmd, words[n-1])
 	if !ok || rows.id != "" { // the API takes it as it is
 		return ref, nil
@@ -136,6 +139,16 @@ func (c *CLI) resolveListed(cmd *cobra.Command, args []string, n int) (string, e
 	}
 	found, err := rows.find(words[n-1], ref, list)
 	return cmp.Or(found, ref), err
+}
+
+// Whole puts "-" for a first argument that may be left out ("[ISSUE] ATTACHMENT"), where it was:
+// what lies below it is named by its whole ID then.
+func Whole(use string, args []string) []string {
+	words := strings.Fields(use)[1:]
+	if len(words) > 1 && strings.HasPrefix(words[0], "[") && !strings.HasPrefix(words[1], "[") && len(args) < len(Arguments(use)) {
+		return append([]string{"-"}, args...)
+	}
+	return args
 }
 
 // find returns the ID of the row that is named, or begins, as ref: "" where none is.

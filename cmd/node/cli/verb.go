@@ -74,6 +74,7 @@ func (v Verb) command(c *CLI) *cobra.Command {
 func (v Verb) asks() bool { return v.Method == "DELETE" && strings.HasPrefix(v.Use, "delete ") }
 
 func (v Verb) run(c *CLI, cmd *cobra.Command, args []string) error {
+	args = Whole(cmd.Use, args)
 	path, err := c.Filled(cmd, v.Path, args)
 	if err != nil {
 		return err
