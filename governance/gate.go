@@ -1,0 +1,247 @@
+package governance
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A Compiler makes gates of rules and keeps the predicates that it has compiled. Several goroutines may use it.
+type Compiler struct {
+	mu       sync.Mutex
+	compiled map[source]predicate // guarded by mu
+}
+
+// A source is the text of a predicate and the language that it is in.
+type source struct {
+	branch Branch
+	when   string
+}
+
+// Compile makes a gate of a constitution's rules, or reports everything that is wrong with them.
+func (c *Compiler) Compile(rules []Rule) (*Gate, error) {
+	if len(rules) > MaxRules {
+		return nil, fmt.Errorf("a constitution has at most %d rules, this one has %d", MaxRules, len(rules))
+	}
+	g := &Gate{on: map[string][]int{}}
+	var wrong []error
+	for _, r := range rules {
+		if err := r.Check(); err != nil {
+			wrong = append(wrong, err)
+			continue
+		}
+		p, err := c.predicate(r.Branch, r.When)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("rule %s: when: %w", r.ID, err))
+			continue
+		}
+		r.On = slices.Clone(r.On)
+		g.rules = append(g.rules, compiledRule{r, p})
+	}
+	slices.SortStableFunc(g.rules, func(a, b compiledRule) int {
+		return cmp.Or(cmp.Compare(slices.Index(Branches, a.Branch), slices.Index(Branches, b.Branch)), strings.Compare(a.ID, b.ID))
+	})
+	seen := map[string]bool{}
+	for i, r := range g.rules {
+		if seen[r.ID] {
+			wrong = append(wrong, fmt.Errorf("rule %s: id: there is another rule with it", r.ID))
+		}
+		seen[r.ID] = true
+		if len(r.On) == 0 {
+			g.all = append(g.all, i)
+		}
+		for _, on := range r.On {
+			if list := g.on[on]; len(list) == 0 || list[len(list)-1] != i {
+				g.on[on] = append(list, i)
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	return g, nil
+}
+
+func (c *Compiler) predicate(branch Branch, when string) (predicate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := source{branch, when}
+	if p, ok := c.compiled[key]; ok {
+		return p, nil
+	}
+	p, err := compile(branch, when)
+	if err != nil {
+		return predicate{}, err
+	}
+	if c.compiled == nil || len(c.compiled) >= maxCached {
+		c.compiled = map[source]predicate{}
+	}
+	c.compiled[key] = p
+	return p, nil
+}
+
+// A Gate is a compiled constitution. It does not change, and several goroutines may use it.
+type Gate struct {
+	rules []compiledRule   // by branch, then ID
+	all   []int            // rules that are about every action, ascending
+	on    map[string][]int // by action or class, ascending
+}
+
+type compiledRule struct {
+	Rule
+	predicate
+}
+
+// Rules returns the rules by branch and ID.
+func (g *Gate) Rules() []Rule {
+	out := make([]Rule, len(g.rules))
+	for i, r := range g.rules {
+		out[i] = r.Rule
+	}
+	return out
+}
+
+// A Decision is the gate's answer, with everything that led to it.
+type Decision struct {
+	Verdict   Verdict
+	Reason    string
+	Action    Action
+	Effect    Effect
+	Steps     []Step
+	Threshold Level
+	Opinions  []Opinion // of the branches that have a rule for the action, in the order of [Branches]
+}
+
+// An Opinion is what one branch says, from its own rules alone.
+type Opinion struct {
+	Branch    Branch
+	Verdict   Verdict
+	Evaluated []string // IDs of its rules for the action
+	Spoken    []Voice  // those whose predicate was true, or could not be decided
+}
+
+// A Voice is one rule that speaks.
+type Voice struct {
+	Rule     string
+	Title    string
+	Severity Severity
+	Verdict  Verdict
+	Reason   string
+	Failed   bool // its predicate could not be decided: the act is denied
+}
+
+// Evaluated returns the IDs of all rules that were asked, in the order of the opinions.
+func (d Decision) Evaluated() []string {
+	ids := []string{}
+	for _, o := range d.Opinions {
+		ids = append(ids, o.Evaluated...)
+	}
+	return ids
+}
+
+// Decide weighs an act, asks each branch, and answers the strictest opinion.
+func (g *Gate) Decide(a Act) Decision {
+	d := Decision{Threshold: a.Scope.Threshold()}
+	if err := a.Check(); err != nil {
+		d.Verdict, d.Reason = Deny, "the act can not be judged: "+err.Error()
+		return d
+	}
+	d.Action, d.Effect, d.Steps = Weigh(a)
+	f, err := factsOf(&a, d.Action, d.Effect)
+	if err != nil {
+		d.Verdict, d.Reason = Deny, "the act can not be judged: "+err.Error()
+		return d
+	}
+	defer f.close()
+	spoken := -1
+	for i := range g.about(d.Action) {
+		r := &g.rules[i]
+		o := opinionOf(&d, r.Branch)
+		o.Evaluated = append(o.Evaluated, r.ID)
+		v, speaks := r.ask(f)
+		if !speaks {
+			continue
+		}
+		o.Spoken = append(o.Spoken, v)
+		o.Verdict = max(o.Verdict, v.Verdict)
+		if weight := int(v.Verdict)*len(Severities) + slices.Index(Severities, v.Severity); weight > spoken {
+			spoken, d.Reason = weight, v.Reason
+		}
+		d.Verdict = max(d.Verdict, v.Verdict)
+	}
+	return d
+}
+
+// opinionOf returns the opinion of a branch, which rules come in the order of.
+func opinionOf(d *Decision, b Branch) *Opinion {
+	if n := len(d.Opinions); n == 0 || d.Opinions[n-1].Branch != b {
+		d.Opinions = append(d.Opinions, Opinion{Branch: b})
+	}
+	return &d.Opinions[len(d.Opinions)-1]
+}
+
+// about yields the rules for an action once each, ascending: those for everything, its class and its name.
+func (g *Gate) about(a Action) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		lists := [3][]int{g.all, g.on[string(a.Class)], g.on[a.Name]}
+		for {
+			next := -1
+			for _, l := range lists {
+				if len(l) > 0 && (next < 0 || l[0] < next) {
+					next = l[0]
+				}
+			}
+			if next < 0 || !yield(next) {
+				return
+			}
+			for i, l := range lists {
+				if len(l) > 0 && l[0] == next {
+					lists[i] = l[1:]
+				}
+			}
+		}
+	}
+}
+
+// ask evaluates a rule: what it says, and whether it says anything.
+func (r *compiledRule) ask(f *facts) (Voice, bool) {
+	speaks, err := r.holds(f)
+	v := Voice{Rule: r.ID, Title: r.Title, Severity: r.Severity}
+	switch {
+	case err != nil:
+		v.Verdict, v.Failed = Deny, true
+		v.Reason = fmt.Sprintf("rule %s could not be decided: %s", r.ID, firstLine(err))
+		return v, true
+	case !speaks:
+		return Voice{}, false
+	}
+	v.Verdict = r.verdict(f.act)
+	v.Reason = sentence(strings.ReplaceAll(r.Reason, "{act}", f.action.Title))
+	return v, true
+}
+
+// verdict is what it means that the rule speaks. A person can lift what blocks, where there is one to ask; nobody
+// lifts what is critical.
+func (r *compiledRule) verdict(a *Act) Verdict {
+	switch r.Severity {
+	case Advisory:
+		return Permit
+	case Warning:
+		return Warn
+	case Blocking:
+		if len(a.Context.Approvers) > 0 || a.Scope.HumanApproval {
+			return Defer
+		}
+	}
+	return Deny
+}
+
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

@@ -1,0 +1,82 @@
+package governance
+
+// The rules that every mesh begins with. Their IDs, branches and severities are those of the published set; the
+// predicates are what they mean here. What a rule blocks is lifted by a clearance where one is named, or by a person.
+
+const sop = "AI-SDLC SOP "
+
+// Genesis returns the 22 rules.
+func Genesis() []Rule {
+	return []Rule{
+		{ID: "GOV-001", Title: "review of high risk", Branch: Judicial, Severity: Blocking,
+			When:   `effect.risk >= 300 && effect.magnitude > env.threshold && !("risk-review" in clearances)`,
+			Reason: "High-risk {act} requires Manager approval"},
+		{ID: "GOV-002", Title: "review of security", Branch: Judicial, Severity: Blocking,
+			When:   `effect.security > 600 && !("security-review" in clearances)`,
+			Reason: "{act} opens the way to others: it requires a security review"},
+		{ID: "GOV-003", Title: "privacy", Branch: Legislative, Severity: Warning,
+			When:   `effect.privacy >= 300`,
+			Reason: "{act} can show what is private"},
+		{ID: "GOV-004", Title: "novelty", Branch: Executive, Severity: Advisory,
+			When:   `effect.novelty >= 700 || context.first`,
+			Reason: "{act} is new here"},
+		{ID: "GOV-005", Title: "file system", Branch: Legislative, Severity: Warning, On: []string{string(Write), string(Remove)},
+			When:   `!context.inside`,
+			Reason: "{act} is not inside the agent's workspace"},
+		{ID: "GOV-006", Title: "clearance to spawn", Branch: Executive, Severity: Blocking, On: []string{string(Spawn)},
+			When:   `!(rank in ["manager", "ceo", "board"]) && !("spawn" in clearances)`,
+			Reason: "{act} requires a manager, or clearance to spawn"},
+		{ID: "GOV-007", Title: "record of messages", Branch: Judicial, Severity: Advisory, On: []string{string(Message)},
+			When:   `context.outside`,
+			Reason: "{act} leaves the company"},
+
+		{ID: "SOP-L001", Title: "ethics approval", Branch: Legislative, Severity: Blocking, Reference: sop + "L001",
+			When:   `context.data == "human-subjects" && !("ethics" in clearances)`,
+			Reason: "{act} touches data of people who are studied: it requires approval by the ethics board"},
+		{ID: "SOP-L002", Title: "version control", Branch: Legislative, Severity: Warning, Reference: sop + "L002", On: []string{string(Code), string(Deploy), string(Release)},
+			When:   `context.revision == ""`,
+			Reason: "{act} names no revision"},
+		{ID: "SOP-L003", Title: "requirements", Branch: Legislative, Severity: Warning, Reference: sop + "L003", On: []string{string(Code), string(Deploy), string(Release)},
+			When:   `context.issue == ""`,
+			Reason: "{act} names no issue that it serves"},
+		{ID: "SOP-L004", Title: "plan of releases", Branch: Legislative, Severity: Advisory, Reference: sop + "L004", On: []string{string(Release)},
+			When:   `!("release-plan" in clearances)`,
+			Reason: "{act} is in no release plan"},
+		{ID: "SOP-L005", Title: "data protection", Branch: Legislative, Severity: Blocking, Reference: sop + "L005",
+			When:   `context.outside && context.data in ["personal", "human-subjects", "secret"] && !("data-protection" in clearances)`,
+			Reason: "{act} takes protected data out of the company"},
+		{ID: "SOP-L006", Title: "register of risks", Branch: Legislative, Severity: Warning, Reference: sop + "L006",
+			When:   `effect.risk >= 500 && !("risk-register" in clearances)`,
+			Reason: "{act} is not in the register of risks"},
+
+		{ID: "SOP-E001", Title: "secure coding", Branch: Executive, Severity: Warning, Reference: sop + "E001", On: []string{string(Code), string(Install), string(Deploy)},
+			When:   `!("scan" in clearances)`,
+			Reason: "{act} has code that no scan has seen"},
+		{ID: "SOP-E002", Title: "clearance to deploy", Branch: Executive, Severity: Blocking, Reference: sop + "E002", On: []string{string(Deploy), string(Release)},
+			When:   `env.class == "prod" && !(rank in ["ceo", "board"]) && !("deploy" in clearances)`,
+			Reason: "{act} in production requires clearance to deploy"},
+		{ID: "SOP-E003", Title: "response to incidents", Branch: Executive, Severity: Warning, Reference: sop + "E003",
+			On:     []string{string(Deploy), string(Release), string(Install), string(Configure), string(Elevate)},
+			When:   `context.incident && !("incident" in clearances)`,
+			Reason: "An incident is open, and {act} is not part of the response to it"},
+		{ID: "SOP-E004", Title: "decommission", Branch: Executive, Severity: Advisory, Reference: sop + "E004", On: []string{string(Decommission)},
+			When:   `!("handover" in clearances)`,
+			Reason: "{act} has no handover"},
+		{ID: "SOP-E005", Title: "procurement", Branch: Executive, Severity: Advisory, Reference: sop + "E005",
+			When:   `context.amount >= 10000 && !("purchase-order" in clearances)`,
+			Reason: "{act} commits $100 or more without a purchase order"},
+
+		{ID: "SOP-J001", Title: "bias", Branch: Judicial, Severity: Blocking, Reference: sop + "J001",
+			When:   `effect.fairness > 600 && !("bias-review" in clearances)`,
+			Reason: "{act} can treat people wrongly: it requires a review of bias"},
+		{ID: "SOP-J002", Title: "explanation", Branch: Judicial, Severity: Warning, Reference: sop + "J002",
+			When:   `effect.fairness >= 300 && context.reason == ""`,
+			Reason: "{act} affects people and gives no reason"},
+		{ID: "SOP-J003", Title: "drift", Branch: Judicial, Severity: Warning, Reference: sop + "J003",
+			When:   `context.drift >= 300`,
+			Reason: "{act} is far from what the agent did before"},
+		{ID: "SOP-J004", Title: "records", Branch: Judicial, Severity: Advisory, Reference: sop + "J004",
+			When:   `context.irreversible && !("record" in clearances)`,
+			Reason: "{act} can not be undone and leaves no record"},
+	}
+}
