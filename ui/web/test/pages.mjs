@@ -321,5 +321,18 @@ export function pageSteps({ page, url, ask, must, wait }) {
       await menu('More', 'Forget its session')
       await page.getByText('The next run begins a new session').waitFor(wait)
     },
+    async 'an agent gets a skill and loses it, and is terminated'() {
+      const ada = await ask(url, `${await of()}/agents`, 'POST', { name: 'Ada', role: 'engineer', adapterType: 'claude_local', adapterConfig: {} })
+      await page.goto(`${url}/ACM/agents/ada?tab=skills`)
+      await page.getByRole('button', { name: 'Add a skill' }).click()
+      await page.getByRole('option', { name: 'read-soundings' }).click()
+      await until(`/api/agents/${ada.id}/skills`, (s) => s.desiredSkills.some((k) => k.includes('read-soundings')), 'an agent with a skill')
+      await page.getByRole('listitem').filter({ hasText: 'read-soundings' }).getByRole('button', { name: 'Remove' }).click()
+      await until(`/api/agents/${ada.id}/skills`, (s) => !s.desiredSkills.some((k) => k.includes('read-soundings')), 'an agent without the skill')
+      await menu('More', 'Terminate')
+      await dialog.getByText('it never works again').waitFor(wait)
+      await save('Terminate')
+      await until(`/api/agents/${ada.id}`, (a) => a.status === 'terminated', 'an agent that is terminated')
+    },
   }
 }

@@ -19,7 +19,7 @@ export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
 export const Button = forwardRef<HTMLButtonElement, ButtonProps>(function Button({ look = 'plain', icon, small, busy, className = '', children, disabled, ...rest }, ref) {
   return (
     <button ref={ref} type="button" disabled={disabled || busy} aria-busy={busy || undefined}
-      className={`inline-flex shrink-0 items-center justify-center gap-1.5 whitespace-nowrap rounded border font-strong transition-colors disabled:opacity-50 ${small ? 'h-6 px-2 text-xs' : 'h-8 px-3 text-sm'} ${looks[look]} ${className}`} {...rest}>
+      className={`no-print inline-flex shrink-0 items-center justify-center gap-1.5 whitespace-nowrap rounded border font-strong transition-colors disabled:opacity-50 ${small ? 'h-6 px-2 text-xs' : 'h-8 px-3 text-sm'} ${looks[look]} ${className}`} {...rest}>
       {icon && <Icon name={icon} size={small ? 14 : 16} />}
       {children}
     </button>
@@ -30,7 +30,7 @@ export const Button = forwardRef<HTMLButtonElement, ButtonProps>(function Button
 export const IconButton = forwardRef<HTMLButtonElement, Omit<ButtonProps, 'icon' | 'children'> & { icon: IconName; label: string; pressed?: boolean }>(function IconButton({ icon, label, pressed, small, look = 'quiet', className = '', ...rest }, ref) {
   return (
     <button ref={ref} type="button" aria-label={label} title={label} aria-pressed={pressed}
-      className={`inline-flex shrink-0 items-center justify-center rounded border transition-colors disabled:opacity-50 ${small ? 'size-6' : 'size-8'} ${pressed ? 'border-line2 bg-ground3 text-ink' : looks[look]} ${className}`} {...rest}>
+      className={`no-print inline-flex shrink-0 items-center justify-center rounded border transition-colors disabled:opacity-50 ${small ? 'size-6' : 'size-8'} ${pressed ? 'border-line2 bg-ground3 text-ink' : looks[look]} ${className}`} {...rest}>
       <Icon name={icon} size={small ? 14 : 16} />
     </button>
   )

@@ -1,7 +1,7 @@
 // The one list of the board: a grid of rows, virtual above a hundred, moved in with j and k. It is exported as CSV
 // from its head, and printed whole.
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { isValidElement, useEffect, useMemo, useRef, useState, type ReactNode } from 'react'
+import { isValidElement, useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from 'react'
 import { flushSync } from 'react-dom'
 import { exactMoney, lasting } from '../format'
 import { statusText, t } from '../text/en'
@@ -47,13 +47,18 @@ interface TableProps<T> {
 const virtualFrom = 100
 const narrow = { tab: 600, desk: 900, wide: 1280 }
 
-function useWidth(): number {
+const rail = 232
+
+/** useWidth is how wide the window would be if the table had all of it: a drawer beside it hides columns too. */
+function useWidth(of: RefObject<HTMLDivElement | null>): number {
   const [width, setWidth] = useState(() => innerWidth)
   useEffect(() => {
-    const told = () => setWidth(innerWidth)
+    const told = () => setWidth(Math.min(innerWidth, (of.current?.clientWidth ?? innerWidth) + (innerWidth >= narrow.desk ? rail : 0)))
+    const watch = new ResizeObserver(told)
+    if (of.current) watch.observe(of.current)
     addEventListener('resize', told)
-    return () => removeEventListener('resize', told)
-  }, [])
+    return () => { watch.disconnect(); removeEventListener('resize', told) }
+  }, [of])
   return width
 }
 
@@ -71,7 +76,8 @@ function usePrinting(): boolean {
 }
 
 export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selected, onSelect, onKey, flashing, empty, dense }: TableProps<T>) {
-  const width = useWidth()
+  const box = useRef<HTMLDivElement>(null)
+  const width = useWidth(box)
   const [order, setOrder] = useState<{ id: string; down: boolean } | undefined>()
   const shown = columns.filter((c) => !c.from || width >= narrow[c.from])
   const sorted = useMemo(() => {
@@ -133,7 +139,7 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
   }
   const all = selected !== undefined && selected.size > 0 && selected.size === sorted.length
   return (
-    <div role="table" aria-label={label} aria-rowcount={sorted.length + 1} className="flex min-h-0 grow flex-col">
+    <div ref={box} role="table" aria-label={label} aria-rowcount={sorted.length + 1} className="flex min-h-0 grow flex-col">
       <div role="rowgroup" className="relative shrink-0">
         <div role="row" style={grid} className={`${line} h-8 bg-ground text-xs text-ink3`}>
           {onSelect && <span role="columnheader"><input type="checkbox" aria-label={t.part.selectAll} checked={all} onChange={() => onSelect(all ? new Set() : new Set(sorted.map(keyOf)))} className="block size-4 accent-(--accent)" /></span>}

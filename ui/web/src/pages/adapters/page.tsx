@@ -20,8 +20,11 @@ type Adapter = Schemas['ApiAdapterInfo']
 type Report = Schemas['ApiAdapterReport']
 type NodeReport = Schemas['ApiNodeReport']
 
-const stateOf = (n: NodeReport | undefined) => (!n ? undefined : (n.checks ?? []).some((c) => c.level === 'error') ? 'bad' : (n.checks ?? []).some((c) => c.level === 'warn') ? 'warn' : 'ok')
-const wordOf = { ok: tp.adapters.ready, warn: tp.adapters.warns, bad: tp.adapters.lacks }
+// What a configuration lacks and not the node: a program or an address that nobody named yet.
+const unset = new Set(['command_missing', 'url_invalid'])
+
+const stateOf = (n: NodeReport | undefined) => (!n ? undefined : (n.checks ?? []).some((c) => c.level === 'error') ? ((n.checks ?? []).every((c) => c.level !== 'error' || unset.has(c.code)) ? 'note' : 'bad') : (n.checks ?? []).some((c) => c.level === 'warn') ? 'warn' : 'ok')
+const wordOf = { note: tp.adapters.unset, ok: tp.adapters.ready, warn: tp.adapters.warns, bad: tp.adapters.lacks }
 const ask = (company: string, type: string, adapterConfig: Values) => post('/api/companies/{companyId}/adapters/{type}/test-environment', { path: { companyId: company, type } }, { adapterConfig })
 
 export function Page() {
@@ -44,7 +47,7 @@ export function Page() {
   }
   const columns: Column<Adapter>[] = [
     { id: 'name', head: tp.adapters.name, width: 'minmax(120px,1fr)', cell: (a) => <span className="font-strong">{a.displayName || a.label}</span>, sort: (a, b) => a.displayName.localeCompare(b.displayName) },
-    { id: 'type', head: tp.adapters.type, width: 'minmax(0,160px)', from: 'desk', cell: (a) => <code className="font-mono text-xs text-ink2">{a.type}</code> },
+    { id: 'type', head: tp.adapters.type, width: 'minmax(0,160px)', from: 'wide', cell: (a) => <code className="font-mono text-xs text-ink2">{a.type}</code> },
     { id: 'program', head: tp.adapters.program, width: '112px', from: 'tab', cell: (a) => (a.program ? <code className="font-mono text-xs">{a.program}</code> : '–') },
     { id: 'integration', head: tp.adapters.integration, width: '96px', from: 'wide', cell: (a) => a.integration },
     { id: 'models', head: tp.adapters.models, width: '56px', from: 'wide', cell: (a) => a.modelsCount || '–' },
@@ -78,10 +81,10 @@ function One({ adapter: a, report, onReport }: { adapter: Adapter; report: Repor
       <Facts rows={[[tp.adapters.type, <code className="font-mono text-xs">{a.type}</code>], !!a.program && [tp.adapters.program, <code className="font-mono text-xs">{a.program}</code>], can.length > 0 && [tp.adapters.abilities, can.join(', ')], (detail.data?.models ?? []).length > 0 && [tp.adapters.models, (detail.data?.models ?? []).map((m) => m.label).join(', ')]]} />
       <Section title={tp.adapters.nodes} aside={company && <Button small busy={busy} onClick={test}>{tp.adapters.test}</Button>}>
         {!company ? <Empty title={tp.adapters.needsCompany} why={tp.adapters.needsCompanyWhy} /> : !report ? <p className="text-sm text-ink3">{Object.keys(wrong).length > 0 ? tp.adapters.fill : tp.adapters.notAsked}</p> : (
-          <ul className="rounded border border-line">{(report.nodes ?? []).map((n) => (
+          <ul className="rounded border border-line">{[...(report.nodes ?? [])].sort((x, y) => x.name.localeCompare(y.name)).map((n) => (
             <li key={n.nodeId} className="border-b border-line px-3 py-2 text-sm last:border-0">
               <StatusMark status={stateOf(n) ?? 'note'} label={`${n.name}: ${wordOf[stateOf(n) ?? 'ok']}`} />
-              <ul className="mt-1 flex flex-col gap-1">{(n.checks ?? []).map((c, i) => <li key={i} className={`text-xs ${c.level === 'error' ? 'text-bad' : c.level === 'warn' ? 'text-warn' : 'text-ink2'}`}>{c.message}{c.detail && <span className="text-ink3"> {c.detail}</span>}{c.hint && <span className="mt-0.5 block text-ink2">{tp.adapters.hint}: <code className="break-all rounded bg-ground3 px-1 font-mono">{c.hint}</code></span>}</li>)}</ul>
+              <ul className="mt-1 flex flex-col gap-1">{(n.checks ?? []).map((c, i) => <li key={i} className={`text-xs [overflow-wrap:anywhere] ${c.level === 'error' ? 'text-bad' : c.level === 'warn' ? 'text-warn' : 'text-ink2'}`}>{c.message}{c.detail && <span className="text-ink3"> {c.detail}</span>}{c.hint && <span className="mt-0.5 block text-ink2">{tp.adapters.hint}: <code className="break-all rounded bg-ground3 px-1 font-mono">{c.hint}</code></span>}</li>)}</ul>
             </li>
           ))}</ul>
         )}
