@@ -160,14 +160,12 @@ func (p *Processes) waitVoters(ctx context.Context, log io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	for said := false; ; said = true {
+	fmt.Fprintln(log, "waiting until three nodes vote, so that any one may die")
+	for {
 		var mesh struct{ Voters int }
 		err := get(ctx, p.Nodes[0].HTTP+"/api/v1/mesh?read=stale", &mesh)
 		if err == nil && mesh.Voters >= 3 {
 			return nil
-		}
-		if !said {
-			fmt.Fprintln(log, "waiting until three nodes vote, so that any one may die")
 		}
 		select {
 		case <-ctx.Done():
