@@ -17,9 +17,9 @@ import (
 
 // A fidelity counts what an export of a company leaves out.
 type fidelity struct {
-	Company   string     `json:"companyId"`
-	Complete  bool       `json:"complete"`
-	Omissions []omission `json:"omissions"`
+	Company   ledger.CompanyID `json:"companyId"`
+	Complete  bool             `json:"complete"`
+	Omissions []omission       `json:"omissions"`
 }
 
 type omission struct {

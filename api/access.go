@@ -18,7 +18,7 @@ var (
 func (rc *Request) Trusted() bool { return rc.IsBoard() && rc.Credential.Kind == "local" }
 
 // Enters reports whether the caller may see a company at all.
-func (rc *Request) Enters(tx *ledger.Tx, of string) bool {
+func (rc *Request) Enters(tx *ledger.Tx, of ledger.CompanyID) bool {
 	switch {
 	case rc.IsAgent():
 		return rc.Company == of
@@ -43,7 +43,7 @@ func (rc *Request) checkPerson() error {
 			return err
 		}
 	}
-	of := strings.ToLower(rc.Path("companyId"))
+	of := ledger.CompanyID(strings.ToLower(rc.Path("companyId")))
 	if of == "" {
 		return nil
 	}

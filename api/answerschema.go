@@ -11,6 +11,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/portable"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // Answers are described as encoding/json writes them. huma reads their types differently: a
@@ -77,7 +78,7 @@ func orNull(s *huma.Schema) *huma.Schema {
 var (
 	marshaler = reflect.TypeFor[json.Marshaler]()
 	provider  = reflect.TypeFor[huma.SchemaProvider]()
-	aliased   = []reflect.Type{reflect.TypeFor[core.Time](), reflect.TypeFor[core.NullText](), rawType, reflect.TypeFor[time.Time]()}
+	aliased   = []reflect.Type{reflect.TypeFor[core.Time](), reflect.TypeFor[core.NullText](), reflect.TypeFor[core.Null[ledger.CompanyID]](), rawType, reflect.TypeFor[time.Time]()}
 )
 
 // asWritten corrects the schema of t, and of what t contains, and returns it. Types in seen

@@ -173,7 +173,7 @@ func TestAReadAfterTheHeightOfAWriteSeesIt(t *testing.T) {
 // on what this node has not heard of yet is looked at again.
 func TestAWriteIsNotRefusedForWhatIsYetToArrive(t *testing.T) {
 	h := apitest.NewHarness(t)
-	of, goal := h.Company("Acme"), api.NewID()
+	of, goal := ledger.CompanyID(h.Company("Acme")), api.NewID()
 	title, change := "Agree", `{"description":"changed"}`
 	elsewhere := ledger.Command{Kind: "goal.create", Company: of, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard}, Credential: ledger.Credential{Kind: "local"},
 		Payload: ledger.Marshal(entity.SaveGoal{ID: goal, Title: &title})}
@@ -323,13 +323,13 @@ func follow(t *testing.T, url string, headers ...string) (next func() (id, kind,
 
 func TestEventsResumeByHeightAndLeaveNothingOut(t *testing.T) {
 	h := apitest.NewHarness(t)
-	id, other := h.Company("Acme"), h.Company("Other")
+	id, other := ledger.CompanyID(h.Company("Acme")), h.Company("Other")
 	s := h.Serve()
-	url := s.URL + "/api/companies/" + id + "/events"
+	url := s.URL + "/api/companies/" + string(id) + "/events"
 	next, stop := follow(t, url)
 	for i := range 3 {
 		h.Call("POST", "/api/companies/"+other+"/labels", fmt.Sprintf(`{"name":"x%d","color":"#ff0000"}`, i)).Want(t, 201, "")
-		h.Call("POST", "/api/companies/"+id+"/labels", fmt.Sprintf(`{"name":"l%d","color":"#ff0000"}`, i)).Want(t, 201, "")
+		h.Call("POST", "/api/companies/"+string(id)+"/labels", fmt.Sprintf(`{"name":"l%d","color":"#ff0000"}`, i)).Want(t, 201, "")
 	}
 	var ids []string
 	for range 3 {
@@ -357,16 +357,16 @@ func TestEventsResumeByHeightAndLeaveNothingOut(t *testing.T) {
 		t.Errorf("from the beginning: %s", data)
 	}
 	h.Call("GET", "/api/companies/"+api.NewID()+"/events", "").Want(t, 404, "Company not found")
-	h.Call("GET", "/api/companies/"+id+"/events?after=x", "").Want(t, 400, "Invalid event ID to resume after: expected a height")
+	h.Call("GET", "/api/companies/"+string(id)+"/events?after=x", "").Want(t, 400, "Invalid event ID to resume after: expected a height")
 }
 
 func TestSocketSendsTheFramesThatClientsKnow(t *testing.T) {
 	h := apitest.NewHarness(t)
-	id := h.Company("Acme")
+	id := ledger.CompanyID(h.Company("Acme"))
 	s := h.Serve()
 	ctx, cancel := context.WithTimeout(t.Context(), apitest.Patience)
 	defer cancel()
-	c, _, err := websocket.Dial(ctx, s.URL+"/api/companies/"+id+"/events/ws?after=0", nil)
+	c, _, err := websocket.Dial(ctx, s.URL+"/api/companies/"+string(id)+"/events/ws?after=0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,9 +376,10 @@ func TestSocketSendsTheFramesThatClientsKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	var frame struct {
-		ID                         float64
-		CompanyID, Type, CreatedAt string
-		Payload                    map[string]any
+		ID              float64
+		CompanyID       ledger.CompanyID
+		Type, CreatedAt string
+		Payload         map[string]any
 	}
 	if err := json.Unmarshal(b, &frame); err != nil {
 		t.Fatal(err)
@@ -391,7 +392,7 @@ func TestSocketSendsTheFramesThatClientsKnow(t *testing.T) {
 	if frame.ID == 0 || frame.CompanyID != id || frame.Type != "activity.logged" || frame.CreatedAt == "" {
 		t.Errorf("frame %s", b)
 	}
-	if _, resp, err := websocket.Dial(ctx, s.URL+"/api/companies/"+id+"/events/ws", &websocket.DialOptions{
+	if _, resp, err := websocket.Dial(ctx, s.URL+"/api/companies/"+string(id)+"/events/ws", &websocket.DialOptions{
 		HTTPHeader: http.Header{"Origin": {"https://evil.example"}}}); err == nil || resp == nil || resp.StatusCode != 403 {
 		t.Errorf("another site's page may listen: %v", err)
 	}

@@ -66,7 +66,7 @@ func (rc *Request) Open() (err error) {
 	case rc.Route.Who == Agent && !rc.IsAgent():
 		return errAgentOnly
 	}
-	if id := rc.Path("companyId"); rc.IsAgent() && id != "" && !strings.EqualFold(id, rc.Company) {
+	if id := rc.Path("companyId"); rc.IsAgent() && id != "" && !strings.EqualFold(id, string(rc.Company)) {
 		return errForeign
 	}
 	if err := rc.checkPerson(); err != nil {
@@ -190,7 +190,7 @@ func (rc *Request) byRunToken(token, run string) error {
 	}
 	rc.Actor = ledger.Actor{Type: "agent", ID: c.Agent}
 	rc.Credential = ledger.Credential{Kind: "run", ID: c.Run}
-	rc.Company, rc.Run = c.Company, c.Run
+	rc.Company, rc.Run = ledger.CompanyID(c.Company), c.Run
 	return nil
 }
 
@@ -198,8 +198,8 @@ func (rc *Request) byRunToken(token, run string) error {
 type Holder struct {
 	Actor   ledger.Actor
 	Cred    ledger.Credential
-	Company string    // of an agent
-	Until   core.Time // when the key ends; 0: never
+	Company ledger.CompanyID // of an agent
+	Until   core.Time        // when the key ends; 0: never
 }
 
 func (h Holder) enter(rc *Request) {
@@ -251,7 +251,7 @@ func agentSpeaks(tx *ledger.Tx, id string) bool {
 
 // runSpeaks reports whether a run token belongs to a run that has not ended.
 func runSpeaks(tx *ledger.Tx, c identity.RunClaims) bool {
-	r, ok := entity.RunOf(tx, c.Company, c.Run)
+	r, ok := entity.RunOf(tx, ledger.CompanyID(c.Company), c.Run)
 	return ok && r.Agent == c.Agent && r.Status.Live() && agentSpeaks(tx, c.Agent)
 }
 

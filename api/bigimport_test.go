@@ -45,7 +45,7 @@ func TestALargeCompanyTravels(t *testing.T) {
 	t.Parallel()
 	const n, comments = 1_000, 4
 	h, there := apitest.NewHarness(t), apitest.NewHarness(t)
-	bring := func(h *apitest.Harness, files portable.Files) (apitransfer.Exported, string) {
+	bring := func(h *apitest.Harness, files portable.Files) (apitransfer.Exported, ledger.CompanyID) {
 		var done apitransfer.Imported
 		if err := json.Unmarshal(h.Call("POST", "/api/companies/import", apitest.ImportOf(t, apitransfer.Exported{Files: files}, `{"mode":"new_company"}`, "")).Want(t, 200, "").Body, &done); err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func TestALargeCompanyTravels(t *testing.T) {
 	if len(first.Manifest.Issues) != n || said != n*comments || written != n/2 {
 		t.Fatalf("%d issues, %d comments, %d documents came in", len(first.Manifest.Issues), said, written)
 	}
-	if acts := h.Call("GET", "/api/companies/"+of+"/activity", "").Want(t, 200, "company.imported"); strings.Count(string(acts.Body), `"action"`) != 1 {
+	if acts := h.Call("GET", "/api/companies/"+string(of)+"/activity", "").Want(t, 200, "company.imported"); strings.Count(string(acts.Body), `"action"`) != 1 {
 		t.Errorf("more than one activity of one import: %s", api.Cut(string(acts.Body), 300))
 	}
 	apitest.View(t, h, func(tx *ledger.Tx) { // what was staged for it is gone with it

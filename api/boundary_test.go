@@ -19,8 +19,8 @@ import (
 // that would do, as an agent of another company and as a person who is in none.
 func TestNobodyReachesIntoAnotherCompany(t *testing.T) {
 	h := apitest.NewHarness(t)
-	theirs, ours := newTown(h, "Theirs"), h.Company("Ours")
-	mine := h.Call("POST", "/api/companies/"+ours+"/agents", `{"name":"Mine","adapterType":"process"}`).Want(t, 201, "").Field(t, "id")
+	theirs, ours := newTown(h, "Theirs"), ledger.CompanyID(h.Company("Ours"))
+	mine := h.Call("POST", "/api/companies/"+string(ours)+"/agents", `{"name":"Mine","adapterType":"process"}`).Want(t, 201, "").Field(t, "id")
 	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+mine+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
 	run := "X-Paperclip-Run-Id: " + h.Running(ours, mine)
 	for _, got := range theirs.keepOut(map[string][]string{"an agent": {key}, "an agent in a run": {key, run}, "a person": {h.PlantPerson("eve")}}) {
@@ -34,18 +34,18 @@ func TestMembersStayInTheirCompany(t *testing.T) {
 	h := apitest.Peopled(t)
 	ann := h.Admin()
 	h.As = []string{ann, apitest.OwnOrigin}
-	theirs, ours := newTown(h, "Theirs"), h.Company("Ours")
+	theirs, ours := newTown(h, "Theirs"), ledger.CompanyID(h.Company("Ours"))
 	everybody := map[string][]string{}
 	for _, role := range []people.Role{people.RoleOwner, people.RoleAdmin, people.RoleOperator, people.RoleViewer} {
 		cookie, _ := h.Join(ours, ann, "a-"+string(role), role)
-		h.Call("GET", "/api/companies/"+ours, "", cookie).Want(t, 200, `"Ours"`)
+		h.Call("GET", "/api/companies/"+string(ours), "", cookie).Want(t, 200, `"Ours"`)
 		everybody["the "+string(role)+" of another company"] = []string{cookie, apitest.OwnOrigin}
 		key := "Authorization: Bearer " + h.Call("POST", "/api/board-api-keys", `{"name":"k"}`, cookie, apitest.OwnOrigin).Want(t, 201, "").Field(t, "token")
-		h.Call("GET", "/api/companies/"+ours, "", key).Want(t, 200, `"Ours"`)
+		h.Call("GET", "/api/companies/"+string(ours), "", key).Want(t, 200, `"Ours"`)
 		everybody["a key of the "+string(role)+" of another company"] = []string{key}
 	}
 	// Who left, and who was a member of this very company before.
-	gone, left := h.Join(theirs.of, ann, "left", people.RoleOwner)
+	gone, left := h.Join(ledger.CompanyID(theirs.of), ann, "left", people.RoleOwner)
 	for _, m := range h.Call("GET", "/api/companies/"+theirs.of+"/members", "").Want(t, 200, "").Decode(t).(map[string]any)["members"].([]any) {
 		if m := m.(map[string]any); m["principalId"] == left {
 			h.Call("POST", "/api/companies/"+theirs.of+"/members/"+m["id"].(string)+"/archive", `{}`).Want(t, 200, "")
@@ -62,7 +62,7 @@ func TestOpenDoorsAreFound(t *testing.T) {
 	h := apitest.Peopled(t)
 	ann := h.Admin()
 	h.As = []string{ann, apitest.OwnOrigin}
-	theirs, ours := newTown(h, "Theirs"), h.Company("Ours")
+	theirs, ours := newTown(h, "Theirs"), ledger.CompanyID(h.Company("Ours"))
 	owner, _ := h.Join(ours, ann, "olga", people.RoleOwner)
 	issue := func(rc *api.Request) (i entity.Issue, err error) {
 		err = rc.View(func(tx *ledger.Tx) error {
@@ -206,7 +206,7 @@ func (w *town) touched(after uint64) (got []string) {
 		if err != nil {
 			w.h.T.Fatal(err)
 		}
-		if e.Company == w.of && e.Outcome == ledger.Applied {
+		if e.Company == ledger.CompanyID(w.of) && e.Outcome == ledger.Applied {
 			got = append(got, e.Kind+" came into their chain")
 		}
 		if e.Height == head {

@@ -7,6 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // Where people sign in, a budget is set and raised by every member who is more than
@@ -16,8 +17,8 @@ func TestWhoRaisesABudget(t *testing.T) {
 	t.Parallel()
 	h := apitest.Peopled(t)
 	admin := h.Admin()
-	of := h.Call("POST", "/api/companies", `{"name":"Acme"}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id")
-	in := "/api/companies/" + of
+	of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id"))
+	in := "/api/companies/" + string(of)
 	agent := h.Call("POST", in+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"}}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id")
 	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "token")
 	stranger, _ := h.SignUp("Stranger")

@@ -56,12 +56,12 @@ func clientCalls(t *testing.T) (out []clientCall) {
 // testdata/calls.txt says.
 func TestEveryCallOfTheClientsAnswers(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
-	of := h.Company("Calls")
+	of := ledger.CompanyID(h.Company("Calls"))
 	post := func(path, body string, status int) apitest.Answer {
 		t.Helper()
 		return h.Call("POST", path, body).Want(t, status, "")
 	}
-	in := "/api/companies/" + of
+	in := "/api/companies/" + string(of)
 	agent := h.NewAgent(of, "Ada", "echo hello")
 	watcher := h.NewAgent(of, "Wendy", "echo hello")
 	gone := h.NewAgent(of, "Gone", "echo hello")
@@ -77,7 +77,7 @@ func TestEveryCallOfTheClientsAnswers(t *testing.T) {
 	second := h.Company("Leaving")
 	revision := h.Call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# Plan"}`).Want(t, 201, "").Field(t, "latestRevisionId")
 	h.Call("PUT", "/api/issues/"+issue+"/documents/plan", `{"format":"markdown","body":"# A better plan","baseRevisionId":"`+revision+`"}`).Want(t, 200, "")
-	fill := strings.NewReplacer("{c}", in, "{c2}", "/api/companies/"+second, "{company}", of, "{a}", "/api/agents/"+agent, "{a2}", "/api/agents/"+gone, "{agent}", agent, "{watcher}", watcher,
+	fill := strings.NewReplacer("{c}", in, "{c2}", "/api/companies/"+second, "{company}", string(of), "{a}", "/api/agents/"+agent, "{a2}", "/api/agents/"+gone, "{agent}", agent, "{watcher}", watcher,
 		"{i}", "/api/issues/"+issue, "{n}", "/api/issues/"+h.Call("GET", "/api/issues/"+issue, "").Field(t, "identifier"), "{issue}", issue, "{run}", run, "{revision}", revision,
 		"{spare}", "/api/issues/"+post(in+"/issues", `{"title":"Spare","status":"todo"}`, 201).Field(t, "id"),
 		"{comment}", post("/api/issues/"+issue+"/comments", `{"body":"Look"}`, 201).Field(t, "id"),

@@ -9,7 +9,7 @@ import (
 
 func TestSkillsOfACompany(t *testing.T) {
 	h := apitest.NewTeam(t)
-	in := "/api/companies/" + h.Company + "/skills"
+	in := "/api/companies/" + string(h.Company) + "/skills"
 	made := h.Call("POST", in, `{"name":"Greeting","slug":"greeting","description":"Say hi","markdown":"---\nname: greeting\ndescription: Say hi\n---\n# Greeting\nSay hi.","categories":["manners"]}`).
 		Want(t, 201, `"name":"greeting"`)
 	id := made.Field(t, "id")
@@ -20,7 +20,7 @@ func TestSkillsOfACompany(t *testing.T) {
 	h.Call("POST", in, `{"name":"Plain"}`, h.As()).Want(t, 201, `"slug":"plain"`) // agents may, unless the board says otherwise
 	h.Call("PATCH", "/api/agents/"+h.Worker+"/permissions", `{"canCreateAgents":false,"canAssignTasks":true,"canCreateSkills":false}`).Want(t, 200, "")
 	h.Call("POST", in, `{"name":"Plainer"}`, h.As()).Want(t, 403, "canCreateSkills")
-	h.Call("GET", in, "").Want(t, 200, `"key":"company/`+h.Company+`/greeting"`).Want(t, 200, `"key":"paperclipai/paperclip/para-memory-files"`)
+	h.Call("GET", in, "").Want(t, 200, `"key":"company/`+string(h.Company)+`/greeting"`).Want(t, 200, `"key":"paperclipai/paperclip/para-memory-files"`)
 	h.Call("GET", in+"/categories", "").Want(t, 200, `[{"slug":"manners","count":1}]`)
 	h.Call("GET", in+"/greeting", "", h.As()).Want(t, 200, `"markdown":"---\nname: greeting`)
 
@@ -48,7 +48,7 @@ func TestSkillsOfACompany(t *testing.T) {
 
 	agent := "/api/agents/" + h.Worker + "/skills"
 	h.Call("GET", agent, "").Want(t, 200, `"desiredSkills":[]`)
-	h.Call("POST", agent+"/sync", `{"mode":"add","desiredSkills":["greeting",{"key":"paperclip","versionId":null}]}`, h.As()).Want(t, 200, `"company/`+h.Company+`/greeting","paperclipai/paperclip/paperclip"`)
+	h.Call("POST", agent+"/sync", `{"mode":"add","desiredSkills":["greeting",{"key":"paperclip","versionId":null}]}`, h.As()).Want(t, 200, `"company/`+string(h.Company)+`/greeting","paperclipai/paperclip/paperclip"`)
 	h.Call("POST", agent+"/sync", `{"mode":"add","desiredSkills":["nothing"]}`).Want(t, 422, "Unknown skill: nothing")
 	h.Call("POST", "/api/agents/"+h.Boss+"/skills/sync", `{"mode":"add","desiredSkills":["greeting"]}`, h.As()).Want(t, 403, "Only the board or the agent itself can change its skills")
 	h.Call("GET", in+"/greeting", "").Want(t, 200, `"usedByAgents":[{"id":"`+h.Worker+`"`)
@@ -64,7 +64,7 @@ func TestSkillsOfACompany(t *testing.T) {
 	h.Call("GET", "/api/skills/catalog/selvage:bundled:core:agentmail", "").Want(t, 200, `"contentHash":"sha256:`)
 	h.Call("GET", "/api/skills/catalog/selvage:bundled:core:agentmail/files", "").Want(t, 200, "# Mail")
 	h.Call("GET", "/api/skills/catalog/nothing", "").Want(t, 404, "Catalog skill not found")
-	if a := h.Call("GET", "/api/companies/"+h.Company+"/activity?entityType=company_skill", ""); strings.Count(string(a.Body), `"action":`) != 7 {
+	if a := h.Call("GET", "/api/companies/"+string(h.Company)+"/activity?entityType=company_skill", ""); strings.Count(string(a.Body), `"action":`) != 7 {
 		t.Errorf("seven changes left %s", a.Body)
 	}
 }

@@ -21,8 +21,8 @@ import (
 func TestAStepThatTheStateForbidsTellsTheState(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
-	in := "/api/companies/" + of
+	of := ledger.CompanyID(h.Company("Acme"))
+	in := "/api/companies/" + string(of)
 	post := func(path, body string, status int, headers ...string) apitest.Answer {
 		t.Helper()
 		return h.Call("POST", path, body, headers...).Want(t, status, "")

@@ -13,6 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
 )
 
@@ -30,7 +31,7 @@ func TestDamagedContentIsNeverAnswered(t *testing.T) {
 		t.Cleanup(func() { keeper.Close() })
 		c.Blobs = keeper
 	})
-	of := h.Company("Acme")
+	of := ledger.CompanyID(h.Company("Acme"))
 	issue := h.IssueOf(of, "Keep this")
 	server := h.Serve()
 	want := bytes.Repeat([]byte("0123456789abcdef"), 64<<10) // 1 MiB

@@ -8,6 +8,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // whole are the queries with which a route answers anything to choose from, by pattern.
@@ -94,8 +95,8 @@ func unfit(p api.Param) string {
 func TestRunsAreNarrowed(t *testing.T) {
 	h := apitest.NewHarness(t)
 	w := newTown(h, "Runs")
-	other := h.NewAgent(w.of, "Other", "true")
-	waits := h.Assign(w.of, other, "Wait")
+	other := h.NewAgent(ledger.CompanyID(w.of), "Other", "true")
+	waits := h.Assign(ledger.CompanyID(w.of), other, "Wait")
 	list := "/api/companies/" + w.of + "/heartbeat-runs"
 	count := func(query string) int { return len(h.Call("GET", list+query, "").Want(t, 200, "").Decode(t).([]any)) }
 	all := count("")

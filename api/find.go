@@ -20,7 +20,7 @@ import (
 // Finding what paths and queries name.
 
 // Logged returns the activities that f selects, without those for live events only.
-func Logged(tx *ledger.Tx, of string, f ledger.ActivityFilter) []ledger.Activity {
+func Logged(tx *ledger.Tx, of ledger.CompanyID, f ledger.ActivityFilter) []ledger.Activity {
 	var out []ledger.Activity
 	want := f.Limit
 	for range maxActivityPages {
@@ -82,7 +82,9 @@ func (rc *Request) Base() string {
 }
 
 // CompanyID returns the company of the path in the form of stored IDs.
-func CompanyID(rc *Request) string { return strings.ToLower(rc.Path("companyId")) }
+func CompanyID(rc *Request) ledger.CompanyID {
+	return ledger.CompanyID(strings.ToLower(rc.Path("companyId")))
+}
 
 // InCompany calls f with the path's company, if it exists.
 func InCompany(rc *Request, f func(tx *ledger.Tx, row entity.Company) error) error {
@@ -96,7 +98,7 @@ func InCompany(rc *Request, f func(tx *ledger.Tx, row entity.Company) error) err
 }
 
 // StageParts stages the parts of a long value, before the command that names them.
-func StageParts(rc *Request, of string, value []byte) (names []string, err error) {
+func StageParts(rc *Request, of ledger.CompanyID, value []byte) (names []string, err error) {
 	for _, b := range company.SplitParts(value) {
 		if _, err := Do[company.StagedPart](rc, company.KindPartPut, of, company.PutPart{Bytes: b}); err != nil {
 			return nil, err
@@ -107,7 +109,7 @@ func StageParts(rc *Request, of string, value []byte) (names []string, err error
 }
 
 // Seen reports whether the caller may see the rows of a company.
-func Seen(tx *ledger.Tx, rc *Request, of string) bool {
+func Seen(tx *ledger.Tx, rc *Request, of ledger.CompanyID) bool {
 	_, ok := entity.CompanyOf(tx, of)
 	return ok && rc.Enters(tx, of)
 }
@@ -141,7 +143,7 @@ func FindIssue(tx *ledger.Tx, rc *Request) (entity.Issue, error) {
 // LocateIssue returns the company and ID of the issue of a command. An agent's company is in
 // its credential; otherwise this node's state has it. An issue that it does not have yet,
 // because it was just created on another node, is looked up at the leader.
-func LocateIssue(rc *Request) (of, id string, err error) {
+func LocateIssue(rc *Request) (of ledger.CompanyID, id string, err error) {
 	if ref := rc.Path("id"); rc.IsAgent() && IsUUID(ref) {
 		return rc.Company, strings.ToLower(ref), nil
 	}
@@ -177,9 +179,9 @@ func ProjectIn(tx *ledger.Tx, rc *Request) (entity.Project, error) {
 		return entity.Project{}, err
 	}
 	if rc.IsAgent() {
-		of = rc.Company
+		of = string(rc.Company)
 	}
-	p, err := entity.ProjectByRef(tx, of, rc.Path("id"))
+	p, err := entity.ProjectByRef(tx, ledger.CompanyID(of), rc.Path("id"))
 	if err == nil && !Seen(tx, rc, p.Company) {
 		return entity.Project{}, NotFound("Project not found")
 	}
@@ -188,7 +190,7 @@ func ProjectIn(tx *ledger.Tx, rc *Request) (entity.Project, error) {
 
 // NewSecret generates a webhook's secret and seals it for its trigger: command and state have
 // the sealed form only.
-func (rc *Request) NewSecret(of, trigger string) (secret string, sealed []byte, err error) {
+func (rc *Request) NewSecret(of ledger.CompanyID, trigger string) (secret string, sealed []byte, err error) {
 	s := rc.Server
 	var key identity.DataKey
 	if s.Cfg.DataKeys != nil {
@@ -231,7 +233,7 @@ func PathID(rc *Request, name string) string { return strings.ToLower(rc.Path(na
 func OfCompany(v any) func(*Request) (Response, error) {
 	return func(rc *Request) (Response, error) {
 		return OK(v), rc.View(func(tx *ledger.Tx) error {
-			if _, ok := entity.CompanyOf(tx, rc.Path("companyId")); !ok {
+			if _, ok := entity.CompanyOf(tx, CompanyID(rc)); !ok {
 				return NotFound("Company not found")
 			}
 			return nil
@@ -263,9 +265,9 @@ func AgentIn(tx *ledger.Tx, rc *Request) (entity.Agent, error) {
 		return entity.Agent{}, err
 	}
 	if rc.IsAgent() {
-		of = rc.Company
+		of = string(rc.Company)
 	}
-	a, err := entity.AgentByRef(tx, of, rc.Path("id"))
+	a, err := entity.AgentByRef(tx, ledger.CompanyID(of), rc.Path("id"))
 	if err == nil && !Seen(tx, rc, a.Company) {
 		return entity.Agent{}, NotFound("Agent not found")
 	}

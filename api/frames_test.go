@@ -11,15 +11,16 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // A frame is one live event as a client reads it.
 type frame struct {
-	ID        float64        `json:"id"`
-	Company   string         `json:"companyId"`
-	Type      string         `json:"type"`
-	CreatedAt string         `json:"createdAt"`
-	Payload   map[string]any `json:"payload"`
+	ID        float64          `json:"id"`
+	Company   ledger.CompanyID `json:"companyId"`
+	Type      string           `json:"type"`
+	CreatedAt string           `json:"createdAt"`
+	Payload   map[string]any   `json:"payload"`
 }
 
 // kind names what a frame is about: its type, and what tells it from others of
@@ -57,11 +58,11 @@ echo "== bye"`
 func TestLiveEventsAreTheRecordedFrames(t *testing.T) {
 	want := asRecorded[frame](t, framesFile)
 	h := apitest.NewWorkingHarness(t)
-	of := h.Company("Agents")
+	of := ledger.CompanyID(h.Company("Agents"))
 	agent := h.NewAgent(of, "Sim", simulated)
 	ctx, cancel := context.WithTimeout(t.Context(), apitest.Patience)
 	defer cancel()
-	url := h.Web + "/api/companies/" + of + "/events"
+	url := h.Web + "/api/companies/" + string(of) + "/events"
 	ws, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(url, "http")+"/ws", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -223,7 +223,7 @@ func TestEachToolOfTheContractIsCalled(t *testing.T) {
 				if way == "http" {
 					s = h.OverHTTP(t, protocol, "all", apitest.WithHeaders{"Authorization": "Bearer " + h.Token, api.HeaderRun: run})
 				} else {
-					s = h.OverStdio(t, protocol, "", mcp.Caller{Key: h.Token, Company: h.Company, Agent: h.Worker, Run: run})
+					s = h.OverStdio(t, protocol, "", mcp.Caller{Key: h.Token, Company: string(h.Company), Agent: h.Worker, Run: run})
 				}
 				if callThemAll(t, h, s); way == "stdio" {
 					listed = 41 + 3
@@ -261,7 +261,7 @@ func callThemAll(t *testing.T, h *apitest.Team, s *sdk.ClientSession) {
 	do("GetAgent", `{"agentId":"bob-builder"}`, h.Worker)
 	do("ListProjects", `{}`, h.Project)
 	do("GetProject", `{"projectId":"`+h.Project+`"}`, "Rig")
-	do("ListGoals", `{"companyId":"`+h.Company+`"}`, h.Goal)
+	do("ListGoals", `{"companyId":"`+string(h.Company)+`"}`, h.Goal)
 	do("GetGoal", `{"goalId":"`+h.Goal+`"}`, "Ship")
 	issue := id(do("CreateIssue", `{"title":"Weld","status":"todo","priority":"high","assigneeAgentId":"`+h.Worker+`","goalId":"`+h.Goal+`"}`, `"identifier": "ACM`))
 	at := `"issueId":"` + issue + `"`
@@ -305,10 +305,10 @@ func callThemAll(t *testing.T, h *apitest.Team, s *sdk.ClientSession) {
 	do("ListApprovalComments", `{`+one+`}`, ``)
 	do("UnlinkIssueApproval", `{`+at+`,`+one+`}`, ``)
 	do("ApprovalDecision", `{`+one+`,"action":"approve","decisionNote":"no"}`, `"status": 403`)
-	do("ApiRequest", `{"method":"GET","path":"/companies/`+h.Company+`/org"}`, "Ada")
-	do("ApiRequest", `{"method":"POST","path":"/api/companies/`+h.Company+`/labels","jsonBody":"{\"name\":\"bug\",\"color\":\"#ff0000\"}"}`, "bug")
+	do("ApiRequest", `{"method":"GET","path":"/companies/`+string(h.Company)+`/org"}`, "Ada")
+	do("ApiRequest", `{"method":"POST","path":"/api/companies/`+string(h.Company)+`/labels","jsonBody":"{\"name\":\"bug\",\"color\":\"#ff0000\"}"}`, "bug")
 	do("GetGoal", `{"goalId":"`+nobody+`"}`, `"status": 404`)
-	wantTool(t, s, "selvageGetCompaniesLabels", `{"companyId":"`+h.Company+`"}`, "bug")
+	wantTool(t, s, "selvageGetCompaniesLabels", `{"companyId":"`+string(h.Company)+`"}`, "bug")
 	tools, err := routes.Tools("test")
 	if err != nil {
 		t.Fatal(err)
@@ -477,7 +477,7 @@ func TestToolsThatAreNotListedAreFoundAndCalled(t *testing.T) {
 	}
 	wantTool(t, s, "selvageFindTools", `{"group":"secrets","limit":20}`, "selvagePostSecretsRotate")
 	wantTool(t, s, "selvageFindTools", `{"query":"xyzzy"}`, "Try others, or a group: activity")
-	wantTool(t, s, "selvageCallTool", `{"name":"selvageGetCompaniesLabels","arguments":{"companyId":"`+h.Company+`"}}`, "[]")
+	wantTool(t, s, "selvageCallTool", `{"name":"selvageGetCompaniesLabels","arguments":{"companyId":"`+string(h.Company)+`"}}`, "[]")
 	wantTool(t, s, "selvageCallTool", `{"name":"selvageGetCompaniesLabels"}`, "[]") // of the agent's own company
 	wantTool(t, s, "selvageCallTool", `{"name":"paperclipGetIssue","arguments":{"issueId":"ACM-99"}}`, `"status": 404`)
 	for name, args := range map[string][]string{
@@ -544,7 +544,7 @@ func TestToolCallsLeaveATrace(t *testing.T) {
 	wantTool(t, s, "paperclipCreateIssue", `{"title":"Weld"}`, "ACM")
 	spoof := h.OverHTTP(t, protocols[1], "", apitest.WithHeaders{"Authorization": "Bearer " + h.Token, api.HeaderRun: api.NewID()})
 	wantTool(t, spoof, "paperclipListAgents", `{}`, h.Boss)
-	h.Call("GET", "/api/companies/"+h.Company+"/goals", "", h.As()).Want(t, 200, "") // not through a tool
+	h.Call("GET", "/api/companies/"+string(h.Company)+"/goals", "", h.As()).Want(t, 200, "") // not through a tool
 	query := fmt.Sprintf("/api/companies/%s/activity?agentId=%s&from=%s", h.Company, h.Worker, from.Format(time.RFC3339Nano))
 	var made, tools []string
 	for end := time.Now().Add(apitest.Patience); len(tools) < 4 && time.Now().Before(end); h.FlushTraces() {

@@ -11,6 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // Where people sign in, the figures are for administrators, and for the networks
@@ -25,7 +26,7 @@ func TestWhoReadsTheFigures(t *testing.T) {
 	}
 	h := apitest.Peopled(t, change)
 	admin := h.Admin()
-	of := h.Call("POST", "/api/companies", `{"name":"Acme"}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id")
+	of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`, admin, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id"))
 	operator, _ := h.Join(of, admin, "Olga", people.RoleOperator)
 	h.Call("GET", "/metrics", "").Want(t, 401, "Board authentication required")
 	h.Call("GET", "/metrics", "", admin).Want(t, 200, "selvage_http_requests_total")

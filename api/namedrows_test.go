@@ -327,7 +327,7 @@ func TestBodiesNameNoRowsOfOthers(t *testing.T) {
 		ann := h.Admin()
 		h.As = []string{ann, apitest.OwnOrigin}
 		theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")
-		olga, _ := h.Join(ours.of, ann, "olga", people.RoleOwner)
+		olga, _ := h.Join(ledger.CompanyID(ours.of), ann, "olga", people.RoleOwner)
 		n, got := ours.lure(theirs, olga, apitest.OwnOrigin)
 		enough(t, n)
 		for _, bad := range got {
@@ -446,7 +446,7 @@ func TestFiltersByRowsOfOthers(t *testing.T) {
 	ann := h.Admin()
 	h.As = []string{ann, apitest.OwnOrigin}
 	theirs, ours := newTown(h, "Theirs"), newTown(h, "Ours")
-	olga, _ := h.Join(ours.of, ann, "olga", people.RoleOwner)
+	olga, _ := h.Join(ledger.CompanyID(ours.of), ann, "olga", people.RoleOwner)
 	for who, as := range map[string][]string{"the board of both": nil, "an owner": {olga, apitest.OwnOrigin}, "an agent": {"Authorization: Bearer " + ours.token, "X-Paperclip-Run-Id: " + ours.run}} {
 		for _, bad := range ours.ask(theirs, as...) {
 			t.Error(who, bad)

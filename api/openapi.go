@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/selvage-mesh/selvage/api/mcp"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // newOpenAPI returns a document without routes. Schemas come from the types and tags that
@@ -21,6 +22,7 @@ func newOpenAPI(version string) *huma.OpenAPI {
 	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	registry.RegisterTypeAlias(reflect.TypeFor[core.Time](), reflect.TypeFor[*time.Time]())
 	registry.RegisterTypeAlias(reflect.TypeFor[core.NullText](), reflect.TypeFor[*string]())
+	registry.RegisterTypeAlias(reflect.TypeFor[core.Null[ledger.CompanyID]](), reflect.TypeFor[*string]())
 	registry.RegisterTypeAlias(rawType, reflect.TypeFor[any]())
 	o := &huma.OpenAPI{
 		OpenAPI: "3.1.0",

@@ -5,13 +5,14 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // What a request asks for besides plain fields reaches the rules and shows in answers.
 func TestRequestsAreCarriedOutInFull(t *testing.T) {
 	h := apitest.NewHarness(t)
-	of := h.Company("Orders")
-	in := "/api/companies/" + of
+	of := ledger.CompanyID(h.Company("Orders"))
+	in := "/api/companies/" + string(of)
 	made := h.Call("POST", in+"/projects", `{"name":"Site","repositoryUrls":["https://example.org/a.git","https://example.org/b","https://EXAMPLE.org/a.git"]}`).Want(t, 201, `"repoUrl":"https://example.org/a.git"`)
 	if n := len(made.Decode(t).(map[string]any)["workspaces"].([]any)); n != 2 {
 		t.Errorf("%d workspaces, want 2", n)

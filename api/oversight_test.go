@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func TestWhatAgentsDidIsTakenAlong(t *testing.T) {
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
-	in := "/api/companies/" + of
+	of := ledger.CompanyID(h.Company("Acme"))
+	in := "/api/companies/" + string(of)
 	ada := h.Call("POST", in+"/agents", `{"name":"Ada","adapterType":"process","adapterConfig":{"command":"/bin/true"},"runtimeConfig":{"heartbeat":{"enabled":true,"intervalSec":300}}}`).Want(t, 201, "").Field(t, "id")
 	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+ada+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
 	h.Call("POST", in+"/issues", `{"title":"Theirs","assigneeAgentId":"`+ada+`","status":"todo"}`).Want(t, 201, "")

@@ -41,11 +41,11 @@ var pageCalls = map[string]string{
 
 func TestEveryCallOfThePagesAnswers(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
-	of := h.Company("Pages")
+	of := ledger.CompanyID(h.Company("Pages"))
 	agent := h.NewAgent(of, "Ada", "echo hello")
 	issue := h.Assign(of, agent, "A task")
-	goal := h.Call("POST", "/api/companies/"+of+"/goals", `{"title":"Be seen"}`).Want(t, 201, "").Field(t, "id")
-	project := h.Call("POST", "/api/companies/"+of+"/projects", `{"name":"Board"}`).Want(t, 201, "").Field(t, "id")
+	goal := h.Call("POST", "/api/companies/"+string(of)+"/goals", `{"title":"Be seen"}`).Want(t, 201, "").Field(t, "id")
+	project := h.Call("POST", "/api/companies/"+string(of)+"/projects", `{"name":"Board"}`).Want(t, 201, "").Field(t, "id")
 	h.Rest()
 	run := ""
 	h.Until("a run", func(tx *ledger.Tx) bool {
@@ -61,11 +61,11 @@ func TestEveryCallOfThePagesAnswers(t *testing.T) {
 	h.Call("POST", "/api/issues/"+issue+"/comments", `{"body":"Look"}`).Want(t, 201, "")
 	h.Call("POST", "/api/issues/"+issue+"/interactions", `{"kind":"request_confirmation","payload":{"version":1,"prompt":"Go?"}}`).Want(t, 201, "")
 	h.Call("POST", "/api/issues/"+issue+"/tree-holds", `{"mode":"pause"}`).Want(t, 200, "")
-	h.Call("PUT", "/api/companies/"+of+"/resource-memberships/me/agents/"+agent, `{"starred":true}`).Want(t, 200, `"starredIds":["`+agent+`"]`)
-	h.Call("PUT", "/api/companies/"+of+"/resource-memberships/me/projects/"+project, `{"state":"left"}`).Want(t, 200, `"projectMemberships":{"`+project+`":"left"}`)
-	h.Call("PUT", "/api/companies/"+of+"/resource-memberships/me/projects/"+api.NewID(), `{"state":"left"}`).Want(t, 404, "Resource not found")
-	h.Call("PUT", "/api/companies/"+of+"/resource-memberships/me/projects/"+project, `{}`).Want(t, 400, "state or starred is needed")
-	fill := strings.NewReplacer("{c}", "/api/companies/"+of, "{i}", "/api/issues/"+issue, "{a}", agent, "{g}", goal, "{p}", project, "{r}", run)
+	h.Call("PUT", "/api/companies/"+string(of)+"/resource-memberships/me/agents/"+agent, `{"starred":true}`).Want(t, 200, `"starredIds":["`+agent+`"]`)
+	h.Call("PUT", "/api/companies/"+string(of)+"/resource-memberships/me/projects/"+project, `{"state":"left"}`).Want(t, 200, `"projectMemberships":{"`+project+`":"left"}`)
+	h.Call("PUT", "/api/companies/"+string(of)+"/resource-memberships/me/projects/"+api.NewID(), `{"state":"left"}`).Want(t, 404, "Resource not found")
+	h.Call("PUT", "/api/companies/"+string(of)+"/resource-memberships/me/projects/"+project, `{}`).Want(t, 400, "state or starred is needed")
+	fill := strings.NewReplacer("{c}", "/api/companies/"+string(of), "{i}", "/api/issues/"+issue, "{a}", agent, "{g}", goal, "{p}", project, "{r}", run)
 	for page, calls := range pageCalls {
 		for _, call := range strings.Fields(calls) {
 			a := h.Call("GET", fill.Replace(call), "")

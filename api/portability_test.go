@@ -146,11 +146,11 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 			}
 		}
 	})
-	if runs := to.Call("GET", "/api/companies/"+done.Company.ID+"/heartbeat-runs", "").Want(t, 200, ""); string(bytes.TrimSpace(runs.Body)) != "[]" {
+	if runs := to.Call("GET", "/api/companies/"+string(done.Company.ID)+"/heartbeat-runs", "").Want(t, 200, ""); string(bytes.TrimSpace(runs.Body)) != "[]" {
 		t.Errorf("the import started %s", runs.Body)
 	}
 	// One entry says that it happened.
-	acts := to.Call("GET", "/api/companies/"+done.Company.ID+"/activity", "").Want(t, 200, "company.imported")
+	acts := to.Call("GET", "/api/companies/"+string(done.Company.ID)+"/activity", "").Want(t, 200, "company.imported")
 	if n := strings.Count(string(acts.Body), `"action"`); n != 1 {
 		t.Errorf("%d activities of one import", n)
 	}
@@ -161,9 +161,9 @@ func TestATemplateHoldsWhoAndNotWhat(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of := h.Acme(t)
 	form, contentType := apitest.FormOf(t, "desk.png", "image/png", apitest.Pixel(t, 3))
-	desk := h.Call("POST", "/api/companies/"+of+"/assets/images", form, contentType).Want(t, 201, "").Field(t, "contentPath")
+	desk := h.Call("POST", "/api/companies/"+string(of)+"/assets/images", form, contentType).Want(t, 201, "").Field(t, "contentPath")
 	ada := h.Export(t, of, `{}`).Manifest.Agents[0].Slug
-	h.Call("PUT", "/api/agents/"+h.Call("GET", "/api/agents/"+ada+"?companyId="+of, "").Want(t, 200, "").Field(t, "id")+"/instructions-bundle/file", `{"path":"desk.md","content":"![](`+desk+`)"}`).Want(t, 200, "")
+	h.Call("PUT", "/api/agents/"+h.Call("GET", "/api/agents/"+ada+"?companyId="+string(of), "").Want(t, 200, "").Field(t, "id")+"/instructions-bundle/file", `{"path":"desk.md","content":"![](`+desk+`)"}`).Want(t, 200, "")
 	e := h.Export(t, of, `{}`)
 	for _, name := range e.Files.Paths() {
 		if k := portable.KindOf(name); k == "issue" || k == "project" {
@@ -200,7 +200,7 @@ func TestCollisionsFollowTheStrategy(t *testing.T) {
 			e.Files["skills/greeting/SKILL.md"] = greet
 			goals := 0
 			apitest.View(t, h, func(tx *ledger.Tx) { goals = len(entity.GoalsOf(tx, of)) })
-			body := apitest.ImportOf(t, e, `{"mode":"existing_company","companyId":"`+of+`"}`, `,"collisionStrategy":"`+strategy+`"`)
+			body := apitest.ImportOf(t, e, `{"mode":"existing_company","companyId":"`+string(of)+`"}`, `,"collisionStrategy":"`+strategy+`"`)
 			var p transfer.ImportPreview
 			before := h.Node.Ledger.Applied()
 			if err := json.Unmarshal(h.Call("POST", "/api/companies/import/preview", body).Want(t, 200, "").Body, &p); err != nil {
@@ -229,7 +229,7 @@ func TestCollisionsFollowTheStrategy(t *testing.T) {
 			if s := done.Skills[0]; s.Action != want[0] || (s.Name == "greeting-2") != (strategy == "rename") {
 				t.Errorf("%+v", s)
 			}
-			text := string(h.Call("GET", "/api/companies/"+of+"/skills/greeting/files?path=SKILL.md", "").Want(t, 200, "").Body)
+			text := string(h.Call("GET", "/api/companies/"+string(of)+"/skills/greeting/files?path=SKILL.md", "").Want(t, 200, "").Body)
 			if strings.Contains(text, "Say hello") != (strategy == "replace") {
 				t.Errorf("the skill is %s", text)
 			}
@@ -261,9 +261,9 @@ func TestCollisionsFollowTheStrategy(t *testing.T) {
 func TestNamesOfAnyScriptSurviveARoundTrip(t *testing.T) {
 	t.Parallel()
 	from := apitest.NewHarness(t)
-	of := from.Company("Завод")
+	of := ledger.CompanyID(from.Company("Завод"))
 	put := func(path, name, more string) string {
-		return from.Call("POST", "/api/companies/"+of+"/"+path, fmt.Sprintf(`{"name":%q%s}`, name, more)).Want(t, 201, "").Decode(t).(map[string]any)["id"].(string)
+		return from.Call("POST", "/api/companies/"+string(of)+"/"+path, fmt.Sprintf(`{"name":%q%s}`, name, more)).Want(t, 201, "").Decode(t).(map[string]any)["id"].(string)
 	}
 	lead := ""
 	for _, name := range []string{"Ада", "Боб", "株式会社", "Agent", "Zoë", "🚀"} {
@@ -280,7 +280,7 @@ func TestNamesOfAnyScriptSurviveARoundTrip(t *testing.T) {
 	for _, name := range projects {
 		put("projects", name, fmt.Sprintf(`,"description":"About %s"`, name))
 	}
-	issue := from.Call("POST", "/api/companies/"+of+"/issues", `{"title":"Ends","description":"\r\none\r\ntwo"}`).Want(t, 201, "").Decode(t).(map[string]any)["id"].(string)
+	issue := from.Call("POST", "/api/companies/"+string(of)+"/issues", `{"title":"Ends","description":"\r\none\r\ntwo"}`).Want(t, 201, "").Decode(t).(map[string]any)["id"].(string)
 	from.Call("PUT", "/api/issues/"+issue+"/documents/plan", `{"title":"Plan","format":"markdown","body":"one\r\ntwo\r\n"}`).Want(t, 201, "")
 
 	first := from.Export(t, of, everything)
@@ -294,7 +294,7 @@ func TestNamesOfAnyScriptSurviveARoundTrip(t *testing.T) {
 		sameFiles(t, first.Files, to.Export(t, done.Company.ID, everything).Files)
 	}
 	var seen transfer.ImportPreview
-	a := from.Call("POST", "/api/companies/import/preview", apitest.ImportOf(t, first, `{"mode":"existing_company","companyId":"`+of+`"}`, `,"collisionStrategy":"skip"`))
+	a := from.Call("POST", "/api/companies/import/preview", apitest.ImportOf(t, first, `{"mode":"existing_company","companyId":"`+string(of)+`"}`, `,"collisionStrategy":"skip"`))
 	if err := json.Unmarshal(a.Want(t, 200, "").Body, &seen); err != nil {
 		t.Fatal(err)
 	}
@@ -554,10 +554,10 @@ func TestAnImportThatCanNotReadIsRefused(t *testing.T) {
 		n = &failingReader{Node: c.Node}
 		c.Node = n
 	})
-	of := h.Company("Acme")
-	h.Call("POST", "/api/companies/"+of+"/skills", `{"name":"greeting","description":"How to greet","markdown":"---\nname: greeting\ndescription: How to greet\n---\nSay hi.\n"}`).Want(t, 201, "")
+	of := ledger.CompanyID(h.Company("Acme"))
+	h.Call("POST", "/api/companies/"+string(of)+"/skills", `{"name":"greeting","description":"How to greet","markdown":"---\nname: greeting\ndescription: How to greet\n---\nSay hi.\n"}`).Want(t, 201, "")
 	e := h.Export(t, of, everything)
-	body := apitest.ImportOf(t, e, `{"mode":"existing_company","companyId":"`+of+`"}`, `,"collisionStrategy":"skip"`)
+	body := apitest.ImportOf(t, e, `{"mode":"existing_company","companyId":"`+string(of)+`"}`, `,"collisionStrategy":"skip"`)
 	for k := int64(1); ; k++ {
 		n.left.Store(k)
 		a := h.Call("POST", "/api/companies/import", body)

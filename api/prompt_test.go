@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // Whatever a body is, what it costs to refuse it is less than a second, and memory
@@ -28,9 +29,9 @@ import (
 // each key with each, or unpacks before it looks at a bound.
 func TestBadBodiesAreRefusedAtOnce(t *testing.T) {
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
+	of := ledger.CompanyID(h.Company("Acme"))
 	issue := h.IssueOf(of, "Survey")
-	in := "/api/companies/" + of
+	in := "/api/companies/" + string(of)
 	bomb := zipped(t, 256<<20)
 	meta := `{"target":{"mode":"new_company"}}`
 	type try struct{ method, path, contentType, coding, body string }

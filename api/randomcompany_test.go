@@ -10,6 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/api/transfer"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // A chancer makes a company of everything that travels, as chance has it.
@@ -17,7 +18,7 @@ type chancer struct {
 	*rand.Rand
 	t  *testing.T
 	h  *apitest.Harness
-	of string
+	of ledger.CompanyID
 }
 
 // scraps are what texts are made of: what YAML, Markdown and JSON might trip over.
@@ -84,8 +85,8 @@ func (c *chancer) times(most int, f func()) {
 }
 
 func (c *chancer) company() {
-	c.of = c.put("POST", "/api/companies", map[string]any{"name": c.name("Company"), "description": c.text(6)})
-	in := "/api/companies/" + c.of
+	c.of = ledger.CompanyID(c.put("POST", "/api/companies", map[string]any{"name": c.name("Company"), "description": c.text(6)}))
+	in := "/api/companies/" + string(c.of)
 	if c.IntN(2) == 0 {
 		c.h.Dress(c.t, c.of)
 	}

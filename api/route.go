@@ -95,9 +95,9 @@ type Request struct {
 
 	Actor      ledger.Actor
 	Credential ledger.Credential
-	Company    string // of an agent; "" for the board
-	Run        string // heartbeat run under which an agent acts, or ""
-	KeyID      string // row ID of the caller's agent key, or ""
+	Company    ledger.CompanyID // of an agent; "" for the board
+	Run        string           // heartbeat run under which an agent acts, or ""
+	KeyID      string           // row ID of the caller's agent key, or ""
 
 	Server  *Server
 	Route   *Route
@@ -257,7 +257,7 @@ func (rc *Request) View(f func(*ledger.Tx) error) error {
 // error, with the receipt. payload is a payload type of the kind, or a []byte of CBOR; its
 // secrets are sealed before it becomes part of the command. With an Idempotency-Key, a
 // repetition returns the first outcome.
-func (rc *Request) Submit(kind, company string, payload any) (ledger.Receipt, error) {
+func (rc *Request) Submit(kind string, company ledger.CompanyID, payload any) (ledger.Receipt, error) {
 	cmd := ledger.Command{Kind: kind, Company: company, Actor: rc.Actor, Credential: rc.Credential, Run: rc.Run}
 	payload, err := rc.Sealed(company, payload)
 	if err != nil {
@@ -286,7 +286,7 @@ func (rc *Request) Submit(kind, company string, payload any) (ledger.Receipt, er
 }
 
 // Do submits a command and decodes the answer of its handler.
-func Do[T any](rc *Request, kind, company string, payload any) (value T, err error) {
+func Do[T any](rc *Request, kind string, company ledger.CompanyID, payload any) (value T, err error) {
 	r, err := rc.Submit(kind, company, payload)
 	if err != nil {
 		return value, err
@@ -305,7 +305,7 @@ func (rc *Request) SetHeader(name, value string) { rc.W.Header().Set(name, value
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // IsUUID reports whether s has the form of a UUID.
-func IsUUID(s string) bool {
+func IsUUID[S ~string](s S) bool {
 	if len(s) != 36 {
 		return false
 	}

@@ -18,7 +18,7 @@ func TestVariablesOfARoutineReachItsRunsAndNothingElse(t *testing.T) {
 	in := "/api/companies/" + of
 	const layered = `[ "$ONE" = agent ] && [ "$TWO" = project ] && [ "$THREE" = routine ] && [ "$FOUR" = routine ] && [ "$PAPERCLIP_AGENT_ID" != routine ] || exit 7
 case "$API_TOKEN" in c?nary-*) echo "the token is $API_TOKEN";; *) exit 8;; esac`
-	agent := h.NewAgent(of, "Ada", layered)
+	agent := h.NewAgent(ledger.CompanyID(of), "Ada", layered)
 	h.Call("PATCH", "/api/agents/"+agent, fmt.Sprintf(`{"adapterConfig":{"command":"/bin/sh","args":["-c",%q],"timeoutSec":120,"graceSec":1,
 		"env":{"ONE":"agent","TWO":"agent","THREE":"agent","API_TOKEN":"none"}}}`, layered)).Want(t, 200, "")
 	project := h.Call("POST", in+"/projects", `{"name":"Rig","env":{"TWO":"project","THREE":"project"}}`).Want(t, 201, "").Field(t, "id")
@@ -31,7 +31,7 @@ case "$API_TOKEN" in c?nary-*) echo "the token is $API_TOKEN";; *) exit 8;; esac
 		h.Rest()
 		var run entity.Run
 		h.Until("the run of the routine's issue", func(tx *ledger.Tx) bool {
-			for r := range entity.RunsOfIssue(tx, of, issue) {
+			for r := range entity.RunsOfIssue(tx, ledger.CompanyID(of), issue) {
 				run = r
 			}
 			return run.ID != ""

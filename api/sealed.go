@@ -20,7 +20,7 @@ func (s *Server) SealKey() (identity.DataKey, error) {
 }
 
 // Sealed returns a payload with its secrets sealed: no command has one in the clear.
-func (rc *Request) Sealed(of string, payload any) (any, error) {
+func (rc *Request) Sealed(of ledger.CompanyID, payload any) (any, error) {
 	p, ok := payload.(conceal.Sealable)
 	if !ok {
 		return payload, nil
@@ -39,7 +39,7 @@ func (rc *Request) Sealed(of string, payload any) (any, error) {
 }
 
 // SealSecret seals a version of a secret.
-func (rc *Request) SealSecret(of, id string, version int, value string) ([]byte, error) {
+func (rc *Request) SealSecret(of ledger.CompanyID, id string, version int, value string) ([]byte, error) {
 	key, err := rc.Server.SealKey()
 	if err != nil {
 		return nil, err

@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func TestSearchFindsWhatPeopleWrote(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
-	in := "/api/companies/" + of
+	of := ledger.CompanyID(h.Company("Acme"))
+	in := "/api/companies/" + string(of)
 	issue := h.IssueOf(of, "Build an arm")
 	h.IssueOf(of, "Build a leg")
 	h.Call("POST", "/api/issues/"+issue+"/comments", `{"body":"The Zirconium joint squeaks"}`).Want(t, 201, "")

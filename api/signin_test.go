@@ -512,12 +512,12 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	t.Parallel()
 	h := apitest.Peopled(t)
 	ann := h.Admin()
-	of := h.Call("POST", "/api/companies", `{"name":"Acme"}`, ann, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id")
+	of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`, ann, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id"))
 	bob, _ := h.Join(of, ann, "Bob", people.RoleViewer)
 	eve, id := h.Join(of, ann, "Eve", people.RoleViewer)
 	at := h.Serve()
 	open := func(cookie string) (over <-chan error) {
-		req, err := http.NewRequestWithContext(t.Context(), "GET", at.URL+"/api/companies/"+of+"/events", nil)
+		req, err := http.NewRequestWithContext(t.Context(), "GET", at.URL+"/api/companies/"+string(of)+"/events", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -537,10 +537,10 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	}
 	signedOut, takenOut, stays := open(bob), open(eve), open(ann)
 	h.Call("POST", "/api/auth/sign-out", `{}`, bob, apitest.OwnOrigin).Want(t, 200, "")
-	members := h.Call("GET", "/api/companies/"+of+"/members", "", ann).Decode(t).(map[string]any)["members"].([]any)
+	members := h.Call("GET", "/api/companies/"+string(of)+"/members", "", ann).Decode(t).(map[string]any)["members"].([]any)
 	for _, m := range members {
 		if m := m.(map[string]any); m["principalId"] == id {
-			h.Call("POST", "/api/companies/"+of+"/members/"+m["id"].(string)+"/archive", `{}`, ann, apitest.OwnOrigin).Want(t, 200, "")
+			h.Call("POST", "/api/companies/"+string(of)+"/members/"+m["id"].(string)+"/archive", `{}`, ann, apitest.OwnOrigin).Want(t, 200, "")
 		}
 	}
 	for what, over := range map[string]<-chan error{"signed out": signedOut, "taken out": takenOut} {
@@ -655,7 +655,7 @@ func TestAPasswordThatWasChangedOnAnotherNodeOpensHere(t *testing.T) {
 func TestASecretThatWasMadeOnAnotherNodeOpensHere(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
+	of := ledger.CompanyID(h.Company("Acme"))
 	elsewhere := func(c ledger.Command) func() {
 		return func() {
 			if r, err := h.Node.Submit(t.Context(), c); err != nil || r.Err() != nil {

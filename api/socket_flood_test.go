@@ -14,6 +14,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // raw sends bytes on a connection of its own and returns what comes back until
@@ -47,11 +48,11 @@ func raw(t *testing.T, addr, bytes string, answers int) (status []int) {
 func TestFloodOfBytes(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
+	of := ledger.CompanyID(h.Company("Acme"))
 	s := h.ShortServe(256)
 	addr := s.Listener.Addr().String()
 	const host = "Host: 127.0.0.1\r\n"
-	post := "POST /api/companies/" + of + "/issues HTTP/1.1\r\n" + host + "Content-Type: application/json\r\n"
+	post := "POST /api/companies/" + string(of) + "/issues HTTP/1.1\r\n" + host + "Content-Type: application/json\r\n"
 	for _, odd := range []string{
 		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "\x00\x00\x00\x00", "\r\n\r\n\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n" + host + "\r\n", "GET /\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 		"GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "GET / HTTP/1.1\r\n" + host + "No colon\r\n\r\n", "GET / HTTP/1.1\r\n" + host + "X: a\x00b\r\n\r\n", "GET / HTTP/1.1\r\n" + host + " X: folded\r\n\r\n",
@@ -85,10 +86,10 @@ func TestFloodOfConnections(t *testing.T) {
 	t.Parallel()
 	const most, loris, silent = 300, 100, 2000
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
+	of := ledger.CompanyID(h.Company("Acme"))
 	s := h.ShortServe(most)
 	addr := s.Listener.Addr().String()
-	head := "POST /api/companies/" + of + "/issues HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+	head := "POST /api/companies/" + string(of) + "/issues HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 	var wg sync.WaitGroup
 	dawdle := func(begin, more string) {
 		c, err := net.Dial("tcp", addr)
@@ -176,7 +177,7 @@ func TestFloodOfStreamsThatNobodyReads(t *testing.T) {
 	// Alone: what it measures is the whole heap, and other floods fill that too.
 	const readers, events, size = 16, 2500, 4000 // more than the sockets take
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
+	of := ledger.CompanyID(h.Company("Acme"))
 	s := h.Serve()
 	var open []net.Conn
 	for i := range readers {
@@ -200,7 +201,7 @@ func TestFloodOfStreamsThatNobodyReads(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	body := `{"actorId":"x","action":"x.y","entityType":"x","entityId":"x","details":{"text":"` + strings.Repeat("a", size) + `"}}`
 	for range events {
-		h.Call("POST", "/api/companies/"+of+"/activity", body).Want(t, 201, "")
+		h.Call("POST", "/api/companies/"+string(of)+"/activity", body).Want(t, 201, "")
 	}
 	var peak uint64
 	for deadline := time.Now().Add(apitest.FloodPatience); len(h.Streams) > 0 && time.Now().Before(deadline); {

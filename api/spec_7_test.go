@@ -106,7 +106,7 @@ func TestSpec_7_FieldsAndDefaults(t *testing.T) {
 // is refused, or it is there afterwards; it is never taken and forgotten.
 func TestSpec_7_NothingSentIsLost(t *testing.T) {
 	h := apitest.NewTeam(t)
-	in := "/api/companies/" + h.Company
+	in := "/api/companies/" + string(h.Company)
 	parent := h.Call("POST", in+"/issues", `{"title":"Parent","requestDepth":4}`).Want(t, 201, "").Field(t, "id")
 	issue := "/api/issues/" + h.Call("POST", in+"/issues", `{"title":"Weld","parentId":"`+parent+`"}`).Want(t, 201, `"requestDepth":5`).Field(t, "id")
 	product := "/api/work-products/" + h.Call("POST", issue+"/work-products", `{"type":"branch","provider":"git","title":"b"}`).Want(t, 201, "").Field(t, "id")

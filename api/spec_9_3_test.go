@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // TestSpec_9_3_PermissionMatrix asks every cell of the matrix, row by row: what
@@ -14,7 +15,7 @@ func TestSpec_9_3_PermissionMatrix(t *testing.T) {
 	t.Run("the machine's user", func(t *testing.T) {
 		t.Parallel()
 		h := apitest.NewHarness(t)
-		permissionMatrix(t, h, h.Company("Acme"), true, nil)
+		permissionMatrix(t, h, ledger.CompanyID(h.Company("Acme")), true, nil)
 	})
 	for _, admin := range []bool{true, false} {
 		for _, key := range []bool{true, false} {
@@ -23,7 +24,7 @@ func TestSpec_9_3_PermissionMatrix(t *testing.T) {
 				t.Parallel()
 				h := apitest.Peopled(t)
 				cookie := h.Admin()
-				of := h.Call("POST", "/api/companies", `{"name":"Acme"}`, cookie, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id")
+				of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`, cookie, apitest.OwnOrigin).Want(t, 201, "").Field(t, "id"))
 				outsider, _ := h.SignUp("Out")
 				viewer, _ := h.Join(of, cookie, "View", people.RoleViewer)
 				if !admin {
@@ -41,9 +42,9 @@ func TestSpec_9_3_PermissionMatrix(t *testing.T) {
 
 // permissionMatrix asks as the board, which shows some headers, as an agent, and
 // as others, who may do nothing.
-func permissionMatrix(t *testing.T, h *apitest.Harness, of string, admin bool, board []string, others ...[]string) {
+func permissionMatrix(t *testing.T, h *apitest.Harness, of ledger.CompanyID, admin bool, board []string, others ...[]string) {
 	asBoard := func(method, path, body string) apitest.Answer { return h.Call(method, path, body, board...) }
-	in := "/api/companies/" + of
+	in := "/api/companies/" + string(of)
 	asBoard("PATCH", in, `{"requireBoardApprovalForNewAgents":true,"requireBoardApprovalForCeoStrategy":false}`).Want(t, 200, "")
 	hire := func(body string) string {
 		a := asBoard("POST", in+"/agent-hires", body).Want(t, 201, "")

@@ -27,8 +27,8 @@ import (
 func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
-	in := "/api/companies/" + of
+	of := ledger.CompanyID(h.Company("Acme"))
+	in := "/api/companies/" + string(of)
 	post := func(path, body string, status int) apitest.Answer {
 		t.Helper()
 		return h.Call("POST", path, body).Want(t, status, "")
@@ -187,9 +187,9 @@ func TestSpec_7_13_RequiredIndexes(t *testing.T) {
 func TestSpec_7_13_UniqueKeysRefuseTheSecond(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
+	of := ledger.CompanyID(h.Company("Acme"))
 	issue := h.IssueOf(of, "Survey")
-	ada := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process"}`).Want(t, 201, "").Field(t, "id")
+	ada := h.Call("POST", "/api/companies/"+string(of)+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process"}`).Want(t, 201, "").Field(t, "id")
 	hash := strings.Repeat("ab", 32)
 	theFile := company.NewFile{Object: api.NewID(), Name: "a.txt", ContentType: "text/plain", Size: 1, SHA256: strings.Repeat("cd", 32), Nodes: []string{string(h.Node.Keys.ID())}}
 	named := func(id string) company.NewFile { f := theFile; f.ID = id; return f }
@@ -225,7 +225,7 @@ func TestSpec_7_13_UniqueKeysRefuseTheSecond(t *testing.T) {
 		}
 	}
 	// A version of a secret is added by its number: the same number twice is refused.
-	theSecret := h.Call("POST", "/api/companies/"+of+"/secrets", `{"name":"TWO","value":"canary-value"}`).Want(t, 201, "").Field(t, "id")
+	theSecret := h.Call("POST", "/api/companies/"+string(of)+"/secrets", `{"name":"TWO","value":"canary-value"}`).Want(t, 201, "").Field(t, "id")
 	for i, want := range []bool{true, false} {
 		r, err := h.Node.Submit(t.Context(), ledger.Command{Kind: "secret.rotate", Company: of, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard},
 			Credential: ledger.Credential{Kind: "local"}, Payload: ledger.Marshal(secret.RotateSecret{ID: theSecret, Version: 2, Sealed: make([]byte, 64)})})

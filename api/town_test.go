@@ -62,7 +62,7 @@ func newTown(h *apitest.Harness, name string) *town {
 	w.values["workspace-operations"] = post("/api/projects/"+project+"/workspaces/"+ran+"/runtime-services/start", `{}`, 200).Decode(t).(map[string]any)["operation"].(map[string]any)["id"].(string)
 	w.values["projects/workspaces/runtime-services"], w.values["projects/workspaces/runtime-commands"] = "start", "start"
 	if err := h.Node.Ledger.View(func(tx *ledger.Tx) error {
-		w.values["runtime-services"] = place.ServicesOf(tx, w.of, ran)[0].ID
+		w.values["runtime-services"] = place.ServicesOf(tx, ledger.CompanyID(w.of), ran)[0].ID
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func newTown(h *apitest.Harness, name string) *town {
 	post(in+"/budgets/policies", `{"scopeType":"agent","scopeId":"`+spender+`","windowKind":"lifetime","amount":1}`, 200)
 	post(in+"/cost-events", `{"agentId":"`+spender+`","provider":"p","model":"m","costCents":5,"occurredAt":"2026-11-20T12:00:00Z"}`, 201)
 	w.values["companies/budget-incidents"] = apitest.FirstOf(t, h.Call("GET", in+"/budget-incidents", ""))
-	w.run = h.Start(w.of, apitest.FirstOf(t, h.Call("GET", in+"/heartbeat-runs", ""))) // the assignment queued it
+	w.run = h.Start(ledger.CompanyID(w.of), apitest.FirstOf(t, h.Call("GET", in+"/heartbeat-runs", ""))) // the assignment queued it
 	w.values["heartbeat-runs"] = w.run
 	if err := h.Node.Ledger.View(func(tx *ledger.Tx) error {
 		r, _ := entity.RunByID(tx, w.run)

@@ -28,7 +28,7 @@ type traces struct {
 type tracer struct {
 	Actor      ledger.Actor
 	credential ledger.Credential
-	Company    string
+	Company    ledger.CompanyID
 	Run        string
 }
 

@@ -45,7 +45,7 @@ func note(c *ledger.Context, p Note) (any, error) {
 }
 
 // ShowActivity returns activities as they are shown.
-func ShowActivity(tx *ledger.Tx, company string, list []ledger.Activity) []entity.ActivityRow {
+func ShowActivity(tx *ledger.Tx, company ledger.CompanyID, list []ledger.Activity) []entity.ActivityRow {
 	row, _ := entity.CompanyOf(tx, company)
 	out := make([]entity.ActivityRow, len(list))
 	for n, a := range list {

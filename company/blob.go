@@ -28,7 +28,7 @@ type BlobRef struct {
 // MaxBlobNodes bounds the nodes named in a reference.
 const MaxBlobNodes = 8
 
-func blobRef(tx *ledger.Tx, sha256, company string) (r BlobRef, ok bool) {
+func blobRef(tx *ledger.Tx, sha256 string, company ledger.CompanyID) (r BlobRef, ok bool) {
 	b, ok := tx.Get(entity.BlobKey(sha256, company))
 	if ok {
 		r = core.DecodeRow[BlobRef](b)
@@ -37,14 +37,14 @@ func blobRef(tx *ledger.Tx, sha256, company string) (r BlobRef, ok bool) {
 }
 
 // RefBlob adds one reference of company to a blob.
-func RefBlob(tx *ledger.Tx, company, sha256 string, size int64, nodes []string) {
+func RefBlob(tx *ledger.Tx, company ledger.CompanyID, sha256 string, size int64, nodes []string) {
 	r, _ := blobRef(tx, sha256, company)
 	r.Size, r.Refs, r.Nodes = size, r.Refs+1, nodes
 	tx.Set(entity.BlobKey(sha256, company), ledger.Marshal(r))
 }
 
 // UnrefBlob removes one reference of company to a blob.
-func UnrefBlob(tx *ledger.Tx, company, sha256 string) {
+func UnrefBlob(tx *ledger.Tx, company ledger.CompanyID, sha256 string) {
 	r, ok := blobRef(tx, sha256, company)
 	if !ok {
 		return
@@ -80,7 +80,7 @@ func Blobs(tx *ledger.Tx) iter.Seq2[string, BlobRef] {
 }
 
 // BlobOf returns the reference of company to a blob.
-func BlobOf(tx *ledger.Tx, company, sha256 string) (BlobRef, bool) {
+func BlobOf(tx *ledger.Tx, company ledger.CompanyID, sha256 string) (BlobRef, bool) {
 	if !core.IsHash(sha256) {
 		return BlobRef{}, false
 	}

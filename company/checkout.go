@@ -147,7 +147,7 @@ func forceRelease(c *ledger.Context, p ForceReleaseIssue) (any, error) {
 // releaseLocksOfRun releases every lock of run. The command that ends the run calls it,
 // so no lock outlives its run. The issues stay assigned and in progress: the agent may
 // continue them in a later run.
-func releaseLocksOfRun(c *ledger.Context, company, run string) {
+func releaseLocksOfRun(c *ledger.Context, company ledger.CompanyID, run string) {
 	for i := range entity.IssuesHeldBy(c.Tx, company, run) {
 		next := i.Unheld()
 		next.UpdatedAt = core.TimeOf(c.Now)
@@ -160,7 +160,7 @@ func releaseLocksOfRun(c *ledger.Context, company, run string) {
 // releaseBoardLocks releases the locks that the board gave to an agent that ends. No run
 // holds them, so no end of a run would release them. Locks beyond the bound stay until
 // the board releases them by hand.
-func releaseBoardLocks(c *ledger.Context, company, agent string) {
+func releaseBoardLocks(c *ledger.Context, company ledger.CompanyID, agent string) {
 	n := 0
 	for i := range entity.IssuesIn(c.Tx, company, entity.IssuesOf(c.Tx, company, agent, entity.IssueInProgress)) {
 		if !i.Held() || i.CheckoutRun != "" {

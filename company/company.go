@@ -98,7 +98,7 @@ func createCompany(c *ledger.Context, p entity.SaveCompany) (any, error) {
 	if p.ID != c.Cmd.Company {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "the command is of another company")
 	}
-	if err := core.CheckNewID(c.Tx, p.ID); err != nil {
+	if err := core.CheckNewID(c.Tx, string(p.ID)); err != nil {
 		return nil, err
 	}
 	if c.Tx.Has(entity.CompanyTable.Key(p.ID, p.ID)) {
@@ -130,10 +130,10 @@ func createCompany(c *ledger.Context, p entity.SaveCompany) (any, error) {
 	if row.IssuePrefix, err = freePrefix(c.Tx, row.Name); err != nil {
 		return nil, err
 	}
-	c.Set(core.CompanyIDKey(row.ID), nil)
+	c.Set(core.CompanyIDKey(string(row.ID)), nil)
 	c.Set(core.PrefixKey(row.IssuePrefix), []byte(row.ID))
 	entity.CompanyTable.Put(c.Tx, row.ID, row.ID, row)
-	c.Record(ledger.Change{Action: "company.created", EntityType: "company", EntityID: row.ID, Details: core.Object{}.Str("name", row.Name).Close()})
+	c.Record(ledger.Change{Action: "company.created", EntityType: "company", EntityID: string(row.ID), Details: core.Object{}.Str("name", row.Name).Close()})
 	return row, companyStored(c, entity.Company{}, row, p)
 }
 
@@ -175,7 +175,7 @@ func saveCompany(c *ledger.Context, p entity.SaveCompany, action string) (any, e
 		return nil, err
 	}
 	entity.CompanyTable.Put(c.Tx, row.ID, row.ID, row)
-	c.Record(ledger.Change{Action: action, EntityType: "company", EntityID: row.ID, Details: p.Details()})
+	c.Record(ledger.Change{Action: action, EntityType: "company", EntityID: string(row.ID), Details: p.Details()})
 	if err := companyStored(c, was, row, p); err != nil {
 		return nil, err
 	}
@@ -206,8 +206,8 @@ func pauseCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 // company.settle ends those beyond the bound of one command.
 func storeStopped(c *ledger.Context, row entity.Company, action, why string) entity.Company {
 	entity.CompanyTable.Put(c.Tx, row.ID, row.ID, row)
-	c.Record(ledger.Change{Action: action, EntityType: "company", EntityID: row.ID})
-	for _, r := range entity.RunsInScope(c.Tx, row.ID, entity.ScopeCompany, row.ID, MaxStoppedRuns) {
+	c.Record(ledger.Change{Action: action, EntityType: "company", EntityID: string(row.ID)})
+	for _, r := range entity.RunsInScope(c.Tx, row.ID, entity.ScopeCompany, string(row.ID), MaxStoppedRuns) {
 		DenyLive(c, r, DeniedCompany, why)
 	}
 	return row
@@ -218,12 +218,12 @@ func resumeCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := Ask.MayResume(c, entity.ScopeCompany, row.ID); err != nil {
+	if err := Ask.MayResume(c, entity.ScopeCompany, string(row.ID)); err != nil {
 		return nil, err
 	}
 	row = row.Resume(core.TimeOf(c.Now))
 	entity.CompanyTable.Put(c.Tx, row.ID, row.ID, row)
-	c.Record(ledger.Change{Action: "company.resumed", EntityType: "company", EntityID: row.ID})
+	c.Record(ledger.Change{Action: "company.resumed", EntityType: "company", EntityID: string(row.ID)})
 	return row, nil
 }
 
@@ -235,14 +235,14 @@ func deleteCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 		return nil, ErrNoCompany()
 	}
 	if row.Status != entity.CompanyDeleting {
-		c.Delete(core.CompanyIDKey(row.ID))
+		c.Delete(core.CompanyIDKey(string(row.ID)))
 		c.Delete(core.PrefixKey(row.IssuePrefix))
-		c.Set(entity.DeletingKey(row.ID), nil)
+		c.Set(entity.DeletingKey(string(row.ID)), nil)
 		row.Status, row.UpdatedAt = entity.CompanyDeleting, core.TimeOf(c.Now)
 		entity.CompanyTable.Put(c.Tx, row.ID, row.ID, row)
-		c.Record(ledger.Change{Action: "company.deleted", EntityType: "company", EntityID: row.ID, Details: core.Object{}.Str("name", row.Name).Close()})
+		c.Record(ledger.Change{Action: "company.deleted", EntityType: "company", EntityID: string(row.ID), Details: core.Object{}.Str("name", row.Name).Close()})
 	}
-	if live := entity.RunsInScope(c.Tx, row.ID, entity.ScopeCompany, row.ID, MaxStoppedRuns); len(live) > 0 {
+	if live := entity.RunsInScope(c.Tx, row.ID, entity.ScopeCompany, string(row.ID), MaxStoppedRuns); len(live) > 0 {
 		for _, r := range live {
 			cancelLive(c, r, "Cancelled: the company was deleted", c.Cmd.Actor)
 		}
@@ -252,15 +252,15 @@ func deleteCompany(c *ledger.Context, _ ChangeCompany) (any, error) {
 		return Deletion{}, nil
 	}
 	entity.CompanyTable.Delete(c.Tx, row.ID, row.ID)
-	c.Delete(entity.DeletingKey(row.ID))
+	c.Delete(entity.DeletingKey(string(row.ID)))
 	return Deletion{Done: true}, nil
 }
 
 // RemoveRows removes up to deleteChunk keys of a company, with the references to them
 // from outside. It reports whether only the company's own row is left. The ledger's own
 // tables of a company, whose names begin with ~, stay.
-func RemoveRows(tx *ledger.Tx, company string) (done bool) {
-	prefix := ledger.Key("c", company, "")
+func RemoveRows(tx *ledger.Tx, company ledger.CompanyID) (done bool) {
+	prefix := ledger.Key("c", string(company), "")
 	self := string(entity.CompanyTable.Key(company, company))
 	keys := make([]string, 0, deleteChunk)
 	done = true

@@ -67,7 +67,7 @@ func TestACompanyOverItsBudgetDoesNotResume(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	name, limit := "Acme", core.Cents(100)
-	d.Company = d.ID()
+	d.Company = ledger.CompanyID(d.ID())
 	d.Must(t, companytest.Board, "company.create", entity.SaveCompany{ID: d.Company, Name: &name, Budget: &limit}, nil)
 	if err := d.Cost(companytest.Board, d.Agent("Ada"), 100); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestAPersonsPauseOfACompanyOutlastsItsBudget(t *testing.T) {
 		for _, byPerson := range []bool{false, true} {
 			d := companytest.NewDesk(t)
 			name, limit, more := "Acme", core.Cents(100), core.Cents(200)
-			d.Company = d.ID()
+			d.Company = ledger.CompanyID(d.ID())
 			d.Must(t, companytest.Board, "company.create", entity.SaveCompany{ID: d.Company, Name: &name, Budget: &limit}, nil)
 			if err := d.Cost(companytest.Board, d.Agent("Ada"), 100); err != nil {
 				t.Fatal(err)
@@ -138,7 +138,7 @@ func TestDeletingACompanyGoesOnUntilNothingIsLeft(t *testing.T) {
 	for range company.DeleteChunk / 3 {
 		d.Issue(t, company.CreateIssue{Project: project})
 	}
-	d.Tx.Set(ledger.Key("c", gone, "~act", "1"), []byte("history"))
+	d.Tx.Set(ledger.Key("c", string(gone), "~act", "1"), []byte("history"))
 
 	rounds := 0
 	for done := false; !done; rounds++ {
@@ -161,11 +161,11 @@ func TestDeletingACompanyGoesOnUntilNothingIsLeft(t *testing.T) {
 	}
 	left := map[string]bool{}
 	for k, v := range d.Tx.Writes() {
-		if v != nil && (strings.Contains(k, gone) || strings.Contains(string(v), gone)) {
+		if v != nil && (strings.Contains(k, string(gone)) || strings.Contains(string(v), string(gone))) {
 			left[k] = true
 		}
 	}
-	if len(left) != 1 || !left["c/"+gone+"/~act/1"] {
+	if len(left) != 1 || !left["c/"+string(gone)+"/~act/1"] {
 		t.Errorf("left behind: %v, want the ledger's own row only", left)
 	}
 	for _, id := range []string{goal, project, ada} {

@@ -38,7 +38,7 @@ func IsDenial(code string) bool { return slices.Contains(denials, Denial(code)) 
 
 // DeniedTo returns why an actor may do nothing now, or "". People may act in a paused
 // company. During an emergency stop nobody may act.
-func DeniedTo(tx *ledger.Tx, of string, by ledger.Actor) Denial {
+func DeniedTo(tx *ledger.Tx, of ledger.CompanyID, by ledger.Actor) Denial {
 	if _, halted := entity.Halted(tx); halted {
 		return DeniedMeshStopped
 	}
@@ -62,7 +62,7 @@ func DeniedTo(tx *ledger.Tx, of string, by ledger.Actor) Denial {
 }
 
 // DeniedIn returns why a company is stopped, or "".
-func DeniedIn(tx *ledger.Tx, of string) Denial {
+func DeniedIn(tx *ledger.Tx, of ledger.CompanyID) Denial {
 	row, ok := entity.CompanyTable.Get(tx, of, of)
 	switch {
 	case !ok || row.Status == entity.CompanyActive:
@@ -93,7 +93,7 @@ const (
 
 // EndedFor returns why something that by was allowed to do must end, or "". outlives
 // reports that it continues after its run has ended by itself.
-func EndedFor(tx *ledger.Tx, of string, by ledger.Actor, run string, outlives bool) Denial {
+func EndedFor(tx *ledger.Tx, of ledger.CompanyID, by ledger.Actor, run string, outlives bool) Denial {
 	if why := DeniedTo(tx, of, by); why != "" {
 		return why
 	}

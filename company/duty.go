@@ -114,7 +114,7 @@ const (
 var placements = ledger.NewTable[string, Placement]("placement")
 
 // PlacementOf returns the last decision about where a run goes.
-func PlacementOf(tx *ledger.Tx, company, run string) (Placement, bool) {
+func PlacementOf(tx *ledger.Tx, company ledger.CompanyID, run string) (Placement, bool) {
 	return placements.Get(tx, company, run)
 }
 

@@ -14,17 +14,19 @@ const (
 	HasWatchdog // an agent watches or watched it
 )
 
-func extrasKey(company, issue string) []byte { return ledger.Key("c", company, "issue-extra", issue) }
+func extrasKey(company ledger.CompanyID, issue string) []byte {
+	return ledger.Key("c", string(company), "issue-extra", issue)
+}
 
 // ExtrasOf returns what an issue may have.
-func ExtrasOf(tx *ledger.Tx, company, issue string) Extras {
+func ExtrasOf(tx *ledger.Tx, company ledger.CompanyID, issue string) Extras {
 	if v, ok := tx.Get(extrasKey(company, issue)); ok && len(v) == 1 {
 		return Extras(v[0])
 	}
 	return 0
 }
 
-func AddExtra(tx *ledger.Tx, company, issue string, x Extras) {
+func AddExtra(tx *ledger.Tx, company ledger.CompanyID, issue string, x Extras) {
 	if old := ExtrasOf(tx, company, issue); old&x != x {
 		tx.Set(extrasKey(company, issue), []byte{byte(old | x)})
 	}

@@ -171,7 +171,7 @@ func deleteGoal(c *ledger.Context, p DeleteGoal) (any, error) {
 func errNoGoal() error { return ledger.Refuse(ledger.NotFound, nil, "Goal not found") }
 
 // ownRoot stores the implied root goal as a goal of the company, if id names it.
-func ownRoot(tx *ledger.Tx, company, id string) {
+func ownRoot(tx *ledger.Tx, company ledger.CompanyID, id string) {
 	if id != entity.ImpliedGoalID(company) || tx.Has(entity.Goals.Key(company, id)) {
 		return
 	}

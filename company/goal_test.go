@@ -149,7 +149,7 @@ func TestDashboardCounts(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	name, limit := "Acme", core.Cents(1000)
-	d.Company = d.ID()
+	d.Company = ledger.CompanyID(d.ID())
 	d.Must(t, companytest.Board, "company.create", entity.SaveCompany{ID: d.Company, Name: &name, Budget: &limit}, nil)
 	ada, bob := d.Hire(t, "Ada", ""), d.Hire(t, "Bob", "")
 	d.Must(t, companytest.Board, "agent.pause", company.ChangeAgent{Agent: bob}, nil)
@@ -196,7 +196,7 @@ func TestDashboardCounts(t *testing.T) {
 func TestNotesHoldNoSecrets(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
-	n := company.Note{Action: "custom.note", EntityType: "company", EntityID: d.Company, Details: []byte(`{"x":1,"token":"canary"}`)}
+	n := company.Note{Action: "custom.note", EntityType: "company", EntityID: string(d.Company), Details: []byte(`{"x":1,"token":"canary"}`)}
 	d.Must(t, companytest.Board, "activity.note", n, nil)
 	if got := string(d.Last[0].Details); got != `{"token":"***REDACTED***","x":1}` {
 		t.Errorf("details %s", got)

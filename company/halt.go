@@ -80,7 +80,7 @@ func RunningRuns(tx *ledger.Tx, limit int) (out []entity.Run) {
 	prefix := ledger.Key("sched", "session", "")
 	for k, company := range tx.Prefix(prefix) {
 		_, id, _ := strings.Cut(string(k[len(prefix):]), "/")
-		if r, ok := entity.RunTable.Get(tx, string(company), id); ok && r.Status == entity.RunRunning {
+		if r, ok := entity.RunTable.Get(tx, ledger.CompanyID(company), id); ok && r.Status == entity.RunRunning {
 			if out = append(out, r); len(out) == limit {
 				break
 			}

@@ -77,8 +77,12 @@ var issueKinds = []Kind{
 //
 //	c/<company>/issue-recent/<hash of title, text, project, parent>   the newest such issue
 //	c/<company>/issue-request/<hash of the key>                       the issue that was created
-func recentKey(company, hash string) []byte  { return ledger.Key("c", company, "issue-recent", hash) }
-func requestKey(company, hash string) []byte { return ledger.Key("c", company, "issue-request", hash) }
+func recentKey(company ledger.CompanyID, hash string) []byte {
+	return ledger.Key("c", string(company), "issue-recent", hash)
+}
+func requestKey(company ledger.CompanyID, hash string) []byte {
+	return ledger.Key("c", string(company), "issue-request", hash)
+}
 
 func MakeIssue(c *ledger.Context, p CreateIssue) (any, error) {
 	company, now := c.Cmd.Company, core.TimeOf(c.Now)
@@ -297,7 +301,7 @@ func CheckReferences(tx *ledger.Tx, old, next entity.Issue) error {
 }
 
 // existing returns the issue whose ID is stored under key, if it still exists.
-func existing(tx *ledger.Tx, key []byte, company string) (entity.Issue, bool) {
+func existing(tx *ledger.Tx, key []byte, company ledger.CompanyID) (entity.Issue, bool) {
 	id, ok := tx.Get(key)
 	if !ok {
 		return entity.Issue{}, false

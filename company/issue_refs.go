@@ -11,7 +11,7 @@ import (
 // What issues, costs and budgets read of other nouns.
 
 // takeIdentifier assigns the next issue number of company.
-func takeIdentifier(c *ledger.Context, company string) (string, uint64, error) {
+func takeIdentifier(c *ledger.Context, company ledger.CompanyID) (string, uint64, error) {
 	row, ok := entity.CompanyTable.Get(c.Tx, company, company)
 	if !ok {
 		return "", 0, ledger.Refuse(ledger.NotFound, nil, "Company not found")
@@ -39,7 +39,7 @@ func mayWork(c *ledger.Context, agent, project string) error {
 	if !ok {
 		return ledger.Refuse(ledger.NotFound, nil, "Agent not found")
 	}
-	if a.PauseReason == entity.PausedForBudget || entity.ScopePaused(c.Tx, company, entity.ScopeCompany, company) || project != "" && entity.ScopePaused(c.Tx, company, entity.ScopeProject, project) {
+	if a.PauseReason == entity.PausedForBudget || entity.ScopePaused(c.Tx, company, entity.ScopeCompany, string(company)) || project != "" && entity.ScopePaused(c.Tx, company, entity.ScopeProject, project) {
 		if err := Ask.Renew(c, agent, project); err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func mayWork(c *ledger.Context, agent, project string) error {
 }
 
 // projectDefaults returns the goal and workspace that an issue takes from its project.
-func projectDefaults(tx *ledger.Tx, company, id string) (goal, workspace string, ok bool) {
+func projectDefaults(tx *ledger.Tx, company ledger.CompanyID, id string) (goal, workspace string, ok bool) {
 	p, ok := entity.ProjectTable.Get(tx, company, id)
 	return p.Goal, p.Workspace, ok
 }

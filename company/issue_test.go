@@ -412,7 +412,7 @@ func TestIndexesFollowRows(t *testing.T) {
 		}
 		for _, s := range entity.IssueStatuses {
 			var at []entity.IssueSort
-			prefix := ledger.Key("c", d.Company, "issue-status", string(s), "")
+			prefix := ledger.Key("c", string(d.Company), "issue-status", string(s), "")
 			for k, v := range d.Tx.Prefix(prefix) {
 				if sort, id, ok := entity.ParseIssueSort(k[len(prefix):], v); ok && id == i.ID {
 					at = append(at, sort)
@@ -423,12 +423,12 @@ func TestIndexesFollowRows(t *testing.T) {
 			}
 		}
 		for _, a := range []string{ada, bob} {
-			if ok := d.Tx.Has(ledger.Key("c", d.Company, "issue-assignee", a+"."+string(i.Status), i.ID)); ok != (i.Assignee == a) {
+			if ok := d.Tx.Has(ledger.Key("c", string(d.Company), "issue-assignee", a+"."+string(i.Status), i.ID)); ok != (i.Assignee == a) {
 				t.Errorf("%s of %q: under %s is %v", i.ID, i.Assignee, a, ok)
 			}
 		}
 	}
-	for k := range d.Tx.Prefix(ledger.Key("c", d.Company, "issue-held", "")) {
+	for k := range d.Tx.Prefix(ledger.Key("c", string(d.Company), "issue-held", "")) {
 		t.Errorf("lock is left: %s", k)
 	}
 }

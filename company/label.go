@@ -9,7 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-func checkLabels(tx *ledger.Tx, company string, ids []string) error {
+func checkLabels(tx *ledger.Tx, company ledger.CompanyID, ids []string) error {
 	if len(ids) > MaxIssueLabels {
 		return ledger.Refuse(ledger.Unprocessable, nil, "An issue can have at most %d labels", MaxIssueLabels)
 	}

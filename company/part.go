@@ -113,7 +113,7 @@ func putPart(c *ledger.Context, p PutPart) (any, error) {
 	return StagedPart{name}, nil
 }
 
-func stage(tx *ledger.Tx, company, name string, p part) {
+func stage(tx *ledger.Tx, company ledger.CompanyID, name string, p part) {
 	Parts.Put(tx, company, name, p)
 	partsStaged.Add(tx, company, ledger.Order(uint64(p.At)), name)
 	total, _ := PartTotals.Get(tx, company, TotalKey)
@@ -121,7 +121,7 @@ func stage(tx *ledger.Tx, company, name string, p part) {
 	PartTotals.Put(tx, company, TotalKey, total)
 }
 
-func unstage(tx *ledger.Tx, company, name string, p part) {
+func unstage(tx *ledger.Tx, company ledger.CompanyID, name string, p part) {
 	partsStaged.Remove(tx, company, ledger.Order(uint64(p.At)), name)
 	total, _ := PartTotals.Get(tx, company, TotalKey)
 	total.Staged -= uint64(len(p.Bytes))
@@ -130,7 +130,7 @@ func unstage(tx *ledger.Tx, company, name string, p part) {
 
 // JoinParts returns the bytes of the named parts, concatenated, at most limit bytes.
 // Their SHA-256 must be sum.
-func JoinParts(tx *ledger.Tx, company string, names []string, sum string, limit int) ([]byte, error) {
+func JoinParts(tx *ledger.Tx, company ledger.CompanyID, names []string, sum string, limit int) ([]byte, error) {
 	var all []byte
 	for _, name := range names {
 		p, ok := Parts.Get(tx, company, name)
@@ -149,7 +149,7 @@ func JoinParts(tx *ledger.Tx, company string, names []string, sum string, limit 
 }
 
 // RefParts adds one reference to each part.
-func RefParts(tx *ledger.Tx, company string, names []string) {
+func RefParts(tx *ledger.Tx, company ledger.CompanyID, names []string) {
 	for _, name := range names {
 		p, ok := Parts.Get(tx, company, name)
 		if !ok {
@@ -164,7 +164,7 @@ func RefParts(tx *ledger.Tx, company string, names []string) {
 }
 
 // DropParts deletes parts without references, once their purpose is served.
-func DropParts(tx *ledger.Tx, company string, names []string) {
+func DropParts(tx *ledger.Tx, company ledger.CompanyID, names []string) {
 	for _, name := range names {
 		if p, ok := Parts.Get(tx, company, name); ok && p.Refs == 0 {
 			unstage(tx, company, name, p)
@@ -174,7 +174,7 @@ func DropParts(tx *ledger.Tx, company string, names []string) {
 }
 
 // UnrefParts removes one reference from each part.
-func UnrefParts(tx *ledger.Tx, company string, names []string, now core.Time) {
+func UnrefParts(tx *ledger.Tx, company ledger.CompanyID, names []string, now core.Time) {
 	for _, name := range names {
 		p, ok := Parts.Get(tx, company, name)
 		if !ok || p.Refs == 0 {
@@ -190,7 +190,7 @@ func UnrefParts(tx *ledger.Tx, company string, names []string, now core.Time) {
 }
 
 // PartsToSweep reports whether a company has parts to sweep.
-func PartsToSweep(tx *ledger.Tx, company string, now core.Time) bool {
+func PartsToSweep(tx *ledger.Tx, company ledger.CompanyID, now core.Time) bool {
 	for range oldParts(tx, company, now) {
 		return true
 	}
@@ -198,14 +198,14 @@ func PartsToSweep(tx *ledger.Tx, company string, now core.Time) bool {
 }
 
 // oldParts yields the parts without references for PartAge, with their time.
-func oldParts(tx *ledger.Tx, company string, now core.Time) iter.Seq2[string, string] {
+func oldParts(tx *ledger.Tx, company ledger.CompanyID, now core.Time) iter.Seq2[string, string] {
 	return func(yield func(at, name string) bool) {
-		prefix := ledger.Key("c", company, "part-staged", "")
+		prefix := ledger.Key("c", string(company), "part-staged", "")
 		limit := now - core.Time(PartAge.Milliseconds())
 		if limit <= 0 {
 			return
 		}
-		for k := range tx.Scan(prefix, ledger.Key("c", company, "part-staged", ledger.Order(uint64(limit))), false) {
+		for k := range tx.Scan(prefix, ledger.Key("c", string(company), "part-staged", ledger.Order(uint64(limit))), false) {
 			rest := string(k[len(prefix):])
 			if len(rest) > 17 && !yield(rest[:16], rest[17:]) {
 				return
@@ -228,7 +228,7 @@ func sweepParts(c *ledger.Context, _ SweepParts) (any, error) {
 		Parts.Delete(c.Tx, company, name)
 	}
 	if len(names) > 0 {
-		c.Record(ledger.Change{Action: "company.parts_swept", EntityType: "company", EntityID: company,
+		c.Record(ledger.Change{Action: "company.parts_swept", EntityType: "company", EntityID: string(company),
 			Details: core.Object{}.Int("parts", int64(len(names))).Close()})
 	}
 	return nil, nil

@@ -25,7 +25,7 @@ func refuseBlocked(unresolved []entity.Issue) error {
 
 // checkBlockers refuses blockers of an issue that do not exist in company, are the issue
 // itself, or would close a cycle.
-func checkBlockers(tx *ledger.Tx, company, issue string, blockers []string) error {
+func checkBlockers(tx *ledger.Tx, company ledger.CompanyID, issue string, blockers []string) error {
 	if len(blockers) > MaxBlockers {
 		return ledger.Refuse(ledger.Unprocessable, nil, "Issue cannot be blocked by more than %d issues", MaxBlockers)
 	}

@@ -22,7 +22,7 @@ type Rules struct {
 	Forget map[string]func(tx *ledger.Tx, id string, row []byte)
 	// Left yields the keys of the rows that a deleted issue, or another row with a thread,
 	// leaves behind. The function removes what belongs to the key.
-	Left func(tx *ledger.Tx, company, owner string) iter.Seq2[[]byte, func(core.Time)]
+	Left func(tx *ledger.Tx, company ledger.CompanyID, owner string) iter.Seq2[[]byte, func(core.Time)]
 
 	// Called when a row was stored. The zero was means a new company. IssueStored gets the
 	// zero was for a new issue and the zero next for a deleted one; it returns next as it
@@ -46,7 +46,7 @@ type Rules struct {
 	// run.
 	CheckCompany func(tx *ledger.Tx, row entity.Company, p entity.SaveCompany) error
 	CheckIssue   func(tx *ledger.Tx, was, next entity.Issue) error
-	CheckWake    func(tx *ledger.Tx, company string, i entity.Issue, w entity.Wake) error
+	CheckWake    func(tx *ledger.Tx, company ledger.CompanyID, i entity.Issue, w entity.Wake) error
 	Held         func(tx *ledger.Tx, i entity.Issue) error
 	Spent        func(tx *ledger.Tx, r entity.Run) error
 	// Awaits reports whether a decision about an issue is pending.
@@ -74,10 +74,10 @@ type Rules struct {
 
 	// Sealed lists the rows of a company that hold sealed values, or of the mesh for "".
 	// Reseal stores values that were sealed again, by the type of row.
-	Sealed func(tx *ledger.Tx, company string) []conceal.SealedConfig
+	Sealed func(tx *ledger.Tx, company ledger.CompanyID) []conceal.SealedConfig
 	Reseal map[string]func(c *ledger.Context, p conceal.Reseal) error
 	// Envs lists the variables that may refer to secrets, and whose they are.
-	Envs func(tx *ledger.Tx, company string) []EnvUse
+	Envs func(tx *ledger.Tx, company ledger.CompanyID) []EnvUse
 	// DescriptionGone deletes the remarks on a description.
 	DescriptionGone func(c *ledger.Context, d Description)
 }
@@ -86,9 +86,9 @@ type Rules struct {
 type People interface {
 	// Belongs reports whether a user may be asked about a company's work: an active member
 	// or an administrator.
-	Belongs(tx *ledger.Tx, company, user string) bool
+	Belongs(tx *ledger.Tx, company ledger.CompanyID, user string) bool
 	// Permitted reports whether a user has a permission in a company.
-	Permitted(tx *ledger.Tx, company, user string, needs entity.Permission) bool
+	Permitted(tx *ledger.Tx, company ledger.CompanyID, user string, needs entity.Permission) bool
 }
 
 // Limits are the budgets of scopes.
@@ -96,10 +96,10 @@ type Limits interface {
 	// Set sets the monthly limit of a scope.
 	Set(c *ledger.Context, t entity.ScopeType, id string, limit core.Money) error
 	// Limit returns the monthly limit of an agent, 0 for none, and Today what it spent today.
-	Limit(tx *ledger.Tx, company, agent string, now core.Time) core.Money
-	Today(tx *ledger.Tx, company, agent string, now core.Time) core.Money
+	Limit(tx *ledger.Tx, company ledger.CompanyID, agent string, now core.Time) core.Money
+	Today(tx *ledger.Tx, company ledger.CompanyID, agent string, now core.Time) core.Money
 	// Told returns what a run's context says about the agent's budget, as JSON.
-	Told(tx *ledger.Tx, company, agent string, now core.Time) any
+	Told(tx *ledger.Tx, company ledger.CompanyID, agent string, now core.Time) any
 	// MayResume refuses a scope that is over its limit. Renew checks all scopes of an agent's
 	// work and resumes those whose window has passed.
 	MayResume(c *ledger.Context, t entity.ScopeType, id string) error
@@ -121,10 +121,10 @@ type Places interface {
 	Equip(c *ledger.Context, p entity.Project, s entity.SaveProject) (string, error)
 	// HasWorkspace and HasService report whether a company has an execution workspace, or
 	// a service.
-	HasWorkspace(tx *ledger.Tx, company, id string) bool
-	HasService(tx *ledger.Tx, company, id string) bool
+	HasWorkspace(tx *ledger.Tx, company ledger.CompanyID, id string) bool
+	HasService(tx *ledger.Tx, company ledger.CompanyID, id string) bool
 	// Remote reports whether an environment is not on the node itself.
-	Remote(tx *ledger.Tx, company, id string) bool
+	Remote(tx *ledger.Tx, company ledger.CompanyID, id string) bool
 }
 
 // Stages are the reviews of an issue.
@@ -141,10 +141,10 @@ type Stages interface {
 type Secrets interface {
 	// BindEnv and BindConfig check and complete the references of variables, or of a
 	// configuration. References that old already had are not checked again.
-	BindEnv(tx *ledger.Tx, company string, env, old json.RawMessage) (json.RawMessage, error)
-	BindConfig(tx *ledger.Tx, company string, config, old json.RawMessage) (json.RawMessage, error)
+	BindEnv(tx *ledger.Tx, company ledger.CompanyID, env, old json.RawMessage) (json.RawMessage, error)
+	BindConfig(tx *ledger.Tx, company ledger.CompanyID, config, old json.RawMessage) (json.RawMessage, error)
 	// Known reports whether a company has a secret; shared is false for a user's own.
-	Known(tx *ledger.Tx, company, id string) (shared, ok bool)
+	Known(tx *ledger.Tx, company ledger.CompanyID, id string) (shared, ok bool)
 }
 
 // Skills are the skills of agents.
@@ -152,7 +152,7 @@ type Skills interface {
 	// Equip stores the skills and instructions that come with a new agent and returns its
 	// adapterConfig. Of lists the skills of an agent.
 	Equip(c *ledger.Context, a entity.Agent, p entity.SaveAgent) (json.RawMessage, error)
-	Of(tx *ledger.Tx, company, agent string) []string
+	Of(tx *ledger.Tx, company ledger.CompanyID, agent string) []string
 }
 
 // Watches are scheduled checks of issues.
@@ -173,7 +173,7 @@ type Files interface {
 type Papers interface {
 	// Each calls found with the latest texts of a company, by issue and key, until found
 	// returns false.
-	Each(tx *ledger.Tx, company string, found func(issue, key, text string) bool)
+	Each(tx *ledger.Tx, company ledger.CompanyID, found func(issue, key, text string) bool)
 	// Revision returns the text of one revision of an issue's document.
 	Revision(tx *ledger.Tx, i entity.Issue, id string) (string, bool)
 }
@@ -184,8 +184,8 @@ type Routines interface {
 	Env(tx *ledger.Tx, i entity.Issue) (EnvUse, bool)
 	// Description returns the text of a routine by the ID of its revision, if it is still
 	// kept, and the number of that revision.
-	Description(tx *ledger.Tx, company, id string) (Description, bool)
-	DescriptionAt(tx *ledger.Tx, company, id, revision string, number uint64) (version uint64, text string, ok bool)
+	Description(tx *ledger.Tx, company ledger.CompanyID, id string) (Description, bool)
+	DescriptionAt(tx *ledger.Tx, company ledger.CompanyID, id, revision string, number uint64) (version uint64, text string, ok bool)
 }
 
 // An EnvUse is a set of variables and its owner.
@@ -197,9 +197,10 @@ type EnvUse struct {
 
 // A Description is the text of a routine, which people can annotate.
 type Description struct {
-	Company, Routine string
-	Version          uint64
-	At               core.Time
+	Company ledger.CompanyID
+	Routine string
+	Version uint64
+	At      core.Time
 }
 
 // composed has the rules of all rooms, in the order of company/rules. Each port is in the
@@ -278,7 +279,7 @@ func forget(tx *ledger.Tx, table, id string, row []byte) {
 }
 
 // leftBehind yields what a deleted issue leaves behind in all rooms.
-func leftBehind(tx *ledger.Tx, company, owner string) iter.Seq2[[]byte, func(core.Time)] {
+func leftBehind(tx *ledger.Tx, company ledger.CompanyID, owner string) iter.Seq2[[]byte, func(core.Time)] {
 	return func(yield func([]byte, func(core.Time)) bool) {
 		for _, r := range composed {
 			if r.Left == nil {
@@ -404,7 +405,7 @@ func checkIssue(tx *ledger.Tx, was, next entity.Issue) error {
 	})
 }
 
-func checkWake(tx *ledger.Tx, company string, i entity.Issue, w entity.Wake) error {
+func checkWake(tx *ledger.Tx, company ledger.CompanyID, i entity.Issue, w entity.Wake) error {
 	return firstRefusal(func(r Rules) error {
 		if r.CheckWake == nil {
 			return nil
@@ -424,7 +425,7 @@ func notHeld(tx *ledger.Tx, i entity.Issue) error {
 }
 
 // OnHold reports whether an issue is on hold; false for "".
-func OnHold(tx *ledger.Tx, company, issue string) bool {
+func OnHold(tx *ledger.Tx, company ledger.CompanyID, issue string) bool {
 	if issue == "" {
 		return false
 	}
@@ -497,7 +498,7 @@ func DescriptionGone(c *ledger.Context, d Description) {
 }
 
 // Envs lists all variables of a company that may refer to secrets.
-func Envs(tx *ledger.Tx, company string) (out []EnvUse) {
+func Envs(tx *ledger.Tx, company ledger.CompanyID) (out []EnvUse) {
 	for _, r := range composed {
 		if r.Envs != nil {
 			out = append(out, r.Envs(tx, company)...)
@@ -508,7 +509,7 @@ func Envs(tx *ledger.Tx, company string) (out []EnvUse) {
 
 // SealedConfigs returns the rows of a company that hold sealed values, apart from the
 // versions of its secrets; for "" those of the mesh.
-func SealedConfigs(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
+func SealedConfigs(tx *ledger.Tx, company ledger.CompanyID) (out []conceal.SealedConfig) {
 	for _, r := range composed {
 		if r.Sealed == nil {
 			continue

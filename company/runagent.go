@@ -50,7 +50,7 @@ func settleAgent(c *ledger.Context, r entity.Run, started bool, next *entity.Run
 		case slices.ContainsFunc(entity.LiveRunsOfAgent(c.Tx, r.Company, r.Agent), func(o entity.Run) bool { return o.Status == entity.RunRunning }):
 			a.Status = entity.AgentRunning
 		case r.Status == entity.RunFailed, r.Status == entity.RunTimedOut, r.Status == entity.RunInterrupted && next == nil:
-			a.Status, a.ErrorReason = entity.AgentError, core.NullText(r.Error)
+			a.Status, a.ErrorReason = entity.AgentError, r.Error
 		}
 	}
 	entity.AgentTable.Put(c.Tx, a.Company, a.ID, a.Agent)
@@ -60,7 +60,7 @@ func settleAgent(c *ledger.Context, r entity.Run, started bool, next *entity.Run
 }
 
 // hasActionableWork reports whether an agent has an issue that it could continue.
-func hasActionableWork(tx *ledger.Tx, company, agent string) bool {
+func hasActionableWork(tx *ledger.Tx, company ledger.CompanyID, agent string) bool {
 	for range entity.IssuesOf(tx, company, agent, entity.IssueTodo, entity.IssueInProgress, entity.IssueInReview) {
 		return true
 	}

@@ -39,7 +39,7 @@ const (
 var callbacks = ledger.NewTable[string, Callback]("run-callback")
 
 // CallbackOf returns the callback of a run that has not ended.
-func CallbackOf(tx *ledger.Tx, company, run string) (Callback, bool) {
+func CallbackOf(tx *ledger.Tx, company ledger.CompanyID, run string) (Callback, bool) {
 	return callbacks.Get(tx, company, run)
 }
 

@@ -206,7 +206,7 @@ func cancelFor(c *ledger.Context, r entity.Run, why string, by ledger.Actor, den
 
 // CancelRunsOfAgent cancels every live run of an agent that was paused, terminated or
 // deleted, or that reached a budget.
-func CancelRunsOfAgent(c *ledger.Context, company, agent string, denied Denial, reason string) {
+func CancelRunsOfAgent(c *ledger.Context, company ledger.CompanyID, agent string, denied Denial, reason string) {
 	for _, r := range entity.LiveRunsOfAgent(c.Tx, company, agent) {
 		DenyLive(c, r, denied, reason)
 	}

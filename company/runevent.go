@@ -13,7 +13,9 @@ import (
 const maxRunEvents = 1000
 
 // eventCounterKey counts the events of a company: the contract wants unique integer IDs.
-func eventCounterKey(company string) []byte { return ledger.Key("c", company, "run-event-count") }
+func eventCounterKey(company ledger.CompanyID) []byte {
+	return ledger.Key("c", string(company), "run-event-count")
+}
 
 // addEvent stores an event of r and returns r with the next sequence number.
 func addEvent(c *ledger.Context, r entity.Run, kind, level, message string, payload []byte) entity.Run {

@@ -45,13 +45,15 @@ var runEventKinds = []Kind{
 
 // eventsSweptKey holds the position in the index of all runs up to which events are gone.
 // A run that was live when the sweep passed it keeps its events.
-func eventsSweptKey(company string) []byte { return ledger.Key("c", company, "run-event-swept") }
+func eventsSweptKey(company ledger.CompanyID) []byte {
+	return ledger.Key("c", string(company), "run-event-swept")
+}
 
 // oldRuns yields the runs of a company that are older than the retention and were not
 // swept yet, oldest first, with their position in the index.
-func oldRuns(tx *ledger.Tx, company string, now core.Time, yield func(at string, r entity.Run) bool) {
+func oldRuns(tx *ledger.Tx, company ledger.CompanyID, now core.Time, yield func(at string, r entity.Run) bool) {
 	before := now - core.Time(EventRetentionOf(tx).Days*int64(24*time.Hour/time.Millisecond))
-	prefix := ledger.Key("c", company, "run-time", entity.AllRuns, "")
+	prefix := ledger.Key("c", string(company), "run-time", entity.AllRuns, "")
 	swept, _ := tx.Get(eventsSweptKey(company))
 	for k := range tx.Scan(append(prefix[:len(prefix):len(prefix)], swept...), ledger.PrefixEnd(prefix), false) {
 		at := string(k[len(prefix):])
@@ -66,7 +68,7 @@ func oldRuns(tx *ledger.Tx, company string, now core.Time, yield func(at string,
 }
 
 // EventsToSweep reports whether a company has runs with events to sweep.
-func EventsToSweep(tx *ledger.Tx, company string, now core.Time) (due bool) {
+func EventsToSweep(tx *ledger.Tx, company ledger.CompanyID, now core.Time) (due bool) {
 	oldRuns(tx, company, now, func(string, entity.Run) bool { due = true; return false })
 	return due
 }
@@ -87,7 +89,7 @@ func sweepEvents(c *ledger.Context, _ SweepEvents) (any, error) {
 		c.Set(eventsSweptKey(company), []byte(last))
 	}
 	if n > 0 {
-		c.Record(ledger.Change{Action: "heartbeat.run.events_swept", EntityType: "company", EntityID: company, Details: core.Object{}.Int("events", int64(n)).Close()})
+		c.Record(ledger.Change{Action: "heartbeat.run.events_swept", EntityType: "company", EntityID: string(company), Details: core.Object{}.Int("events", int64(n)).Close()})
 	}
 	return nil, nil
 }

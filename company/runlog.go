@@ -69,9 +69,9 @@ func LogsDue(tx *ledger.Tx, node string, n int) (out []entity.Run) {
 	prefix := logDueKey(node, "")
 	for k, of := range tx.Prefix(prefix) {
 		id := string(k[len(prefix):])
-		r, ok := entity.RunTable.Get(tx, string(of), id)
+		r, ok := entity.RunTable.Get(tx, ledger.CompanyID(of), id)
 		if !ok {
-			r = entity.Run{ID: id, Company: string(of)}
+			r = entity.Run{ID: id, Company: ledger.CompanyID(of)}
 		}
 		if out = append(out, r); len(out) == n {
 			break
@@ -87,7 +87,7 @@ func keepLogs(c *ledger.Context, p KeepLogs) (any, error) {
 	now, kept, total := core.TimeOf(c.Now), 0, keptLogBytes(c.Tx)
 	for _, l := range p.Logs {
 		key := logDueKey(c.Cmd.Actor.ID, l.Run)
-		if of, ok := c.Get(key); !ok || string(of) != c.Cmd.Company {
+		if of, ok := c.Get(key); !ok || ledger.CompanyID(of) != c.Cmd.Company {
 			continue // another command reported it
 		}
 		c.Delete(key)
@@ -101,12 +101,12 @@ func keepLogs(c *ledger.Context, p KeepLogs) (any, error) {
 		RefBlob(c.Tx, r.Company, string(r.LogSHA256), *r.LogBytes, l.Nodes)
 		r.LogKeptAt = now
 		entity.RunTable.Put(c.Tx, r.Company, r.ID, r)
-		c.Set(entity.LogKeptKey(now, r.ID), []byte(r.Company+" "+strconv.FormatInt(*r.LogBytes, 10)))
+		c.Set(entity.LogKeptKey(now, r.ID), []byte(string(r.Company)+" "+strconv.FormatInt(*r.LogBytes, 10)))
 		total += *r.LogBytes
 		kept++
 	}
 	c.Set(logTotalKey, []byte(strconv.FormatInt(total, 10)))
-	c.Record(ledger.Change{Action: "heartbeat.run.logs_kept", EntityType: "company", EntityID: c.Cmd.Company,
+	c.Record(ledger.Change{Action: "heartbeat.run.logs_kept", EntityType: "company", EntityID: string(c.Cmd.Company),
 		Details: core.Object{}.Int("kept", int64(kept)).Int("asked", int64(len(p.Logs))).Str("nodeId", c.Cmd.Actor.ID).Close()})
 	return nil, nil
 }
@@ -133,9 +133,10 @@ func LogRetentionOf(tx *ledger.Tx) LogRetention {
 }
 
 type keptLog struct {
-	key          string
-	company, run string
-	size         int64
+	key     string
+	company ledger.CompanyID
+	run     string
+	size    int64
 }
 
 // surplusLogs returns the oldest logs that exceed the retention.
@@ -146,7 +147,7 @@ func surplusLogs(tx *ledger.Tx, now core.Time, n int) (out []keptLog) {
 	for k, v := range tx.Prefix(prefix) {
 		at, run, _ := strings.Cut(string(k[len(prefix):]), "/")
 		of, size, _ := strings.Cut(string(v), " ")
-		l := keptLog{key: string(k), company: of, run: run}
+		l := keptLog{key: string(k), company: ledger.CompanyID(of), run: run}
 		l.size, _ = strconv.ParseInt(size, 10, 64)
 		if total <= keep.Bytes && at >= ledger.Order(uint64(max(before, 0))) || len(out) == n {
 			break

@@ -15,7 +15,7 @@ import (
 // revisions, and projects.
 
 // envsKernel lists the variables of agents and projects.
-func envsKernel(tx *ledger.Tx, company string) (out []EnvUse) {
+func envsKernel(tx *ledger.Tx, company ledger.CompanyID) (out []EnvUse) {
 	for _, a := range entity.AgentTable.All(tx, company) {
 		if !strings.Contains(string(a.AdapterConfig), `"secret_ref"`) {
 			continue
@@ -33,7 +33,7 @@ func envsKernel(tx *ledger.Tx, company string) (out []EnvUse) {
 }
 
 // sealedKernel lists the agents, with their revisions, and the projects of a company.
-func sealedKernel(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
+func sealedKernel(tx *ledger.Tx, company ledger.CompanyID) (out []conceal.SealedConfig) {
 	if company == "" {
 		return nil
 	}

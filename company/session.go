@@ -73,7 +73,7 @@ func keepSession(c *ledger.Context, r *entity.Run, o Outcome) {
 }
 
 // roomForSession drops the least recently used session of an agent that has the maximum.
-func roomForSession(tx *ledger.Tx, company, agent string) {
+func roomForSession(tx *ledger.Tx, company ledger.CompanyID, agent string) {
 	all := entity.TaskSessionsOf(tx, company, agent)
 	if len(all) < maxTaskSessions {
 		return

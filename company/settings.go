@@ -81,7 +81,7 @@ func SettingsOf(tx *ledger.Tx, section string) Settings {
 
 // SidebarOf returns the order of user's sidebar in a company, or with "" of the list of
 // companies.
-func SidebarOf(tx *ledger.Tx, company, user string) SidebarOrder {
+func SidebarOf(tx *ledger.Tx, company ledger.CompanyID, user string) SidebarOrder {
 	var o SidebarOrder
 	if key := core.HashedUser(user); company == "" {
 		o, _ = sidebarOrders.Get(tx, key)

@@ -12,9 +12,9 @@ type SettleCompany struct{}
 
 // CompanyToSettle reports whether company.settle would end a run: a company that takes no
 // runs still has live ones.
-func CompanyToSettle(tx *ledger.Tx, company string) bool {
+func CompanyToSettle(tx *ledger.Tx, company ledger.CompanyID) bool {
 	row, ok := entity.CompanyTable.Get(tx, company, company)
-	return ok && row.Rests() && len(entity.RunsInScope(tx, company, entity.ScopeCompany, company, 1)) > 0
+	return ok && row.Rests() && len(entity.RunsInScope(tx, company, entity.ScopeCompany, string(company), 1)) > 0
 }
 
 func settleCompany(c *ledger.Context, _ SettleCompany) (any, error) {
@@ -23,19 +23,19 @@ func settleCompany(c *ledger.Context, _ SettleCompany) (any, error) {
 		return nil, ErrNoCompany()
 	}
 	if !row.Rests() {
-		return nil, ledger.Refuse(ledger.Conflict, core.StatusDetail("companyId", row.ID, row.Status), "The company is neither paused nor archived")
+		return nil, ledger.Refuse(ledger.Conflict, core.StatusDetail("companyId", string(row.ID), row.Status), "The company is neither paused nor archived")
 	}
 	denied, why := DeniedCompany, "Cancelled: the company is "+string(row.Status)
 	if row.PauseReason == entity.PausedForBudget {
 		denied, why = DeniedBudget, "Cancelled: the budget hard-stop of the company was reached"
 	}
-	ended := entity.RunsInScope(c.Tx, row.ID, entity.ScopeCompany, row.ID, MaxStoppedRuns)
+	ended := entity.RunsInScope(c.Tx, row.ID, entity.ScopeCompany, string(row.ID), MaxStoppedRuns)
 	if len(ended) == 0 {
-		return nil, ledger.Refuse(ledger.Conflict, core.StatusDetail("companyId", row.ID, row.Status), "Nothing is at work in the company")
+		return nil, ledger.Refuse(ledger.Conflict, core.StatusDetail("companyId", string(row.ID), row.Status), "Nothing is at work in the company")
 	}
 	for _, r := range ended {
 		DenyLive(c, r, denied, why)
 	}
-	c.Record(ledger.Change{Action: "company.settled", EntityType: "company", EntityID: row.ID, Details: core.Object{}.Int("runs", int64(len(ended))).Close()})
+	c.Record(ledger.Change{Action: "company.settled", EntityType: "company", EntityID: string(row.ID), Details: core.Object{}.Int("runs", int64(len(ended))).Close()})
 	return nil, nil
 }

@@ -10,7 +10,7 @@ import (
 
 // ParticipantOf returns the first participant who may decide a stage: one who exists and
 // did not do the work.
-func ParticipantOf(tx *ledger.Tx, s entity.ExecutionStage, company string, of entity.ExecutionState) (entity.ExecutionParticipant, bool) {
+func ParticipantOf(tx *ledger.Tx, s entity.ExecutionStage, company ledger.CompanyID, of entity.ExecutionState) (entity.ExecutionParticipant, bool) {
 	for _, p := range s.Participants {
 		if p.Is(of.ReturnAgent, of.ReturnUser) {
 			continue

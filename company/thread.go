@@ -27,7 +27,9 @@ var threadKinds = []Kind{
 	{Name: KindIssueSweep, From: FromNode, Traits: SeldomWork, Do: ledger.Typed(sweepThreads)},
 }
 
-func ThreadKey(company, issue string) []byte { return ledger.Key("c", company, threadSweep, issue) }
+func ThreadKey(company ledger.CompanyID, issue string) []byte {
+	return ledger.Key("c", string(company), threadSweep, issue)
+}
 
 // dropThread marks a deleted issue for the sweep.
 func dropThread(tx *ledger.Tx, i entity.Issue) {
@@ -38,7 +40,7 @@ func dropThread(tx *ledger.Tx, i entity.Issue) {
 }
 
 // ThreadsToSweep reports whether deleted issues have rows left.
-func ThreadsToSweep(tx *ledger.Tx, company string) bool {
+func ThreadsToSweep(tx *ledger.Tx, company ledger.CompanyID) bool {
 	for range tx.Prefix(ThreadKey(company, "")) {
 		return true
 	}
@@ -75,7 +77,7 @@ func sweepThreads(c *ledger.Context, _ SweepThreads) (any, error) {
 		c.Delete(ThreadKey(company, issue))
 	}
 	if len(rows)+len(over) > 0 {
-		c.Record(ledger.Change{Action: "issue.thread_swept", EntityType: "company", EntityID: company,
+		c.Record(ledger.Change{Action: "issue.thread_swept", EntityType: "company", EntityID: string(company),
 			Details: core.Object{}.Int("rows", int64(len(rows))).Close()})
 	}
 	return nil, nil

@@ -62,7 +62,7 @@ var Staying = []StayingKind{
 
 // LeftBehindOf counts the rows of a company that no package contains, each kind up to
 // limit. The exporter's warnings name further single rows that stay behind.
-func LeftBehindOf(tx *ledger.Tx, company string, limit int) (out []LeftBehind) {
+func LeftBehindOf(tx *ledger.Tx, company ledger.CompanyID, limit int) (out []LeftBehind) {
 	for _, kind := range Staying {
 		n := 0
 		for _, table := range kind.Tables {
@@ -76,7 +76,7 @@ func LeftBehindOf(tx *ledger.Tx, company string, limit int) (out []LeftBehind) {
 }
 
 // TravellingRows counts the rows of each travelling table, up to limit.
-func TravellingRows(tx *ledger.Tx, company string, limit int) map[string]int {
+func TravellingRows(tx *ledger.Tx, company ledger.CompanyID, limit int) map[string]int {
 	out := map[string]int{}
 	for _, table := range Travelling {
 		out[table] = rowsIn(tx, company, table, limit)
@@ -84,8 +84,8 @@ func TravellingRows(tx *ledger.Tx, company string, limit int) map[string]int {
 	return out
 }
 
-func rowsIn(tx *ledger.Tx, company, table string, limit int) (n int) {
-	for range tx.Prefix(ledger.Key("c", company, table, "")) {
+func rowsIn(tx *ledger.Tx, company ledger.CompanyID, table string, limit int) (n int) {
+	for range tx.Prefix(ledger.Key("c", string(company), table, "")) {
 		if n++; n == limit {
 			break
 		}

@@ -49,7 +49,7 @@ func WaitOf(tx *ledger.Tx, r entity.Run, now core.Time) (w Wait, ok bool) {
 
 // StoppedBy returns, as a code and in words, why no run of an agent about an issue can
 // start now. Both are empty when it can. issue is "" for a run about none.
-func StoppedBy(tx *ledger.Tx, company, agent, issue string) (reason, text string) {
+func StoppedBy(tx *ledger.Tx, company ledger.CompanyID, agent, issue string) (reason, text string) {
 	if h, halted := entity.Halted(tx); halted {
 		if text = "everything is stopped (selvage resume lets it go on)"; h.Reason != "" {
 			text = "everything is stopped: " + h.Reason + " (selvage resume lets it go on)"
@@ -167,7 +167,7 @@ func sayWhatIsMissing(c *ledger.Context, r entity.Run) {
 
 // LongWaits returns up to n runs of a company: of each agent the run that has waited
 // longest, at least bound, for a reason that does not pass by itself.
-func LongWaits(tx *ledger.Tx, company string, now, bound core.Time, n int) (out []entity.Run, why []Wait) {
+func LongWaits(tx *ledger.Tx, company ledger.CompanyID, now, bound core.Time, n int) (out []entity.Run, why []Wait) {
 	seen := map[string]bool{}
 	for _, r := range entity.LiveRunsOf(tx, company) {
 		if len(out) == n {

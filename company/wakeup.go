@@ -71,7 +71,7 @@ func wakeAgent(c *ledger.Context, w entity.Wake) (any, error) {
 }
 
 // checkWakeSubject refuses a wake about something that its company does not have.
-func checkWakeSubject(tx *ledger.Tx, w entity.Wake, company string) error {
+func checkWakeSubject(tx *ledger.Tx, w entity.Wake, company ledger.CompanyID) error {
 	i, ok := entity.IssueTable.Get(tx, company, w.Issue)
 	if w.Issue != "" && !ok {
 		return ErrNoIssue()

@@ -46,7 +46,7 @@ type Activity struct {
 	Height  uint64
 	Number  int // of the change within its entry
 	At      time.Time
-	Company string
+	Company CompanyID
 	Kind    string
 	Actor   Actor
 	Run     string
@@ -114,7 +114,7 @@ func plainWord(s string) bool {
 
 // actBlock gathers the changes of one company's entries in a batch.
 type actBlock struct {
-	company string
+	company CompanyID
 	first   uint64
 	value   []byte
 }
@@ -139,7 +139,7 @@ func (a *applier) indexActivity(e *Entry) {
 		ch := &e.Changes[i]
 		v = appendBytes(appendBytes(appendBytes(v, ch.Action), ch.EntityType), ch.EntityID)
 		if i == 0 || ch.EntityID != e.Changes[i-1].EntityID || ch.EntityType != e.Changes[i-1].EntityType {
-			a.group.Set(a.group.key("c", e.Company, actEntityTable, entityKeyPart(ch.EntityType, ch.EntityID), at), nil)
+			a.group.Set(a.group.key("c", string(e.Company), actEntityTable, entityKeyPart(ch.EntityType, ch.EntityID), at), nil)
 		}
 	}
 	b.value = v
@@ -148,7 +148,7 @@ func (a *applier) indexActivity(e *Entry) {
 
 // markActor marks that an actor was at work in a stretch. What it does not remember
 // to have marked it marks, perhaps once more: that costs less than to look.
-func (a *applier) markActor(company string, actor Actor, stretch uint64) {
+func (a *applier) markActor(company CompanyID, actor Actor, stretch uint64) {
 	who := actorAt{company, actor, stretch}
 	if a.actors[who] {
 		return
@@ -157,11 +157,11 @@ func (a *applier) markActor(company string, actor Actor, stretch uint64) {
 		clear(a.actors)
 	}
 	a.actors[who] = true
-	a.group.Set(Key("c", company, actActorTable, pairHash(actor.Type, actor.ID), Order(stretch)), nil)
+	a.group.Set(Key("c", string(company), actActorTable, pairHash(actor.Type, actor.ID), Order(stretch)), nil)
 }
 
 type actorAt struct {
-	company string
+	company CompanyID
 	actor   Actor
 	stretch uint64
 }
@@ -169,7 +169,7 @@ type actorAt struct {
 // endActivity writes the blocks of a batch.
 func (a *applier) endActivity() {
 	for i := range a.acts {
-		a.group.Set(a.group.key("c", a.acts[i].company, actTable, Order(a.acts[i].first)), a.acts[i].value)
+		a.group.Set(a.group.key("c", string(a.acts[i].company), actTable, Order(a.acts[i].first)), a.acts[i].value)
 	}
 	clear(a.acts)
 	a.acts = a.acts[:0]
@@ -178,7 +178,7 @@ func (a *applier) endActivity() {
 // Activities returns the newest activities of a company that f chooses, newest
 // first. tx is a view. With an entity or an actor it reads little more than what
 // belongs to them; other filters pass over at most 200,000 entries.
-func Activities(tx *Tx, company string, f ActivityFilter) []Activity {
+func Activities(tx *Tx, company CompanyID, f ActivityFilter) []Activity {
 	if f.Limit <= 0 || f.Limit > MaxActivity {
 		f.Limit = MaxActivity
 	}
@@ -190,7 +190,7 @@ func Activities(tx *Tx, company string, f ActivityFilter) []Activity {
 	r := activityReader{tx: tx, company: company, f: f}
 	switch {
 	case f.EntityType != "" && f.EntityID != "":
-		prefix := Key("c", company, actEntityTable, entityKeyPart(f.EntityType, f.EntityID), "")
+		prefix := Key("c", string(company), actEntityTable, entityKeyPart(f.EntityType, f.EntityID), "")
 		to := PrefixEnd(prefix)
 		if f.BeforeHeight != 0 {
 			to = append(append(prefix[:len(prefix):len(prefix)], Order(f.BeforeHeight)...), 0) // the entry itself may have older changes
@@ -201,7 +201,7 @@ func Activities(tx *Tx, company string, f ActivityFilter) []Activity {
 			}
 		}
 	case f.Actor.Type != "" && f.Actor.ID != "" && f.AlsoType == "":
-		prefix := Key("c", company, actActorTable, pairHash(f.Actor.Type, f.Actor.ID), "")
+		prefix := Key("c", string(company), actActorTable, pairHash(f.Actor.Type, f.Actor.ID), "")
 		to := PrefixEnd(prefix)
 		if f.BeforeHeight != 0 {
 			to = append(append(prefix[:len(prefix):len(prefix)], Order(f.BeforeHeight/actStretch)...), 0)
@@ -221,7 +221,7 @@ func Activities(tx *Tx, company string, f ActivityFilter) []Activity {
 // An activityReader gathers the activities that a filter chooses.
 type activityReader struct {
 	tx      *Tx
-	company string
+	company CompanyID
 	f       ActivityFilter
 	out     []Activity
 	scanned int
@@ -233,7 +233,7 @@ func (r *activityReader) blocks(low, high uint64) bool {
 	if r.f.BeforeHeight != 0 {
 		high = min(high, r.f.BeforeHeight)
 	}
-	prefix := Key("c", r.company, actTable, "")
+	prefix := Key("c", string(r.company), actTable, "")
 	from := append(prefix[:len(prefix):len(prefix)], Order(low)...)
 	to := append(append(prefix[:len(prefix):len(prefix)], Order(high)...), 0)
 	var heights []uint64

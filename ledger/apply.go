@@ -26,8 +26,8 @@ type applier struct {
 	group   *Tx // writes of the group, laid over the committed state
 	child   *Tx // of one command, over group
 	batch   *store.Batch
-	windows map[uint64]*window       // by session
-	keys    map[string]*rememberedOf // idempotency keys, by company
+	windows map[uint64]*window          // by session
+	keys    map[CompanyID]*rememberedOf // idempotency keys, by company
 
 	acts   []actBlock       // of the batch that is being applied
 	actors map[actorAt]bool // who is marked
@@ -48,7 +48,7 @@ func (a *applier) init(l *Ledger, pos Position) {
 	a.group.cache = newDecoded(l.room(l.cfg.DecodedBytes))
 	a.child = a.group.Child()
 	a.windows = map[uint64]*window{}
-	a.keys = map[string]*rememberedOf{}
+	a.keys = map[CompanyID]*rememberedOf{}
 	a.wanted = map[string]bool{}
 	a.actors = map[actorAt]bool{}
 }
@@ -440,7 +440,7 @@ func (a *applier) record(e LogEntry, b *Batch) {
 		a.group.Set(payloadKey(company, e.Index), encodeBodies(b, company))
 		return
 	}
-	seen := map[string]bool{}
+	seen := map[CompanyID]bool{}
 	for i := range b.Commands {
 		if c := b.Commands[i].Company; !seen[c] {
 			seen[c] = true

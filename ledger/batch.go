@@ -78,7 +78,7 @@ func (c *Command) Check() error {
 	switch {
 	case c.Kind == "" || len(c.Kind) > maxNameBytes || !utf8.ValidString(c.Kind):
 		return Refuse(Invalid, nil, "a command's kind has 1 to %d bytes", maxNameBytes)
-	case !validKeyPart(c.Company):
+	case !validKeyPart(string(c.Company)):
 		return Refuse(Invalid, nil, "malformed company ID")
 	case len(c.Payload) > MaxPayload:
 		return Refuse(TooLarge, nil, "a command's payload has at most %d bytes", MaxPayload)
@@ -344,7 +344,7 @@ const (
 
 func appendHeader(b []byte, c *Command) []byte {
 	fields := uint64(4)
-	for _, s := range []string{c.Company, c.Run} {
+	for _, s := range []string{string(c.Company), c.Run} {
 		if s != "" {
 			fields++
 		}
@@ -355,7 +355,7 @@ func appendHeader(b []byte, c *Command) []byte {
 	b = appendCBORHead(b, cborMap, fields)
 	b = appendCBORText(b, headerKind, c.Kind)
 	if c.Company != "" {
-		b = appendCBORText(b, headerCompany, c.Company)
+		b = appendCBORText(b, headerCompany, string(c.Company))
 	}
 	b = append(b, headerActor, cborMap|2)
 	b = appendCBORText(b, 1, c.Actor.Type)
@@ -394,7 +394,7 @@ func parseHeader(b []byte, c *Command) (payload Hash, err error) {
 		case headerKind:
 			c.Kind = p.text()
 		case headerCompany:
-			c.Company = p.text()
+			c.Company = CompanyID(p.text())
 		case headerActor:
 			c.Actor.Type, c.Actor.ID = p.pair()
 		case headerCredential:

@@ -7,7 +7,7 @@ import "time"
 // applying it anywhere gives the same result.
 type Command struct {
 	Kind       string     // names the handler, e.g. "issue.checkout"
-	Company    string     // company UUID; empty for commands about the mesh itself
+	Company    CompanyID  // company UUID; empty for commands about the mesh itself
 	Actor      Actor      // who asks
 	Credential Credential // how the origin node authenticated the actor
 	Run        string     // the heartbeat run under which the actor acts, or ""

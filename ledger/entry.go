@@ -45,7 +45,7 @@ type Entry struct {
 	Batch       Hash      // hash of the batch record, see batchRecord
 	PayloadHash Hash      // SHA-256(salt ‖ payload)
 	Kind        string
-	Company     string
+	Company     CompanyID
 	Actor       Actor
 	Credential  Credential
 	Run         string
@@ -149,7 +149,7 @@ func decodeEntry(b []byte, skip func(entityType, entityID []byte) bool) (Entry, 
 	}
 	e.Time = time.UnixMilli(int64(ms)).UTC()
 	e.Prev, e.Index, e.Position, e.Batch, e.PayloadHash = p.hash(), p.uint64(), p.uint32(), p.hash(), p.hash()
-	e.Kind, e.Company = p.string(), p.string()
+	e.Kind, e.Company = p.string(), CompanyID(p.string())
 	e.Actor = Actor{p.string(), p.string()}
 	e.Credential = Credential{p.string(), p.string()}
 	e.Run, e.Outcome, e.Reason = p.string(), Outcome(p.string()), p.string()

@@ -89,7 +89,7 @@ func (l *Ledger) Batches(ctx context.Context, from uint64) iter.Seq2[CommittedBa
 
 // fillBodies reads the bodies of a record's batch, as far as they were not erased.
 func fillBodies(r Reader, rec *record) error {
-	seen := map[string]bool{}
+	seen := map[CompanyID]bool{}
 	for i := range rec.batch.Commands {
 		company := rec.batch.Commands[i].Company
 		if seen[company] {

@@ -27,11 +27,11 @@ const (
 // rememberedOf says which numbers of one company's rows are in use: [lo, hi).
 type rememberedOf struct{ lo, hi uint64 }
 
-func scopeKey(company, table, id string) []byte {
+func scopeKey(company CompanyID, table, id string) []byte {
 	if company == "" {
 		return Key("m", table, id)
 	}
-	return Key("c", company, table, id)
+	return Key("c", string(company), table, id)
 }
 
 func idemHash(c *Command) string {
@@ -95,7 +95,7 @@ func (a *applier) remember(c *Context, r *Receipt) {
 }
 
 // forgetOldest takes away the oldest row when it is too old or one too many.
-func (a *applier) forgetOldest(company string, of *rememberedOf, now int64) bool {
+func (a *applier) forgetOldest(company CompanyID, of *rememberedOf, now int64) bool {
 	if of.lo >= of.hi {
 		return false
 	}
@@ -122,7 +122,7 @@ func (a *applier) forgetOldest(company string, of *rememberedOf, now int64) bool
 	return true
 }
 
-func (a *applier) rememberedOf(company string) *rememberedOf {
+func (a *applier) rememberedOf(company CompanyID) *rememberedOf {
 	if of, ok := a.keys[company]; ok {
 		return of
 	}

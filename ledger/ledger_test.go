@@ -134,7 +134,7 @@ func (w *world) addRaw(b []byte) []byte {
 	return b
 }
 
-func (w *world) command(kind, company string, actor Actor, payload any) Command {
+func (w *world) command(kind string, company CompanyID, actor Actor, payload any) Command {
 	w.salt++
 	return Command{Kind: kind, Company: company, Actor: actor, Credential: Credential{Kind: "local"},
 		Payload: Marshal(payload), Salt: [16]byte{w.salt, 1}}

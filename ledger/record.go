@@ -70,15 +70,15 @@ func decodeRecord(b []byte) (record, error) {
 	return r, err
 }
 
-func payloadKey(company string, index uint64) []byte {
+func payloadKey(company CompanyID, index uint64) []byte {
 	if company == "" {
 		return Key("m", payloadTable, Order(index))
 	}
-	return Key("c", company, payloadTable, Order(index))
+	return Key("c", string(company), payloadTable, Order(index))
 }
 
 // encodeBodies returns the row of the bodies of one company's commands in bt.
-func encodeBodies(bt *Batch, company string) []byte {
+func encodeBodies(bt *Batch, company CompanyID) []byte {
 	n := 1
 	for i := range bt.Bodies {
 		n += len(bt.Bodies[i]) + 6
@@ -93,7 +93,7 @@ func encodeBodies(bt *Batch, company string) []byte {
 }
 
 // readBodies puts the bodies of one row where they belong in bt.
-func readBodies(b []byte, bt *Batch, company string) error {
+func readBodies(b []byte, bt *Batch, company CompanyID) error {
 	p := parser{b: b}
 	if p.byte() != bodiesVersion {
 		return errors.New("payloads of another version")
@@ -120,8 +120,8 @@ func readBodies(b []byte, bt *Batch, company string) error {
 // the state of all nodes: at most limit batches at a time. It returns whether
 // there are more. The chain stays valid: it holds only the hashes. A handler
 // calls it; deleting a company goes on by follow-up commands.
-func ErasePayloads(tx *Tx, company string, limit int) (more bool) {
-	prefix := Key("c", company, payloadTable, "")
+func ErasePayloads(tx *Tx, company CompanyID, limit int) (more bool) {
+	prefix := Key("c", string(company), payloadTable, "")
 	n := 0
 	for k := range tx.Prefix(prefix) {
 		if n == limit {
@@ -141,8 +141,8 @@ func ErasePayload(tx *Tx, e Entry) {
 // EraseBody removes the stored payload of a command with this salt (see [Context.Salt])
 // from the batch at a raft index. A handler calls it for what must be forgotten; the chain
 // keeps the hash.
-func EraseBody(tx *Tx, company string, index uint64, salt [16]byte) {
-	for _, of := range []string{company, ""} {
+func EraseBody(tx *Tx, company CompanyID, index uint64, salt [16]byte) {
+	for _, of := range []CompanyID{company, ""} {
 		eraseBody(tx, payloadKey(of, index), func(_ uint64, body []byte) bool { return bytes.HasPrefix(body, salt[:]) })
 	}
 }
@@ -173,9 +173,9 @@ func eraseBody(tx *Tx, key []byte, match func(at uint64, body []byte) bool) {
 // returns whether there are more. A handler calls it with a limit well below
 // MaxTouched and goes on by follow-up commands until nothing is left. The
 // chain keeps the hashes of what the company did.
-func DeleteCompany(tx *Tx, company string, limit int) (more bool) {
+func DeleteCompany(tx *Tx, company CompanyID, limit int) (more bool) {
 	n := 0
-	for k := range tx.Prefix(Key("c", company, "")) {
+	for k := range tx.Prefix(Key("c", string(company), "")) {
 		if n == limit {
 			return true
 		}

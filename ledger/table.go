@@ -9,7 +9,7 @@ import (
 )
 
 // A CompanyID is the UUID of a company, "" where something is of the mesh itself.
-type CompanyID = string
+type CompanyID string
 
 // A Table is a typed set of rows of one company, stored under
 // c/<company>/<name>/<id>. Rows are values: change the copy and Put it.

@@ -221,9 +221,9 @@ func TestDeletingACompanyGoesOnInChunks(t *testing.T) {
 	w.add(k, s, seq, seq, cmds...)
 	wantOK(t, w.apply(l))
 	seq += uint64(len(cmds))
-	of := func(company string) (n int) {
+	of := func(company CompanyID) (n int) {
 		for key := range dump(l) {
-			if strings.HasPrefix(key, "c/"+company+"/") {
+			if strings.HasPrefix(key, "c/"+string(company)+"/") {
 				n++
 			}
 		}

@@ -113,7 +113,7 @@ func (g *Gateway) readSight(who Caller) (s scene, err error) {
 }
 
 // fill reads what a scene has of the mesh.
-func (g *Gateway) fill(tx *ledger.Tx, of string, s *scene) {
+func (g *Gateway) fill(tx *ledger.Tx, of ledger.CompanyID, s *scene) {
 	s.providers = append(money.ModelProvidersOf(tx, of), money.ModelProvidersOf(tx, "")...)
 	if n, ok := ledger.FindNode(tx, identity.NodeID(g.conf.Self)); ok {
 		s.labels = n.Labels
@@ -123,7 +123,7 @@ func (g *Gateway) fill(tx *ledger.Tx, of string, s *scene) {
 
 // Reaches returns those of the nodes that an upstream of a company which embeds under a
 // model may be asked from.
-func Reaches(tx *ledger.Tx, of, model string, nodes []ledger.Node) (out []ledger.Node) {
+func Reaches(tx *ledger.Tx, of ledger.CompanyID, model string, nodes []ledger.Node) (out []ledger.Node) {
 	s := scene{providers: append(money.ModelProvidersOf(tx, of), money.ModelProvidersOf(tx, "")...)}
 	for _, n := range nodes {
 		s.labels = n.Labels

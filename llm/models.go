@@ -261,7 +261,7 @@ type Check struct {
 
 // Test asks an upstream of a company, or with "" of the mesh, for its models:
 // whether it is there and takes its key. It costs nothing.
-func (g *Gateway) Test(ctx context.Context, of, id string) (Check, error) {
+func (g *Gateway) Test(ctx context.Context, of ledger.CompanyID, id string) (Check, error) {
 	var p money.ModelProvider
 	err := g.conf.View(func(tx *ledger.Tx) error {
 		var ok bool

@@ -16,7 +16,10 @@ import (
 )
 
 // A Caller is the run that a call is for, as its token says.
-type Caller struct{ Company, Agent, Run string }
+type Caller struct {
+	Company    ledger.CompanyID
+	Agent, Run string
+}
 
 // errEnded says why a call may not go on.
 var (
@@ -191,7 +194,7 @@ func (g *Gateway) openKey(ctx context.Context, p money.ModelProvider, run entity
 	if g.conf.Open == nil {
 		return "", errNoKey
 	}
-	of, use := string(p.Company), secret.SecretUse{}
+	of, use := ledger.CompanyID(p.Company), secret.SecretUse{}
 	var plain []byte
 	err = g.conf.View(func(tx *ledger.Tx) error {
 		if p.Sealed != "" {

@@ -57,7 +57,7 @@ const (
 
 // runSkills are the skills that a run of an agent is given: the one that all need,
 // and those that the agent is to have.
-func runSkills(tx *ledger.Tx, of, agent string) (out []company.RunSkill) {
+func runSkills(tx *ledger.Tx, of ledger.CompanyID, agent string) (out []company.RunSkill) {
 	bytes := 0
 	add := func(s company.RunSkill) {
 		size := 0

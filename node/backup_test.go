@@ -46,7 +46,7 @@ func start(t *testing.T, dir string, change ...func(*Config)) *Node {
 // found makes a company.
 func found(t *testing.T, n *Node, name string) ledger.Receipt {
 	t.Helper()
-	id := uuid.Must(uuid.NewV7()).String()
+	id := ledger.CompanyID(uuid.Must(uuid.NewV7()).String())
 	cmd := n.command("company.create", id, entity.SaveCompany{ID: id, Name: &name})
 	cmd.Actor, cmd.Credential = ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}
 	r, err := n.proposer.Submit(t.Context(), cmd)

@@ -109,12 +109,12 @@ func (n *Node) meshStats() (out []api.Stat) {
 		gauge("runs", of, float64(entity.CountPlacedRuns(tx)), "state", "running")
 		gauge("run_queue_oldest_seconds", "how long the oldest queued run has waited", q.Oldest.Seconds())
 		for _, c := range companyFigures(tx, now) {
-			gauge("company_spent_cents", "what the company spent in this calendar month (UTC)", cents(c.spent), "company", c.company)
-			gauge("company_reserved_cents", "what is set aside for calls and runs of the company and not spent yet", cents(c.reserved), "company", c.company)
-			gauge("company_budget_cents", "monthly limit of the company, 0 for none", cents(c.budget), "company", c.company)
+			gauge("company_spent_cents", "what the company spent in this calendar month (UTC)", cents(c.spent), "company", string(c.company))
+			gauge("company_reserved_cents", "what is set aside for calls and runs of the company and not spent yet", cents(c.reserved), "company", string(c.company))
+			gauge("company_budget_cents", "monthly limit of the company, 0 for none", cents(c.budget), "company", string(c.company))
 			for _, threshold := range []string{"soft", "hard"} {
 				gauge("company_budget_incidents", "open incidents of the company's budgets (its own, of agents, of projects): soft is the warning, hard the stop",
-					float64(c.incidents[threshold]), "company", c.company, "threshold", threshold)
+					float64(c.incidents[threshold]), "company", string(c.company), "threshold", threshold)
 			}
 		}
 		return nil
@@ -132,7 +132,7 @@ func (n *Node) meshStats() (out []api.Stat) {
 // companyFigure is what /metrics tells of one company, by its ID: no name and no
 // content of it.
 type companyFigure struct {
-	company                 string
+	company                 ledger.CompanyID
 	spent, reserved, budget core.Money
 	incidents               map[string]int // open ones, by threshold
 }
@@ -140,7 +140,7 @@ type companyFigure struct {
 func companyFigures(tx *ledger.Tx, now core.Time) []companyFigure {
 	var out []companyFigure
 	for i, c := range entity.Companies(tx) {
-		b := money.BudgetOf(tx, c.ID, entity.ScopeCompany, c.ID, now)
+		b := money.BudgetOf(tx, c.ID, entity.ScopeCompany, string(c.ID), now)
 		if i <= maxCompanyFigures {
 			out = append(out, companyFigure{company: c.ID, incidents: map[string]int{}})
 		}

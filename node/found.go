@@ -146,7 +146,7 @@ func (n *Node) untilLeads(ctx context.Context) error {
 }
 
 // command is a command of this node itself.
-func (n *Node) command(kind, company string, payload any) ledger.Command {
+func (n *Node) command(kind string, company ledger.CompanyID, payload any) ledger.Command {
 	c := ledger.Command{
 		Kind: kind, Company: company,
 		Actor:      ledger.Actor{Type: "node", ID: string(n.keys.ID())},

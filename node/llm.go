@@ -28,7 +28,7 @@ func (n *Node) openModels(context.Context) error {
 }
 
 // priceOfRun reckons what a run cost that told only what it used.
-func priceOfRun(tx *ledger.Tx, of string, told entity.RunCost) (core.Money, bool) {
+func priceOfRun(tx *ledger.Tx, of ledger.CompanyID, told entity.RunCost) (core.Money, bool) {
 	return llm.Reckon(told.Provider, told.Model, told.Usage, money.ModelPricesOf(tx, of), money.ModelPricesOf(tx, ""))
 }
 

@@ -20,7 +20,7 @@ import (
 func (n *Node) openRecall(context.Context) error {
 	conf := recall.Config{View: n.ledger.View, Entries: n.ledger.Entries, Logger: n.log,
 		Head: func() uint64 { return n.ledger.Position().Height },
-		Companies: func(tx *ledger.Tx) (out []string) {
+		Companies: func(tx *ledger.Tx) (out []ledger.CompanyID) {
 			for _, c := range entity.Companies(tx) {
 				out = append(out, c.ID)
 			}
@@ -54,7 +54,7 @@ func (n *Node) embed(ctx context.Context, who recall.Payer, model string, texts 
 // embedsFor reports whether it is this node's turn to embed what a company remembers: among
 // the nodes that live and that an upstream of the model may be asked from. Two that disagree
 // for a moment embed the same; the first one's vectors stay.
-func (n *Node) embedsFor(tx *ledger.Tx, of, model string) bool {
+func (n *Node) embedsFor(tx *ledger.Tx, of ledger.CompanyID, model string) bool {
 	if !n.work.worker.Holds() {
 		return false
 	}
@@ -77,7 +77,7 @@ func (n *Node) embedsFor(tx *ledger.Tx, of, model string) bool {
 }
 
 // tellOfVectors submits a command of this node and waits until its state has it.
-func (n *Node) tellOfVectors(ctx context.Context, kind, of string, payload any) error {
+func (n *Node) tellOfVectors(ctx context.Context, kind string, of ledger.CompanyID, payload any) error {
 	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
 	defer cancel()
 	receipt, err := n.submit(ctx, n.command(kind, of, payload))

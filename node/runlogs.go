@@ -34,8 +34,8 @@ func (n *Node) keepLogs(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		kept, segments := map[string][]company.KeptLog{}, map[string][]keptSegment{}
-		var order []string
+		kept, segments := map[ledger.CompanyID][]company.KeptLog{}, map[ledger.CompanyID][]keptSegment{}
+		var order []ledger.CompanyID
 		for _, r := range due {
 			l := company.KeptLog{Run: r.ID}
 			switch nodes, err := n.keepLog(ctx, r); {

@@ -189,7 +189,7 @@ type spacePlace struct {
 	w   place.ExecutionWorkspace
 }
 
-func (k *keeper) place(of, id string) (p spacePlace, err error) {
+func (k *keeper) place(of ledger.CompanyID, id string) (p spacePlace, err error) {
 	err = k.n.ledger.View(func(tx *ledger.Tx) error {
 		if w, ok := place.ExecutionWorkspaceByID(tx, id); ok {
 			p.w, p.f, p.l = w, folderOf(w), place.LifecycleOf(tx, w)

@@ -6,13 +6,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/company/place"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // An operation that the mesh does not let begin, as one that is over already, has
 // the log that it had.
 func TestAnOperationThatIsRefusedLeavesTheLog(t *testing.T) {
 	n := start(t, t.TempDir())
-	of, id := uuid.NewString(), uuid.NewString()
+	of, id := ledger.CompanyID(uuid.NewString()), uuid.NewString()
 	ref := runlog.Ref(of, operationLogs, id)
 	log, err := n.work.logs.Create(ref)
 	if err != nil {

@@ -215,7 +215,7 @@ func (n *Node) toldOfRun(r entity.Run) (told company.Callback, ok bool) {
 // runToken mints the token by which a run speaks to any node's API.
 func (n *Node) runToken(run entity.Run) (string, error) {
 	_, data, _ := n.keyring.current()
-	claims := identity.RunClaims{Agent: run.Agent, Company: run.Company, Adapter: cmp.Or(run.AdapterType, "process"), Run: run.ID, Responsible: string(run.ResponsibleUser)}
+	claims := identity.RunClaims{Agent: run.Agent, Company: string(run.Company), Adapter: cmp.Or(run.AdapterType, "process"), Run: run.ID, Responsible: string(run.ResponsibleUser)}
 	return identity.MintRunToken(data, n.Mesh(), claims, time.Now())
 }
 

@@ -46,19 +46,19 @@ const (
 
 // A note is one line of the journal. Persisted: do not renumber.
 type note struct {
-	Kind        uint8          `cbor:"1,keyasint"`
-	Reservation string         `cbor:"2,keyasint,omitempty"`
-	Company     string         `cbor:"3,keyasint,omitempty"`
-	Agent       string         `cbor:"4,keyasint,omitempty"`
-	Project     string         `cbor:"5,keyasint,omitempty"`
-	Session     uint64         `cbor:"6,keyasint,omitempty"`
-	Amount      core.Money     `cbor:"7,keyasint,omitempty"`
-	Until       core.Time      `cbor:"8,keyasint,omitempty"`
-	Call        *money.Metered `cbor:"9,keyasint,omitempty"`
-	Calls       []string       `cbor:"10,keyasint,omitempty"`
-	Node        string         `cbor:"11,keyasint,omitempty"`
-	Boot        string         `cbor:"12,keyasint,omitempty"`
-	Clean       bool           `cbor:"13,keyasint,omitempty"`
+	Kind        uint8            `cbor:"1,keyasint"`
+	Reservation string           `cbor:"2,keyasint,omitempty"`
+	Company     ledger.CompanyID `cbor:"3,keyasint,omitempty"`
+	Agent       string           `cbor:"4,keyasint,omitempty"`
+	Project     string           `cbor:"5,keyasint,omitempty"`
+	Session     uint64           `cbor:"6,keyasint,omitempty"`
+	Amount      core.Money       `cbor:"7,keyasint,omitempty"`
+	Until       core.Time        `cbor:"8,keyasint,omitempty"`
+	Call        *money.Metered   `cbor:"9,keyasint,omitempty"`
+	Calls       []string         `cbor:"10,keyasint,omitempty"`
+	Node        string           `cbor:"11,keyasint,omitempty"`
+	Boot        string           `cbor:"12,keyasint,omitempty"`
+	Clean       bool             `cbor:"13,keyasint,omitempty"`
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -28,7 +28,7 @@ type bank struct {
 	now      time.Time
 	height   uint64
 	ids      int
-	company  string
+	company  ledger.CompanyID
 	commands map[string]int
 }
 
@@ -43,7 +43,7 @@ var sessionRows = ledger.NewMeshTable[string, ledger.Session]("session")
 
 func newBank(t testing.TB) *bank {
 	b := &bank{tx: ledger.NewTx(void{}), mux: rules.Handlers(), now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC), commands: map[string]int{}}
-	b.company = b.id()
+	b.company = ledger.CompanyID(b.id())
 	b.must(t, "company.create", entity.SaveCompany{ID: b.company, Name: new("Acme")}, nil)
 	return b
 }

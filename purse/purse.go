@@ -81,7 +81,10 @@ type Purse struct {
 }
 
 // A key says whose calls a slice pays, and of which allowance if of one.
-type key struct{ company, agent, project, allowance string }
+type key struct {
+	company                   ledger.CompanyID
+	agent, project, allowance string
+}
 
 // A stock is one reservation as this node has it.
 type stock struct {
@@ -410,11 +413,13 @@ func bounded(tokens int64) int64 { return min(max(tokens, 0), money.MaxEventToke
 
 // A Stock is what a purse has of one reservation, for whoever wants to look.
 type Stock struct {
-	Reservation, Company, Agent, Project string
-	Amount, Left                         core.Money
-	Calls                                int // under way
-	Untold                               int
-	Closing, Unsure                      bool
+	Reservation     string
+	Company         ledger.CompanyID
+	Agent, Project  string
+	Amount, Left    core.Money
+	Calls           int // under way
+	Untold          int
+	Closing, Unsure bool
 }
 
 // Stocks returns what the purse has, in no order.
@@ -428,7 +433,7 @@ func (p *Purse) Stocks() []Stock {
 	return out
 }
 
-func (p *Purse) submit(ctx context.Context, kind, of string, payload any) (ledger.Receipt, error) {
+func (p *Purse) submit(ctx context.Context, kind string, of ledger.CompanyID, payload any) (ledger.Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, submitWait)
 	defer cancel()
 	c := ledger.Command{Kind: kind, Company: of, Payload: ledger.Marshal(payload),

@@ -84,7 +84,7 @@ func TestWhatIsRefused(t *testing.T) {
 	b := newBank(t)
 	ada, bob := b.agent(t, "Ada"), b.agent(t, "Bob")
 	p := b.post(t, "one")
-	b.limit(t, entity.ScopeCompany, b.company, money.WindowMonth, core.Cents(100))
+	b.limit(t, entity.ScopeCompany, string(b.company), money.WindowMonth, core.Cents(100))
 	ask := money.SpendAsk{Company: b.company, Agent: ada, Want: core.Cents(80)}
 	g, err := p.purse.Reserve(t.Context(), ask)
 	if err != nil {
@@ -178,7 +178,7 @@ func TestConcurrentCallsStayWithinTheLimit(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
 	agents := []string{b.agent(t, "Ada"), b.agent(t, "Bob")}
-	b.limit(t, entity.ScopeCompany, b.company, money.WindowMonth, core.Cents(1000))
+	b.limit(t, entity.ScopeCompany, string(b.company), money.WindowMonth, core.Cents(1000))
 	var spent atomic.Int64
 	var calls atomic.Int64
 	var posts []*post
@@ -214,7 +214,7 @@ func TestConcurrentCallsStayWithinTheLimit(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	got := b.budget(entity.ScopeCompany, b.company)
+	got := b.budget(entity.ScopeCompany, string(b.company))
 	if int64(got.Month) != spent.Load() || got.Held != 0 || got.Month > core.Cents(1000) {
 		t.Errorf("booked %d, spent %d, held %d", got.Month, spent.Load(), got.Held)
 	}
@@ -269,7 +269,7 @@ func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (ove
 	agents := []string{b.agent(t, "Ada"), b.agent(t, "Bob")}
 	limits := map[money.WindowKind]core.Money{money.WindowDay: core.Cents(400), money.WindowMonth: core.Cents(1500), money.WindowRolling24h: core.Cents(500)}
 	for w, amount := range limits {
-		b.limit(t, entity.ScopeCompany, b.company, w, amount)
+		b.limit(t, entity.ScopeCompany, string(b.company), w, amount)
 	}
 	b.limit(t, entity.ScopeAgent, agents[0], money.WindowDay, core.Cents(150))
 	posts := []*post{b.post(t, "one"), b.post(t, "two"), b.post(t, "three")}
@@ -380,7 +380,7 @@ func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (ove
 		}
 		b.must(t, "budget.writeoff", money.WriteOff{Reservation: r.ID}, nil)
 	}
-	whole := b.budget(entity.ScopeCompany, b.company)
+	whole := b.budget(entity.ScopeCompany, string(b.company))
 	real := core.Money(0)
 	for _, x := range spends {
 		real += x.cost

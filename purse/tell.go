@@ -48,7 +48,7 @@ func (p *Purse) retire() {
 // giveBack tells of all stocks of a company from which no call is under way,
 // and gives back what is left of them, so that it can be asked for by others.
 // It reports whether there was any.
-func (p *Purse) giveBack(ctx context.Context, of string) bool {
+func (p *Purse) giveBack(ctx context.Context, of ledger.CompanyID) bool {
 	p.mu.Lock()
 	found := false
 	for _, s := range p.stocks {

@@ -44,14 +44,17 @@ const (
 var ErrTexts = errors.New("the model does not take these texts")
 
 // A Payer is whose money a call takes.
-type Payer struct{ Company, Agent string }
+type Payer struct {
+	Company ledger.CompanyID
+	Agent   string
+}
 
 // An Embedder has a model of the gateway embed texts. Mine reports whether this node is the
 // one that embeds what a company remembers, Submit has a command of the node carried out.
 type Embedder struct {
 	Embed  func(ctx context.Context, who Payer, model string, texts []string) ([][]float32, error)
-	Mine   func(tx *ledger.Tx, of, model string) bool
-	Submit func(ctx context.Context, kind, of string, payload any) error
+	Mine   func(tx *ledger.Tx, of ledger.CompanyID, model string) bool
+	Submit func(ctx context.Context, kind string, of ledger.CompanyID, payload any) error
 }
 
 // An Embedding says how far the vectors of a company's model are.
@@ -76,14 +79,14 @@ type work struct {
 // An embedding is the part of a Recall that calls models.
 type embedding struct {
 	mu    sync.Mutex // guards what follows
-	works map[string]*work
+	works map[ledger.CompanyID]*work
 	cache map[[32]byte][]float32
 	order [][32]byte // of the cache, the oldest first
 	wake  chan struct{}
 }
 
 func newEmbedding() embedding {
-	return embedding{works: map[string]*work{}, cache: map[[32]byte][]float32{}, wake: make(chan struct{}, 1)}
+	return embedding{works: map[ledger.CompanyID]*work{}, cache: map[[32]byte][]float32{}, wake: make(chan struct{}, 1)}
 }
 
 func (e *embedding) stir() {
@@ -93,7 +96,7 @@ func (e *embedding) stir() {
 	}
 }
 
-func (e *embedding) of(company, model string) *work {
+func (e *embedding) of(company ledger.CompanyID, model string) *work {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := e.works[company]
@@ -104,8 +107,8 @@ func (e *embedding) of(company, model string) *work {
 	return w
 }
 
-func cacheKey(of, model, text string) [32]byte {
-	return sha256.Sum256([]byte(of + "\x00" + model + "\x00" + text))
+func cacheKey(of ledger.CompanyID, model, text string) [32]byte {
+	return sha256.Sum256([]byte(string(of) + "\x00" + model + "\x00" + text))
 }
 
 func (e *embedding) known(key [32]byte) []float32 {
@@ -131,7 +134,7 @@ func (e *embedding) keep(key [32]byte, v []float32) {
 // "", by the agent of the setting. Without a model, or when most of the company has no
 // vector of it yet, it answers no vector. An error says why the model did not answer:
 // the question is compared by its words then.
-func (r *Recall) Question(ctx context.Context, of, agent, text string) (model string, vector []float32, err error) {
+func (r *Recall) Question(ctx context.Context, of ledger.CompanyID, agent, text string) (model string, vector []float32, err error) {
 	if r.cfg.Embedder.Embed == nil || text == "" {
 		return "", nil, nil
 	}
@@ -182,7 +185,7 @@ func (r *Recall) vectors(ctx context.Context, who Payer, model, version string, 
 }
 
 // Embedding says how far the vectors of a company are.
-func (r *Recall) Embedding(tx *ledger.Tx, of string) (Embedding, bool) {
+func (r *Recall) Embedding(tx *ledger.Tx, of ledger.CompanyID) (Embedding, bool) {
 	set := company.EmbeddingFor(tx, of)
 	if set.Model == "" {
 		return Embedding{}, false

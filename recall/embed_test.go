@@ -46,8 +46,8 @@ func (m *model) embed(_ context.Context, who Payer, name string, texts []string)
 }
 
 func (w *world) embedder(m *model) Embedder {
-	return Embedder{Embed: m.embed, Mine: func(*ledger.Tx, string, string) bool { return true },
-		Submit: func(_ context.Context, kind, _ string, payload any) error {
+	return Embedder{Embed: m.embed, Mine: func(*ledger.Tx, ledger.CompanyID, string) bool { return true },
+		Submit: func(_ context.Context, kind string, _ ledger.CompanyID, payload any) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			return w.ByNode("n1", kind, payload)

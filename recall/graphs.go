@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/memory"
 )
 
@@ -18,9 +19,9 @@ import (
 // saveEvery is the number of changes after which a graph is saved again.
 const saveEvery = 1000
 
-func (r *Recall) graphFile(company, model string) string {
+func (r *Recall) graphFile(company ledger.CompanyID, model string) string {
 	sum := sha256.Sum256([]byte(model))
-	return filepath.Join(r.cfg.Dir, company+"."+hex.EncodeToString(sum[:8])+".graph")
+	return filepath.Join(r.cfg.Dir, string(company)+"."+hex.EncodeToString(sum[:8])+".graph")
 }
 
 func (r *Recall) loadGraphs(sh *shelf) {

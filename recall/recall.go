@@ -47,7 +47,7 @@ type Config struct {
 	Entries func(ctx context.Context, after uint64) iter.Seq2[ledger.Entry, error]
 	Head    func() uint64
 	// Companies lists all companies.
-	Companies func(tx *ledger.Tx) []string
+	Companies func(tx *ledger.Tx) []ledger.CompanyID
 	// Dir is where saved graphs are, "" for none.
 	Dir string
 	// Embedder has a model embed; its zero value: none does.
@@ -64,15 +64,15 @@ type Recall struct {
 	embed embedding
 
 	mu    sync.Mutex // guards what follows
-	held  map[string]*shelf
+	held  map[ledger.CompanyID]*shelf
 	asks  uint64
-	dirty map[string]bool
+	dirty map[ledger.CompanyID]bool
 	wake  chan struct{}
 }
 
 // A shelf is the index of one company.
 type shelf struct {
-	company string
+	company ledger.CompanyID
 	c       *memory.Collection
 	used    uint64 // by Recall.mu: the number of the last search
 
@@ -99,12 +99,12 @@ func New(cfg Config) *Recall {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Recall{cfg: cfg, log: cfg.Logger, embed: newEmbedding(), held: map[string]*shelf{}, dirty: map[string]bool{}, wake: make(chan struct{}, 1)}
+	return &Recall{cfg: cfg, log: cfg.Logger, embed: newEmbedding(), held: map[ledger.CompanyID]*shelf{}, dirty: map[ledger.CompanyID]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // Search searches what a company remembers, as tx has it. Whoever shows the results looks
 // them up in tx: what was forgotten a moment ago may still be among them.
-func (r *Recall) Search(tx *ledger.Tx, of string, s memory.Search) (memory.Found, Progress, error) {
+func (r *Recall) Search(tx *ledger.Tx, of ledger.CompanyID, s memory.Search) (memory.Found, Progress, error) {
 	sh := r.shelf(of, true)
 	if sh.mu.TryLock() { // else somebody takes changes in just now
 		if sh.take(tx, inline) {
@@ -117,12 +117,12 @@ func (r *Recall) Search(tx *ledger.Tx, of string, s memory.Search) (memory.Found
 }
 
 // Stat says how big the index of a company is.
-func (r *Recall) Stat(of string) (memory.Stat, Progress) {
+func (r *Recall) Stat(of ledger.CompanyID) (memory.Stat, Progress) {
 	sh := r.shelf(of, false)
 	return sh.c.Stat(), sh.progress()
 }
 
-func (r *Recall) shelf(of string, asked bool) *shelf {
+func (r *Recall) shelf(of ledger.CompanyID, asked bool) *shelf {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sh := r.held[of]
@@ -138,7 +138,7 @@ func (r *Recall) shelf(of string, asked bool) *shelf {
 }
 
 // mark has Run look at a company.
-func (r *Recall) mark(of string) {
+func (r *Recall) mark(of ledger.CompanyID) {
 	r.mu.Lock()
 	r.dirty[of] = true
 	r.mu.Unlock()
@@ -271,7 +271,7 @@ func (r *Recall) Run(ctx context.Context) {
 		}
 		r.mu.Lock()
 		dirty := r.dirty
-		r.dirty = map[string]bool{}
+		r.dirty = map[ledger.CompanyID]bool{}
 		r.mu.Unlock()
 		for of := range dirty {
 			if err := r.keep(ctx, of); err != nil && ctx.Err() == nil {
@@ -304,7 +304,7 @@ func (r *Recall) follow(ctx context.Context, after uint64) {
 }
 
 // keep brings the index of a company up to date.
-func (r *Recall) keep(ctx context.Context, of string) error {
+func (r *Recall) keep(ctx context.Context, of ledger.CompanyID) error {
 	r.mu.Lock()
 	_, held := r.held[of]
 	r.mu.Unlock()

@@ -36,7 +36,7 @@ func (w *world) config() Config {
 		Entries: func(ctx context.Context, _ uint64) iter.Seq2[ledger.Entry, error] {
 			return func(func(ledger.Entry, error) bool) { <-ctx.Done() }
 		},
-		Companies: func(*ledger.Tx) []string { return []string{w.Company} }}
+		Companies: func(*ledger.Tx) []ledger.CompanyID { return []ledger.CompanyID{w.Company} }}
 }
 
 func (w *world) add(text string) (id string) {
@@ -177,17 +177,17 @@ func TestIndexesAreBounded(t *testing.T) {
 	r := New(conf)
 	var ids []string
 	for n := range 3 {
-		w.Company = companytest.UID(n + 1)
+		w.Company = ledger.CompanyID(companytest.UID(n + 1))
 		for k := range 3 {
 			ids = append(ids, w.add(fmt.Sprint("word", k)))
 		}
 		w.search(r, "word0")
 		r.makeRoom()
 	}
-	if len(r.held) != 1 || r.held[companytest.UID(3)] == nil {
+	if len(r.held) != 1 || r.held[ledger.CompanyID(companytest.UID(3))] == nil {
 		t.Errorf("%d indexes are held", len(r.held))
 	}
-	w.Company = companytest.UID(1)
+	w.Company = ledger.CompanyID(companytest.UID(1))
 	if got, far := w.search(r, "word0"); !has(got, ids[0]) || !far.Ready {
 		t.Errorf("found %v, %+v", got, far)
 	}

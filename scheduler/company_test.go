@@ -10,7 +10,7 @@ import (
 
 // agent hires an agent that follows a script of [fake], into a company that is
 // founded when it is not there.
-func (m *mesh) agent(of, name, script, runtime string) string {
+func (m *mesh) agent(of ledger.CompanyID, name, script, runtime string) string {
 	m.t.Helper()
 	m.mu.Lock()
 	m.salt++
@@ -19,7 +19,7 @@ func (m *mesh) agent(of, name, script, runtime string) string {
 	var there bool
 	_ = m.ledger.View(func(tx *ledger.Tx) error { _, there = entity.CompanyOf(tx, of); return nil })
 	if !there {
-		m.must(board("company.create", of, entity.SaveCompany{ID: of, Name: new("Company " + of)}))
+		m.must(board("company.create", of, entity.SaveCompany{ID: of, Name: new("Company " + string(of))}))
 	}
 	config := entity.SaveAgent{ID: id, Name: &name, AdapterType: new("process"), AdapterConfig: json.RawMessage(`{"command":"` + script + `"}`)}
 	if runtime != "" {
@@ -38,7 +38,7 @@ func (m *mesh) status(of, agent string) (s entity.AgentStatus) {
 	return s
 }
 
-func (m *mesh) pause(of, agent string) {
+func (m *mesh) pause(of ledger.CompanyID, agent string) {
 	m.t.Helper()
 	m.must(board("agent.pause", of, company.ChangeAgent{Agent: agent}))
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // issue creates an issue that is assigned to agent and ready to be worked on.
-func (m *mesh) issue(of, agent string) string {
+func (m *mesh) issue(of ledger.CompanyID, agent string) string {
 	m.t.Helper()
 	m.mu.Lock()
 	m.salt++
@@ -21,7 +21,7 @@ func (m *mesh) issue(of, agent string) string {
 	return id
 }
 
-func (m *mesh) issueRow(of, id string) (i entity.Issue) {
+func (m *mesh) issueRow(of ledger.CompanyID, id string) (i entity.Issue) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error { i, _ = entity.IssueOf(tx, of, id); return nil })
 	return i
 }

@@ -52,18 +52,18 @@ type Leader struct {
 
 	mu       sync.Mutex // guards what follows
 	leading  bool
-	term     int                // counts the calls of Lead
-	raftTerm uint64             // in which this node leads; 0: leases have the usual length
-	marks    uint64             // number of lease commands submitted
-	led      time.Duration      // when Lead was called last
-	leases   map[uint64]*lease  // by session
-	reload   bool               // read all timers again
-	stale    map[[2]string]bool // timers to read again, by company and agent
-	changed  map[string]bool    // companies that may have been stopped; nil: any
+	term     int                       // counts the calls of Lead
+	raftTerm uint64                    // in which this node leads; 0: leases have the usual length
+	marks    uint64                    // number of lease commands submitted
+	led      time.Duration             // when Lead was called last
+	leases   map[uint64]*lease         // by session
+	reload   bool                      // read all timers again
+	stale    map[[2]string]bool        // timers to read again, by company and agent
+	changed  map[ledger.CompanyID]bool // companies that may have been stopped; nil: any
 
 	// Fields of Run's goroutine only.
 	timers map[[2]string]entity.Timer // by company and agent
-	last   string                     // company that was served last
+	last   ledger.CompanyID           // company that was served last
 	said   map[string]string          // the reported reason why a run waits, by run
 	never  map[string]time.Duration   // since when no node could take a run, by run
 	terms  int                        // value of term when never was started
@@ -203,11 +203,11 @@ func (l *Leader) Run(ctx context.Context) error {
 			for _, ch := range e.Changes {
 				switch ch.EntityType {
 				case "agent":
-					l.stale[[2]string{e.Company, ch.EntityID}] = true
+					l.stale[[2]string{string(e.Company), ch.EntityID}] = true
 				case "company":
 					l.reload = true // the company may have been paused, resumed or deleted
 					if l.changed != nil {
-						l.changed[ch.EntityID] = true
+						l.changed[ledger.CompanyID(ch.EntityID)] = true
 					}
 				}
 			}
@@ -274,7 +274,7 @@ func (l *Leader) look(ctx context.Context) {
 }
 
 // submit submits one command. A refusal is not an error.
-func (l *Leader) submit(ctx context.Context, kind, of string, payload any) (ledger.Receipt, error) {
+func (l *Leader) submit(ctx context.Context, kind string, of ledger.CompanyID, payload any) (ledger.Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, submitWait)
 	defer cancel()
 	r, err := l.cfg.Node.Submit(ctx, nodeCommand(l.cfg.Self, kind, of, payload))
@@ -377,7 +377,7 @@ func (l *Leader) reason(g *lease, now time.Duration) string {
 func (l *Leader) settleCompanies(ctx context.Context) error {
 	l.mu.Lock()
 	changed, term := l.changed, l.term
-	l.changed = map[string]bool{}
+	l.changed = map[ledger.CompanyID]bool{}
 	l.mu.Unlock()
 	if changed != nil && len(changed) == 0 {
 		return nil
@@ -394,9 +394,9 @@ func (l *Leader) settleCompanies(ctx context.Context) error {
 		}
 		return err
 	}
-	var rest []string
+	var rest []ledger.CompanyID
 	left := func(tx *ledger.Tx) error {
-		rest = slices.DeleteFunc(rest, func(id string) bool { return !company.CompanyToSettle(tx, id) })
+		rest = slices.DeleteFunc(rest, func(id ledger.CompanyID) bool { return !company.CompanyToSettle(tx, id) })
 		return nil
 	}
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
@@ -414,7 +414,7 @@ func (l *Leader) settleCompanies(ctx context.Context) error {
 				return again(failed)
 			}
 			if r.Refusal != nil {
-				rest = slices.DeleteFunc(slices.Clone(rest), func(other string) bool { return other == id }) // the company is running again
+				rest = slices.DeleteFunc(slices.Clone(rest), func(other ledger.CompanyID) bool { return other == id }) // the company is running again
 			}
 		}
 		err = view(ctx, l.cfg.Node, left)
@@ -437,11 +437,11 @@ func (l *Leader) fireTimers(ctx context.Context) error {
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
 		if all {
 			for t := range entity.Timers(tx) {
-				l.timers[[2]string{t.Company, t.Agent}] = t
+				l.timers[[2]string{string(t.Company), t.Agent}] = t
 			}
 		}
 		for key := range stale {
-			if t, ok := entity.TimerOf(tx, key[0], key[1]); ok {
+			if t, ok := entity.TimerOf(tx, ledger.CompanyID(key[0]), key[1]); ok {
 				l.timers[key] = t
 			} else {
 				delete(l.timers, key)
@@ -472,7 +472,7 @@ func (l *Leader) fireTimers(ctx context.Context) error {
 	})
 	l.mu.Lock()
 	for _, t := range due {
-		l.stale[[2]string{t.Company, t.Agent}] = true // read again at the next due time
+		l.stale[[2]string{string(t.Company), t.Agent}] = true // read again at the next due time
 	}
 	l.mu.Unlock()
 	return err

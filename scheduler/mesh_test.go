@@ -184,7 +184,7 @@ func (m *mesh) now() time.Time {
 	return m.timeOf(m.nodes[max(m.leader, 0)])
 }
 
-func board(kind, of string, payload any) ledger.Command {
+func board(kind string, of ledger.CompanyID, payload any) ledger.Command {
 	c := nodeCommand("", kind, of, payload)
 	c.Actor, c.Credential = ledger.Actor{Type: "user", ID: "local-board"}, ledger.Credential{Kind: "local"}
 	return c
@@ -345,7 +345,9 @@ func (p *peer) start() {
 		Facts:    func() Facts { p.mu.Lock(); defer p.mu.Unlock(); return p.facts },
 		Paid:     func(string) bool { return p.paid.Load() },
 		OpenLog:  func(string) (Log, error) { return &memLog{}, nil },
-		LogRef:   func(company, agent, run string) string { return company + "/" + agent + "/" + run + ".ndjson" },
+		LogRef: func(company ledger.CompanyID, agent, run string) string {
+			return string(company) + "/" + agent + "/" + run + ".ndjson"
+		},
 	})
 	if err != nil {
 		p.m.t.Fatal(err)
@@ -481,7 +483,7 @@ func (l *memLog) Close() (company.LogDigest, error) {
 }
 
 // invoke wakes an agent as the board does and returns the run.
-func (m *mesh) invoke(of, agent string) entity.Run {
+func (m *mesh) invoke(of ledger.CompanyID, agent string) entity.Run {
 	m.t.Helper()
 	return m.woken(board("agent.wake", of, m.wake(agent, entity.WakeOnDemand, "manual")))
 }
@@ -514,7 +516,7 @@ func (m *mesh) run(id string) (r entity.Run) {
 }
 
 // runs returns a company's runs, oldest first.
-func (m *mesh) runs(of string) (out []entity.Run) {
+func (m *mesh) runs(of ledger.CompanyID) (out []entity.Run) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
 		out = slices.Collect(entity.RunsOf(tx, of))
 		return nil

@@ -25,11 +25,12 @@ const (
 
 // A placement assigns one run to one session, or says why no node gets it.
 type placement struct {
-	company, run string
-	node         identity.NodeID
-	session      uint64
-	why          company.Placement
-	never        bool // no present node will ever take it
+	company ledger.CompanyID
+	run     string
+	node    identity.NodeID
+	session uint64
+	why     company.Placement
+	never   bool // no present node will ever take it
 	// since is when these reasons were stored for the run, 0 when they were not.
 	since core.Time
 }
@@ -110,7 +111,7 @@ func (b bench) score(session, workspace string) company.Candidate {
 // turn, beginning after the company last, each on the fitting node with the lowest
 // score. It returns the company that it served last, and the runs that have waited
 // and fit nowhere. These do not block others.
-func choose(tx *ledger.Tx, live []Beat, now core.Time, last string) (places, waiting []placement, served string) {
+func choose(tx *ledger.Tx, live []Beat, now core.Time, last ledger.CompanyID) (places, waiting []placement, served ledger.CompanyID) {
 	queued := entity.QueuedRuns(tx, now, last, placesPerLook, queuedPerCompany)
 	if len(queued) == 0 { // the usual case: no need to read the nodes
 		return nil, nil, last

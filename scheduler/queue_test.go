@@ -13,7 +13,7 @@ import (
 
 // urgent creates an issue of a priority that is assigned to agent, and returns
 // the run that it makes.
-func (m *mesh) urgent(of, agent string, p entity.Priority) (issue string, r entity.Run) {
+func (m *mesh) urgent(of ledger.CompanyID, agent string, p entity.Priority) (issue string, r entity.Run) {
 	m.t.Helper()
 	m.mu.Lock()
 	m.salt++

@@ -15,7 +15,7 @@ import (
 )
 
 // recovery is the recovery action of an issue that waits for somebody.
-func (m *mesh) recovery(of, issue string) (a care.RecoveryAction) {
+func (m *mesh) recovery(of ledger.CompanyID, issue string) (a care.RecoveryAction) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
 		i, _ := entity.IssueOf(tx, of, issue)
 		a, _ = care.ActiveRecovery(tx, i)
@@ -24,7 +24,7 @@ func (m *mesh) recovery(of, issue string) (a care.RecoveryAction) {
 	return a
 }
 
-func (m *mesh) path(of, issue string) (path string) {
+func (m *mesh) path(of ledger.CompanyID, issue string) (path string) {
 	_ = m.ledger.View(func(tx *ledger.Tx) error {
 		i, _ := entity.IssueOf(tx, of, issue)
 		path = company.PathOf(tx, i, core.TimeOf(m.now()))

@@ -106,7 +106,7 @@ func inProject(tx *ledger.Tx, r routine.Routine, a ledger.Activity) bool {
 // fireRoutines fires the schedules that are due.
 func (l *Leader) fireRoutines(ctx context.Context) error {
 	type due struct {
-		company string
+		company ledger.CompanyID
 		tick    routine.TickRoutine
 	}
 	var all []due

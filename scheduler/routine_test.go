@@ -13,7 +13,7 @@ import (
 )
 
 // routine makes a routine with a schedule of an agent, and returns both.
-func (m *mesh) routine(of, agent, cron, zone string, change func(*routine.SaveRoutine)) (theRoutine, trigger string) {
+func (m *mesh) routine(of ledger.CompanyID, agent, cron, zone string, change func(*routine.SaveRoutine)) (theRoutine, trigger string) {
 	m.t.Helper()
 	m.mu.Lock()
 	m.salt += 2

@@ -82,7 +82,7 @@ type Facts struct {
 }
 
 // nodeCommand returns a command that the node itself gives.
-func nodeCommand(self identity.NodeID, kind, company string, payload any) ledger.Command {
+func nodeCommand(self identity.NodeID, kind string, company ledger.CompanyID, payload any) ledger.Command {
 	c := ledger.Command{
 		Kind: kind, Company: company, Payload: ledger.Marshal(payload),
 		Actor:      ledger.Actor{Type: "node", ID: string(self)},

@@ -217,7 +217,7 @@ func TestCompaniesTakeTurns(t *testing.T) {
 
 // They do so also when there is room for one run at a time, whichever stands first.
 func TestCompaniesTakeTurnsOnOneSlot(t *testing.T) {
-	for _, c := range [][2]string{{acme, zeta}, {zeta, acme}} {
+	for _, c := range [][2]ledger.CompanyID{{acme, zeta}, {zeta, acme}} {
 		run(t, 1, func(t *testing.T, m *mesh) {
 			hold := m.agent(acme, "hold", "sleep 10m", "")
 			for range 3 {

@@ -13,7 +13,7 @@ import (
 // A sweep is the position of the leader's search through the issues of agents. A new
 // leader begins at the start.
 type sweep struct {
-	company string
+	company ledger.CompanyID
 	from    []byte // see company.Stranded
 }
 

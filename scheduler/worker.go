@@ -39,7 +39,7 @@ type WorkerConfig struct {
 	Facts     func() Facts       // called for each beat, so it must be cheap; nil: unknown
 	// OpenLog opens the log of a run. LogRef names it for readers.
 	OpenLog func(ref string) (Log, error)
-	LogRef  func(company, agent, run string) string
+	LogRef  func(company ledger.CompanyID, agent, run string) string
 	// Folder creates and prepares the workspace of a run, and returns a note for the log.
 	// nil: runs work in the directories of their agents. Its error fails the run. ctx ends
 	// when the run is cancelled. The invocation has no Folder yet.
@@ -50,7 +50,7 @@ type WorkerConfig struct {
 	Secrets func(ctx context.Context, run entity.Run, config json.RawMessage) (resolved json.RawMessage, values []string, err error)
 	// Price returns the cost of a run that reported usage only; ok is false when there is
 	// no price. nil: there are no prices.
-	Price func(tx *ledger.Tx, company string, told entity.RunCost) (cost core.Money, ok bool)
+	Price func(tx *ledger.Tx, company ledger.CompanyID, told entity.RunCost) (cost core.Money, ok bool)
 	// Paid reports whether this node's gateway paid for calls of the run, and forgets it.
 	// It is called after the run has ended. nil: there is no gateway.
 	Paid func(run string) bool
@@ -58,7 +58,7 @@ type WorkerConfig struct {
 	// such a run failed, it failed for lack of money. It is called once a run.
 	Refused func(run string) bool
 	// Skills returns the skills for a run of an agent; nil: runs get no skills.
-	Skills func(tx *ledger.Tx, company, agent string) []company.RunSkill
+	Skills func(tx *ledger.Tx, company ledger.CompanyID, agent string) []company.RunSkill
 
 	Lease  time.Duration // the usual length; default DefaultLease; equal on all nodes of a mesh
 	Margin time.Duration // see limits.go; default DefaultMargin, less than Lease

@@ -95,7 +95,7 @@ func TestRunsUnderKills(t *testing.T) {
 	for i := range agents {
 		wg.Go(func() {
 			var a answer
-			must(t, p, "POST", "/api/companies/"+company+"/agents", map[string]any{"name": fmt.Sprintf("Agent %d", i), "adapterType": "process", "adapterConfig": map[string]any{
+			must(t, p, "POST", "/api/companies/"+string(company)+"/agents", map[string]any{"name": fmt.Sprintf("Agent %d", i), "adapterType": "process", "adapterConfig": map[string]any{
 				"command": "/bin/sh", "args": []string{"-c", chaosWorker}, "env": map[string]any{"EFFECTS": file, "SPAN": fmt.Sprint(3 + i%7)}}}, &a)
 			agents[i] = a.ID
 		})
@@ -158,7 +158,7 @@ func TestRunsUnderKills(t *testing.T) {
 	// Whatever is under way comes to its end.
 	within(3*time.Minute).Until(t, "all runs are over", func() bool {
 		var rows []answer
-		must(t, p, "GET", "/api/companies/"+company+"/live-runs", nil, &rows)
+		must(t, p, "GET", "/api/companies/"+string(company)+"/live-runs", nil, &rows)
 		return len(rows) == 0
 	})
 	heads(t, p)

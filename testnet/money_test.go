@@ -33,7 +33,7 @@ func TestACallOfAKilledNodeIsSettled(t *testing.T) {
 	t.Cleanup(func() { close(over); up.CloseClientConnections(); up.Close() })
 
 	company, _ := newIssue(t, p)
-	of := "/api/companies/" + company
+	of := "/api/companies/" + string(company)
 	must(t, p, "POST", of+"/model-providers", map[string]any{"name": "up", "kind": "llamacpp", "baseUrl": up.URL, "models": []map[string]string{{"name": "m"}}}, nil)
 	must(t, p, "PUT", of+"/model-prices", map[string]any{"model": "*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
 	must(t, p, "POST", of+"/budgets/policies", map[string]any{"scopeType": "company", "scopeId": company, "windowKind": "lifetime", "amount": limit}, nil)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/kit"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 var selvage string // path of the binary under test, built once
@@ -206,12 +207,12 @@ func (l *load) end(t *testing.T, p *Processes, issue string) {
 	t.Logf("%d acknowledged comments are on every node once", len(l.acked))
 }
 
-func newIssue(t *testing.T, p *Processes) (company, issue string) {
+func newIssue(t *testing.T, p *Processes) (company ledger.CompanyID, issue string) {
 	t.Helper()
 	var a answer
 	must(t, p, "POST", "/api/companies", map[string]any{"name": "Acme"}, &a)
-	company = a.ID
-	must(t, p, "POST", "/api/companies/"+company+"/issues", map[string]any{"title": "Talk here", "status": "todo"}, &a)
+	company = ledger.CompanyID(a.ID)
+	must(t, p, "POST", "/api/companies/"+string(company)+"/issues", map[string]any{"title": "Talk here", "status": "todo"}, &a)
 	return company, a.ID
 }
 
@@ -261,7 +262,7 @@ func TestStoppedDaemonsChildDiesBeforeItsLockIsFree(t *testing.T) {
 	company, _ := newIssue(t, p)
 	beats := t.TempDir() // a file for each run: a retry on another node beats too
 	var agent, issue, run answer
-	must(t, p, "POST", "/api/companies/"+company+"/agents", map[string]any{
+	must(t, p, "POST", "/api/companies/"+string(company)+"/agents", map[string]any{
 		"name": "Beater", "role": "engineer", "adapterType": "process",
 		"adapterConfig": map[string]any{"command": "/bin/sh", "args": []string{"-c", `f=$BEATS/$PAPERCLIP_RUN_ID; while :; do date +%s%N > $f.new; mv $f.new $f; sleep 0.05; done`},
 			"env": map[string]any{"BEATS": beats}},
@@ -277,7 +278,7 @@ func TestStoppedDaemonsChildDiesBeforeItsLockIsFree(t *testing.T) {
 	}
 	within(time.Minute).Until(t, "the child has beaten", func() bool { return !lastBeat().IsZero() })
 
-	must(t, p, "POST", "/api/companies/"+company+"/issues", map[string]any{"title": "Held", "status": "todo"}, &issue)
+	must(t, p, "POST", "/api/companies/"+string(company)+"/issues", map[string]any{"title": "Held", "status": "todo"}, &issue)
 	var key answer
 	must(t, p, "POST", "/api/agents/"+agent.ID+"/keys", map[string]any{"name": "test"}, &key)
 	must(t, p, "POST", "/api/issues/"+issue.ID+"/checkout", map[string]any{"agentId": agent.ID, "expectedStatuses": []string{"todo"}}, nil,
@@ -356,7 +357,7 @@ func TestStalledDiskLosesLeadership(t *testing.T) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		_, err := n.Call(ctx, "POST", "/api/companies/"+company+"/goals", map[string]any{"title": fmt.Sprint("goal ", i)}, nil)
+		_, err := n.Call(ctx, "POST", "/api/companies/"+string(company)+"/goals", map[string]any{"title": fmt.Sprint("goal ", i)}, nil)
 		cancel()
 		if err == nil {
 			break
@@ -405,7 +406,7 @@ func TestAllNodesMoveWhileDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	*p = *q
-	must(t, p, "POST", "/api/companies/"+company+"/goals", map[string]any{"title": "after the move"}, nil)
+	must(t, p, "POST", "/api/companies/"+string(company)+"/goals", map[string]any{"title": "after the move"}, nil)
 	heads(t, p)
 }
 
@@ -428,9 +429,9 @@ func TestPartitionedMinorityAcceptsNothing(t *testing.T) {
 			majority.Nodes = append(majority.Nodes, n)
 		}
 	}
-	must(t, &majority, "POST", "/api/companies/"+company+"/goals", map[string]any{"title": "majority"}, nil)
+	must(t, &majority, "POST", "/api/companies/"+string(company)+"/goals", map[string]any{"title": "majority"}, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	status, err := minority.Call(ctx, "POST", "/api/companies/"+company+"/goals", map[string]any{"title": "minority"}, nil)
+	status, err := minority.Call(ctx, "POST", "/api/companies/"+string(company)+"/goals", map[string]any{"title": "minority"}, nil)
 	cancel()
 	if err == nil {
 		t.Error("the cut-off leader acknowledged a write")
@@ -482,7 +483,7 @@ func TestFullDiskRefusesWritesAndRecovers(t *testing.T) {
 	write := func() (int, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		return p.Nodes[0].Call(ctx, "POST", "/api/companies/"+company+"/goals", map[string]any{"title": fmt.Sprint("goal ", time.Now())}, nil)
+		return p.Nodes[0].Call(ctx, "POST", "/api/companies/"+string(company)+"/goals", map[string]any{"title": fmt.Sprint("goal ", time.Now())}, nil)
 	}
 	var status int
 	within(time.Minute).Until(t, "a refusal names the disk", func() bool {

@@ -74,7 +74,7 @@ func (a *Adapter) environment(inv company.Invocation, c config, token, home, scr
 	}
 	r := inv.Run
 	maps.Copy(env, map[string]string{
-		"PAPERCLIP_AGENT_ID": r.Agent, "PAPERCLIP_COMPANY_ID": r.Company, "PAPERCLIP_RUN_ID": r.ID,
+		"PAPERCLIP_AGENT_ID": r.Agent, "PAPERCLIP_COMPANY_ID": string(r.Company), "PAPERCLIP_RUN_ID": r.ID,
 		"PAPERCLIP_API_KEY": token, "PAPERCLIP_API_URL": a.cfg.APIURL, "PAPERCLIP_RUNTIME_API_URL": a.cfg.APIURL,
 		"PAPERCLIP_LISTEN_HOST": a.cfg.ListenHost, "PAPERCLIP_LISTEN_PORT": a.cfg.ListenPort,
 		"PAPERCLIP_TMPDIR": scratch, "PAPERCLIP_SCRATCH_DIR": scratch, "PAPERCLIP_RUN_SCRATCH_DIR": scratch,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // A Shell carries out shell commands that belong to a place and not to an agent:
@@ -159,10 +160,10 @@ func (s Shell) base() map[string]string {
 
 // FolderEnv is what a command in a workspace is told of it: the variables that a
 // run there would have, without the run's own.
-func FolderEnv(f entity.RunFolder, of, issue, run string) map[string]string {
+func FolderEnv(f entity.RunFolder, of ledger.CompanyID, issue, run string) map[string]string {
 	env := map[string]string{}
 	setFolder(env, &f)
-	maps.Copy(env, map[string]string{"PAPERCLIP_COMPANY_ID": of, "PAPERCLIP_PROJECT_ID": f.Project, "PAPERCLIP_PROJECT_WORKSPACE_ID": f.ProjectWorkspace,
+	maps.Copy(env, map[string]string{"PAPERCLIP_COMPANY_ID": string(of), "PAPERCLIP_PROJECT_ID": f.Project, "PAPERCLIP_PROJECT_WORKSPACE_ID": f.ProjectWorkspace,
 		"PAPERCLIP_EXECUTION_WORKSPACE_ID": f.ID})
 	for k, v := range map[string]string{"PAPERCLIP_ISSUE_ID": issue, "PAPERCLIP_RUN_ID": run} {
 		if v != "" {

@@ -34,6 +34,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 const (
@@ -109,7 +110,9 @@ func (s *Store) Close() error {
 }
 
 // Ref names the segment of a run: "<company>/<agent>/<run>.ndjson".
-func Ref(company, agent, run string) string { return company + "/" + agent + "/" + run + ".ndjson" }
+func Ref(company ledger.CompanyID, agent, run string) string {
+	return string(company) + "/" + agent + "/" + run + ".ndjson"
+}
 
 // checkRef refuses a reference that [Ref] would not make.
 func checkRef(ref string) error {

@@ -166,7 +166,7 @@ func (r *run) route(ctx context.Context, to route, request json.RawMessage) (any
 	if err := json.Unmarshal(request, &in); err != nil || in == nil {
 		return nil, bad("the request is not an object")
 	}
-	fill := strings.NewReplacer("{agentId}", r.inv.Run.Agent, "{companyId}", r.inv.Run.Company, "{runId}", r.inv.Run.ID)
+	fill := strings.NewReplacer("{agentId}", r.inv.Run.Agent, "{companyId}", string(r.inv.Run.Company), "{runId}", r.inv.Run.ID)
 	at := fill.Replace(to.path)
 	for _, name := range named {
 		if !strings.Contains(to.path, "{"+name+"}") {

@@ -275,7 +275,7 @@ func (r *run) environment() []string {
 		}
 	}
 	run := r.inv.Run
-	for k, v := range map[string]string{"PAPERCLIP_AGENT_ID": run.Agent, "PAPERCLIP_COMPANY_ID": run.Company, "PAPERCLIP_RUN_ID": run.ID,
+	for k, v := range map[string]string{"PAPERCLIP_AGENT_ID": run.Agent, "PAPERCLIP_COMPANY_ID": string(run.Company), "PAPERCLIP_RUN_ID": run.ID,
 		"PAPERCLIP_TASK_ID": run.Context.TaskID, "PAPERCLIP_WAKE_REASON": run.Context.WakeReason} {
 		if v != "" {
 			env[k] = v

@@ -168,7 +168,7 @@ func listAdapterModels(rc *api.Request) (api.Response, error) {
 		return api.OK(out), nil
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		for _, p := range money.ModelProvidersOf(tx, rc.Path("companyId")) {
+		for _, p := range money.ModelProvidersOf(tx, api.CompanyID(rc)) {
 			for _, m := range p.Models {
 				known := slices.ContainsFunc(out, func(o adapter.OfferedModel) bool { return o.ID == m.Name })
 				if !p.Disabled && !known && !strings.HasSuffix(m.Name, "*") {
@@ -207,7 +207,7 @@ func testAdapter(rc *api.Request) (api.Response, error) {
 			}
 			report.Nodes = append(report.Nodes, nodeReport{Node: string(n.ID), Name: n.Name})
 		}
-		if k.Gateway && len(money.ModelProvidersOf(tx, rc.Path("companyId"))) == 0 {
+		if k.Gateway && len(money.ModelProvidersOf(tx, api.CompanyID(rc))) == 0 {
 			shared = append(shared, adapter.Finding{Code: "no_upstream", Level: "warn", Message: "The model gateway has no upstream for this company",
 				Hint: "selvage model provider add"})
 		}

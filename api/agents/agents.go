@@ -126,7 +126,7 @@ type agentDetail struct {
 // An agentConfiguration is how an agent is invoked.
 type agentConfiguration struct {
 	ID            string             `json:"id"`
-	Company       string             `json:"companyId"`
+	Company       ledger.CompanyID   `json:"companyId"`
 	Name          string             `json:"name"`
 	Role          string             `json:"role"`
 	Title         core.NullText      `json:"title"`
@@ -186,7 +186,7 @@ func AgentRoutes() []api.Route {
 }
 
 // agentsByAge returns a company's agents, oldest first.
-func agentsByAge(tx *ledger.Tx, of string, terminated bool) []entity.Agent {
+func agentsByAge(tx *ledger.Tx, of ledger.CompanyID, terminated bool) []entity.Agent {
 	list := entity.AgentsOf(tx, of, terminated)
 	slices.SortStableFunc(list, func(a, b entity.Agent) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
 	return list
@@ -268,7 +268,7 @@ func rollbackAgent(rc *api.Request) (api.Response, error) {
 }
 
 // doAgent submits a command about an agent and shows its row.
-func doAgent(rc *api.Request, kind, of string, payload any) (r api.Response, err error) {
+func doAgent(rc *api.Request, kind string, of ledger.CompanyID, payload any) (r api.Response, err error) {
 	ref, err := api.Do[company.AgentRef](rc, kind, of, payload)
 	if err != nil {
 		return r, err

@@ -13,10 +13,10 @@ import (
 
 func TestNoAnswerShowsASecret(t *testing.T) {
 	h := apitest.NewTeam(t)
-	in, agent, project := "/api/companies/"+h.Company, "/api/agents/"+h.Worker, "/api/projects/"+h.Project
+	in, agent, project := "/api/companies/"+string(h.Company), "/api/agents/"+h.Worker, "/api/projects/"+h.Project
 	h.Call("PATCH", agent, `{"title":"Senior","adapterConfig":{"env":{"A":"`+apitest.Canary+`2"}}}`).Want(t, 200, `"title":"Senior"`)
 	for _, c := range [][3]string{
-		{"GET", in + "/agents", ""}, {"GET", in + "/agent-configurations", ""}, {"GET", agent, ""}, {"GET", "/api/agents/bob-builder?companyId=" + h.Company, ""},
+		{"GET", in + "/agents", ""}, {"GET", in + "/agent-configurations", ""}, {"GET", agent, ""}, {"GET", "/api/agents/bob-builder?companyId=" + string(h.Company), ""},
 		{"GET", agent + "/configuration", ""}, {"GET", agent + "/config-revisions", ""}, {"PATCH", agent, `{"capabilities":"builds"}`},
 		{"POST", agent + "/pause", ""}, {"POST", agent + "/resume", ""}, {"PATCH", agent + "/permissions", `{"canCreateAgents":true,"canAssignTasks":true}`},
 		{"PATCH", agent + "/budgets", `{"budgetMonthlyCents":100}`}, {"GET", in + "/projects", ""}, {"GET", project, ""}, {"PATCH", project, `{"status":"planned"}`},
@@ -79,7 +79,7 @@ func TestAKeyIsShownOnceAndOpensItsOwnCompanyOnly(t *testing.T) {
 		{"GET", "/api/projects/" + project, "", 404, "Project not found"},
 		{"PATCH", "/api/projects/" + project, `{"name":"x"}`, 404, "Project not found"},
 		{"POST", "/api/companies", `{"name":"nope"}`, 403, "Board access required"},
-		{"POST", "/api/companies/" + h.Company + "/agents", `{"name":"nope"}`, 403, "Board access required"},
+		{"POST", "/api/companies/" + string(h.Company) + "/agents", `{"name":"nope"}`, 403, "Board access required"},
 		{"POST", "/api/agents/" + h.Worker + "/keys", `{"name":"nope"}`, 403, "Board access required"},
 		{"POST", "/api/agents/" + h.Boss + "/pause", "", 403, "Board access required"},
 		{"PATCH", "/api/agents/" + h.Boss, `{"title":"x"}`, 403, "Board access required"},
@@ -109,7 +109,7 @@ func TestRepeatingTheRequestForAKeyShowsTheSameToken(t *testing.T) {
 
 func TestADeletedCompanyIsGone(t *testing.T) {
 	h := apitest.NewTeam(t)
-	one := "/api/companies/" + h.Company
+	one := "/api/companies/" + string(h.Company)
 	h.Call("DELETE", one, "").Want(t, 200, `{"ok":true}`)
 	for _, path := range []string{one, one + "/agents", "/api/agents/" + h.Worker, "/api/goals/" + h.Goal, "/api/projects/" + h.Project, one + "/activity", one + "/dashboard"} {
 		h.Call("GET", path, "").Want(t, 404, "not found")
@@ -122,7 +122,7 @@ func TestADeletedCompanyIsGone(t *testing.T) {
 
 func TestCompanyStatusIsPatched(t *testing.T) {
 	h := apitest.NewTeam(t)
-	one := "/api/companies/" + h.Company
+	one := "/api/companies/" + string(h.Company)
 	for _, status := range []string{"paused", "active", "archived", "active"} {
 		h.Call("PATCH", one, `{"status":"`+status+`"}`).Want(t, 200, `"status":"`+status+`"`)
 	}
@@ -132,7 +132,7 @@ func TestCompanyStatusIsPatched(t *testing.T) {
 
 func TestActivityIsFilteredAndPaged(t *testing.T) {
 	h := apitest.NewTeam(t)
-	in := "/api/companies/" + h.Company
+	in := "/api/companies/" + string(h.Company)
 	count := func(query string) int {
 		return len(h.Call("GET", in+"/activity?"+query, "").Want(t, 200, "").Decode(t).([]any))
 	}
@@ -153,13 +153,13 @@ func TestActivityIsFilteredAndPaged(t *testing.T) {
 		t.Error("the second page is the first")
 	}
 	h.Call("GET", in+"/audit/agent-actions?cursor=x", "").Want(t, 400, "cursor")
-	h.Call("POST", in+"/activity", `{"actorId":"me","action":"custom.note","entityType":"company","entityId":"`+h.Company+`","details":{"x":1}}`).Want(t, 201, `"details":{"x":1}`)
+	h.Call("POST", in+"/activity", `{"actorId":"me","action":"custom.note","entityType":"company","entityId":"`+string(h.Company)+`","details":{"x":1}}`).Want(t, 201, `"details":{"x":1}`)
 	h.Call("POST", in+"/activity", `{"actorId":"me","action":"custom.note","entityType":"company","entityId":"x"}`, h.As()).Want(t, 403, "Board access required")
 }
 
 func TestTheDrawnOrgChartIsXMLWhateverAgentsAreCalled(t *testing.T) {
 	h := apitest.NewTeam(t)
-	in := "/api/companies/" + h.Company
+	in := "/api/companies/" + string(h.Company)
 	name, _ := json.Marshal(`<script>alert("&")</script>` + strings.Repeat("ü", 30))
 	h.Call("POST", in+"/agents", `{"name":`+string(name)+`,"reportsTo":"`+h.Boss+`"}`).Want(t, 201, "")
 	a := h.Call("GET", in+"/org.svg", "").Want(t, 200, "Bob Builder")
@@ -186,7 +186,7 @@ func TestTheDrawnOrgChartIsXMLWhateverAgentsAreCalled(t *testing.T) {
 func TestAScheduleThatWouldBeIgnoredIsRefused(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewTeam(t)
-	in, agent := "/api/companies/"+h.Company, "/api/agents/"+h.Worker
+	in, agent := "/api/companies/"+string(h.Company), "/api/agents/"+h.Worker
 	const whole, count = "Invalid input: expected int, received number", "Invalid input: expected number, received string"
 	for beat, message := range map[string]string{
 		`"every hour"`: "Invalid input: expected object, received string", `[]`: "Invalid input: expected object, received array",
@@ -226,7 +226,7 @@ func TestAStatusThatIsPatchedIsTaken(t *testing.T) {
 	h.Call("PATCH", agent, `{"status":"active"}`).Want(t, 200, `"status":"idle"`)
 	h.Call("PATCH", agent, `{"status":"terminated"}`).Want(t, 200, `"status":"terminated"`)
 	h.Call("PATCH", agent, `{"status":"idle"}`).Want(t, 409, "Cannot resume terminated agent")
-	h.Call("GET", "/api/companies/"+h.Company+"/activity", "").Want(t, 200, "agent.paused").Want(t, 200, "agent.resumed").Want(t, 200, "agent.terminated")
+	h.Call("GET", "/api/companies/"+string(h.Company)+"/activity", "").Want(t, 200, "agent.paused").Want(t, 200, "agent.resumed").Want(t, 200, "agent.terminated")
 }
 
 // What no run of an adapter could decode is refused when an agent is made, hired,

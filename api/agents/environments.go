@@ -11,17 +11,17 @@ import (
 // An environmentRow is an environment as it is shown. One is given: the node itself
 // carries runs out. Others are machines that a company has described.
 type environmentRow struct {
-	ID          string              `json:"id"`
-	Name        string              `json:"name"`
-	Description string              `json:"description"`
-	Driver      string              `json:"driver"`
-	Status      string              `json:"status"`
-	Config      any                 `json:"config"`
-	EnvVars     struct{}            `json:"envVars"`
-	Metadata    environmentMetadata `json:"metadata"`
-	Company     core.NullText       `json:"companyId"` // null: of the mesh
-	CreatedAt   core.Time           `json:"createdAt"`
-	UpdatedAt   core.Time           `json:"updatedAt"`
+	ID          string                      `json:"id"`
+	Name        string                      `json:"name"`
+	Description string                      `json:"description"`
+	Driver      string                      `json:"driver"`
+	Status      string                      `json:"status"`
+	Config      any                         `json:"config"`
+	EnvVars     struct{}                    `json:"envVars"`
+	Metadata    environmentMetadata         `json:"metadata"`
+	Company     core.Null[ledger.CompanyID] `json:"companyId"` // null: of the mesh
+	CreatedAt   core.Time                   `json:"createdAt"`
+	UpdatedAt   core.Time                   `json:"updatedAt"`
 }
 
 type environmentMetadata struct {
@@ -85,10 +85,10 @@ type environmentCapabilities struct {
 // A leaseRow is a run's lease of its environment.
 type leaseRow struct {
 	entity.EnvironmentLease
-	Company     string        `json:"companyId"`
-	Environment string        `json:"environmentId"`
-	Issue       core.NullText `json:"issueId"`
-	Run         string        `json:"heartbeatRunId"`
+	Company     ledger.CompanyID `json:"companyId"`
+	Environment string           `json:"environmentId"`
+	Issue       core.NullText    `json:"issueId"`
+	Run         string           `json:"heartbeatRunId"`
 }
 
 // The list of leases is of the latest runs: so many are shown, out of so many

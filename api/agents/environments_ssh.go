@@ -74,7 +74,7 @@ const (
 )
 
 func showEnvironment(e place.NamedEnvironment) environmentRow {
-	return environmentRow{ID: e.ID, Name: e.Name, Description: string(e.Description), Driver: e.Driver, Status: e.Status, Config: e.SSH(), Company: core.NullText(e.Company), CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt}
+	return environmentRow{ID: e.ID, Name: e.Name, Description: string(e.Description), Driver: e.Driver, Status: e.Status, Config: e.SSH(), Company: core.Null[ledger.CompanyID](e.Company), CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt}
 }
 
 // errDriver says what there is instead of what was asked for.
@@ -131,12 +131,12 @@ func orObject(b json.RawMessage) json.RawMessage {
 }
 
 // ownEnvironment returns the company of the environment of the path if it is one that can be changed.
-func ownEnvironment(rc *api.Request) (of string, err error) {
+func ownEnvironment(rc *api.Request) (of ledger.CompanyID, err error) {
 	_, row, err := environmentFor(rc)
 	if err == nil && row.Metadata.Managed {
 		err = api.Unprocessable("The node's own environment is given and stays as it is", map[string]any{"drivers": []string{"ssh"}})
 	}
-	return string(row.Company), err
+	return ledger.CompanyID(row.Company), err
 }
 
 func patchEnvironment(rc *api.Request) (api.Response, error) {

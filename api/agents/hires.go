@@ -48,12 +48,12 @@ func hireAgent(rc *api.Request) (r api.Response, err error) {
 			p.Issues = append(p.Issues, strings.ToLower(id))
 		}
 	}
-	h, err := api.Do[money.Hire](rc, money.KindAgentHire, of, p)
+	h, err := api.Do[money.Hire](rc, money.KindAgentHire, ledger.CompanyID(of), p)
 	if err != nil {
 		return r, err
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		a, ok := entity.AgentOf(tx, of, h.Agent)
+		a, ok := entity.AgentOf(tx, ledger.CompanyID(of), h.Agent)
 		if !ok {
 			return api.NotFound("Agent not found")
 		}

@@ -13,7 +13,7 @@ import (
 // An instructionBundle is what an agent is told, as a list of files.
 type instructionBundle struct {
 	Agent       string               `json:"agentId"`
-	Company     string               `json:"companyId"`
+	Company     ledger.CompanyID     `json:"companyId"`
 	Mode        *string              `json:"mode"` // managed, external
 	Root        *string              `json:"rootPath"`
 	ManagedRoot string               `json:"managedRootPath"`

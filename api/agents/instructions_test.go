@@ -15,8 +15,8 @@ import (
 func TestInstructionsAreFilesOfAnAgent(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Call("POST", "/api/companies", `{"name":"Acme"}`).Want(t, 201, "").Field(t, "id")
-	agent := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","adapterConfig":{"promptTemplate":"old","command":"true"}}`).Want(t, 201, "").Field(t, "id")
+	of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`).Want(t, 201, "").Field(t, "id"))
+	agent := h.Call("POST", "/api/companies/"+string(of)+"/agents", `{"name":"Ada","adapterConfig":{"promptTemplate":"old","command":"true"}}`).Want(t, 201, "").Field(t, "id")
 	bundle, file := "/api/agents/"+agent+"/instructions-bundle", "/api/agents/"+agent+"/instructions-bundle/file"
 	h.Call("GET", bundle, "").Want(t, 200, `"legacyPromptTemplateActive":true`)
 	h.Call("PUT", file, `{"path":"AGENTS.md","content":"Lead.","clearLegacyPromptTemplate":true}`).Want(t, 200, `"isEntryFile":true`)
@@ -74,7 +74,7 @@ func TestInstructionsAreFilesOfAnAgent(t *testing.T) {
 func TestAnAgentIsMadeWithItsInstructions(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Call("POST", "/api/companies", `{"name":"Acme"}`).Want(t, 201, "").Field(t, "id")
+	of := ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme"}`).Want(t, 201, "").Field(t, "id"))
 	const with = `"adapterConfig":{"command":"true"},"desiredSkills":["paperclip",{"key":"para-memory-files","versionId":null}],"instructionsBundle":{"entryFile":"ROLE.md","files":{"ROLE.md":"Lead.","notes/how.md":"Slowly."}}`
 	made := func(name, agent string) {
 		t.Helper()
@@ -87,14 +87,14 @@ func TestAnAgentIsMadeWithItsInstructions(t *testing.T) {
 			}
 		})
 	}
-	made("who was made", h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada",`+with+`}`).Want(t, 201, "").Field(t, "id"))
-	h.Call("PATCH", "/api/companies/"+of, `{"requireBoardApprovalForNewAgents":true}`).Want(t, 200, "")
+	made("who was made", h.Call("POST", "/api/companies/"+string(of)+"/agents", `{"name":"Ada",`+with+`}`).Want(t, 201, "").Field(t, "id"))
+	h.Call("PATCH", "/api/companies/"+string(of), `{"requireBoardApprovalForNewAgents":true}`).Want(t, 200, "")
 	var hire agents.Hired
-	if err := json.Unmarshal(h.Call("POST", "/api/companies/"+of+"/agent-hires", `{"name":"Bob",`+with+`}`).Want(t, 201, `"status":"pending_approval"`).Body, &hire); err != nil {
+	if err := json.Unmarshal(h.Call("POST", "/api/companies/"+string(of)+"/agent-hires", `{"name":"Bob",`+with+`}`).Want(t, 201, `"status":"pending_approval"`).Body, &hire); err != nil {
 		t.Fatal(err)
 	}
 	made("who waits", hire.Agent.ID)
-	approval := h.Call("POST", "/api/companies/"+of+"/approvals", `{"type":"hire_agent","payload":{"name":"Cyd",`+with+`}}`).Want(t, 201, "").Field(t, "id")
+	approval := h.Call("POST", "/api/companies/"+string(of)+"/approvals", `{"type":"hire_agent","payload":{"name":"Cyd",`+with+`}}`).Want(t, 201, "").Field(t, "id")
 	h.Call("POST", "/api/approvals/"+approval+"/approve", `{}`).Want(t, 200, "approved")
 	cyd := ""
 	apitest.View(t, h, func(tx *ledger.Tx) {
@@ -112,11 +112,11 @@ func TestAnAgentIsMadeWithItsInstructions(t *testing.T) {
 		`{"files":{"AGENTS.md":"Lead.","../x":"y"}}`:                "Invalid path",
 		`{"files":{"AGENTS.md":"Lead.","notes":"y","notes/x":"y"}}`: "a file and a folder",
 	} {
-		h.Call("POST", "/api/companies/"+of+"/agent-hires", `{"name":"Eve","instructionsBundle":`+bad+`}`).Want(t, 422, says)
-		h.Call("POST", "/api/companies/"+of+"/approvals", `{"type":"hire_agent","payload":{"name":"Eve","instructionsBundle":`+bad+`}}`).Want(t, 422, says)
+		h.Call("POST", "/api/companies/"+string(of)+"/agent-hires", `{"name":"Eve","instructionsBundle":`+bad+`}`).Want(t, 422, says)
+		h.Call("POST", "/api/companies/"+string(of)+"/approvals", `{"type":"hire_agent","payload":{"name":"Eve","instructionsBundle":`+bad+`}}`).Want(t, 422, says)
 	}
 	for _, bad := range []string{`{}`, `{"files":null}`, `{"files":{"AGENTS.md":1}}`, `{"files":["AGENTS.md"]}`} {
-		h.Call("POST", "/api/companies/"+of+"/agent-hires", `{"name":"Eve","instructionsBundle":`+bad+`}`).Want(t, 400, "files")
+		h.Call("POST", "/api/companies/"+string(of)+"/agent-hires", `{"name":"Eve","instructionsBundle":`+bad+`}`).Want(t, 400, "files")
 	}
 	h.Call("PATCH", "/api/agents/"+cyd, `{"instructionsBundle":{"files":{"AGENTS.md":"x"}}}`).Want(t, 422, "instructions-bundle/file")
 	h.Call("PATCH", "/api/agents/"+cyd, `{"desiredSkills":["paperclip"]}`).Want(t, 422, "skills/sync")

@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func TestMemoryAndMessagesThroughTheAPI(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
+	of := ledger.CompanyID(h.Company("Acme"))
 	ada, bob := h.NewAgent(of, "Ada", "true"), h.NewAgent(of, "Bob", "true")
 	bear := func(agent string) string {
 		return "Authorization: Bearer " + h.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
@@ -58,7 +59,7 @@ func TestMemoryAndMessagesThroughTheAPI(t *testing.T) {
 		t.Errorf("%d messages are left, want 1", len(list))
 	}
 
-	other := h.Company("Globex")
+	other := ledger.CompanyID(h.Company("Globex"))
 	eve := bear(h.NewAgent(other, "Eve", "true"))
 	h.Call("POST", inbox, `{"payload":{}}`, eve).Want(t, 404, "Agent not found")
 	h.Call("GET", at, "", eve).Want(t, 404, "Agent not found")

@@ -63,7 +63,7 @@ func TestThePaintedOrgChartIsTheSameAndBounded(t *testing.T) {
 
 func TestTheOrgChartIsServedAsAnImageAndTravels(t *testing.T) {
 	h := apitest.NewTeam(t)
-	in := "/api/companies/" + h.Company
+	in := "/api/companies/" + string(h.Company)
 	a := h.Call("GET", in+"/org.png", "").Want(t, 200, "")
 	if got := a.Header.Get("Content-Type"); got != "image/png" {
 		t.Errorf("content type %q", got)

@@ -238,7 +238,7 @@ func cancelSkillTest(rc *api.Request) (api.Response, error) {
 // it, is a line of the activity log.
 func auditSkill(rc *api.Request) (api.Response, error) {
 	var out skillAudit
-	of := ""
+	of := ledger.CompanyID("")
 	_, err := viewSkill(rc, func(tx *ledger.Tx, in entity.Company, row skillRow) (any, error) {
 		of = in.ID
 		files := map[string]string{}

@@ -69,21 +69,21 @@ type syncSkillsBody struct {
 // A skillRow is a skill as answers show it, of the company or of the program.
 type skillRow struct {
 	skill.Skill
-	Folder         *string `json:"folderId"`
-	FolderPath     *string `json:"folderPath"`
-	Key            string  `json:"key"`
-	SourceType     string  `json:"sourceType"`
-	SourceLocator  string  `json:"sourceLocator"`
-	SourceRef      *string `json:"sourceRef"`
-	TrustLevel     string  `json:"trustLevel"`
-	Compatibility  string  `json:"compatibility"`
-	ShareToken     *string `json:"publicShareToken"`
-	ForkedFrom     *string `json:"forkedFromSkillId"`
-	ForkedFromOf   *string `json:"forkedFromCompanyId"`
-	Stars          int     `json:"starCount"`
-	Installs       int     `json:"installCount"`
-	Forks          int     `json:"forkCount"`
-	VersionOrNull  *string `json:"currentVersionId"`
+	Folder         *string           `json:"folderId"`
+	FolderPath     *string           `json:"folderPath"`
+	Key            string            `json:"key"`
+	SourceType     string            `json:"sourceType"`
+	SourceLocator  string            `json:"sourceLocator"`
+	SourceRef      *string           `json:"sourceRef"`
+	TrustLevel     string            `json:"trustLevel"`
+	Compatibility  string            `json:"compatibility"`
+	ShareToken     *string           `json:"publicShareToken"`
+	ForkedFrom     *string           `json:"forkedFromSkillId"`
+	ForkedFromOf   *ledger.CompanyID `json:"forkedFromCompanyId"`
+	Stars          int               `json:"starCount"`
+	Installs       int               `json:"installCount"`
+	Forks          int               `json:"forkCount"`
+	VersionOrNull  *string           `json:"currentVersionId"`
 	bundledContent string
 }
 
@@ -186,7 +186,7 @@ var bundledIDs = uuid.MustParse("6f0a6d56-7a0e-4f0c-9c39-2a9f3f1f7c11")
 // the company and the name.
 func bundledIn(of entity.Company, b skills.Skill) skillRow {
 	folder := uuid.NewSHA1(bundledIDs, []byte(of.ID)).String()
-	return skillRow{Skill: skill.Skill{ID: uuid.NewSHA1(bundledIDs, []byte(of.ID+"/"+b.Name)).String(), Company: of.ID, Slug: b.Name, Name: b.Name,
+	return skillRow{Skill: skill.Skill{ID: uuid.NewSHA1(bundledIDs, []byte(string(of.ID)+"/"+b.Name)).String(), Company: of.ID, Slug: b.Name, Name: b.Name,
 		Description: core.NullText(b.Description), Categories: []string{}, Scope: "company", Files: []skill.SkillPath{{Path: skill.SkillFile, Kind: "skill"}},
 		CreatedAt: of.CreatedAt, UpdatedAt: of.CreatedAt},
 		Folder: &folder, FolderPath: new(bundledFolder), Key: api.BundledKey + b.Name, SourceType: "local_path", SourceLocator: "bundled/" + b.Name,
@@ -194,7 +194,7 @@ func bundledIn(of entity.Company, b skills.Skill) skillRow {
 }
 
 func showSkill(s skill.Skill) skillRow {
-	row := skillRow{Skill: s, Key: s.Key(), SourceType: "local_path", SourceLocator: "skills/" + s.Company + "/" + s.Slug, TrustLevel: "markdown_only",
+	row := skillRow{Skill: s, Key: s.Key(), SourceType: "local_path", SourceLocator: "skills/" + string(s.Company) + "/" + s.Slug, TrustLevel: "markdown_only",
 		Compatibility: "compatible", Installs: 1, VersionOrNull: &s.Version}
 	if o := s.Origin; o.Locator != "" {
 		row.SourceType, row.SourceLocator = o.Type, o.Locator
@@ -246,7 +246,7 @@ func (r skillRow) detail(tx *ledger.Tx) skillDetail {
 }
 
 // usersOf returns which agents want which skills, by key.
-func usersOf(tx *ledger.Tx, of string) map[string][]skillUser {
+func usersOf(tx *ledger.Tx, of ledger.CompanyID) map[string][]skillUser {
 	users := map[string][]skillUser{}
 	for _, a := range entity.AgentsOf(tx, of, true) {
 		for _, k := range skill.SkillsOfAgent(tx, of, a.ID) {
@@ -515,7 +515,7 @@ func skillsOf(tx *ledger.Tx, a entity.Agent) agentSkillSet {
 		out.Entries = append(out.Entries, desiredSkill{Key: k})
 		e := agentSkillInstall{Key: k, Name: k, Desired: true, State: "missing"}
 		if row, err := skillIn(tx, of, k); err == nil {
-			e.Name, e.State, e.Path = row.Name, state, "/api/companies/"+a.Company+"/skills/"+row.ID+"/files"
+			e.Name, e.State, e.Path = row.Name, state, "/api/companies/"+string(a.Company)+"/skills/"+row.ID+"/files"
 		}
 		out.Available = append(out.Available, e)
 	}

@@ -158,7 +158,7 @@ func newSkillVersion(rc *api.Request) (api.Response, error) {
 }
 
 // slugTaken reports whether a skill of the company or of the program has a slug.
-func slugTaken(tx *ledger.Tx, of, slug string) bool {
+func slugTaken(tx *ledger.Tx, of ledger.CompanyID, slug string) bool {
 	if _, taken := skills.Find(slug); taken {
 		return true
 	}
@@ -171,7 +171,7 @@ func slugTaken(tx *ledger.Tx, of, slug string) bool {
 }
 
 // freeSlug is the first of slug, slug-fork, slug-fork-2 and so on that nothing has.
-func freeSlug(tx *ledger.Tx, of, slug string) string {
+func freeSlug(tx *ledger.Tx, of ledger.CompanyID, slug string) string {
 	free := slug
 	for n := 1; slugTaken(tx, of, free) && n <= skill.MaxSkills+1; n++ {
 		free = slug + "-fork"

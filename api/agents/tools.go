@@ -82,15 +82,15 @@ type toolFault struct {
 
 func listTools(rc *api.Request) (api.Response, error) {
 	return api.Viewed(rc, func(tx *ledger.Tx) ([]skill.Tool, error) {
-		if !api.Seen(tx, rc, rc.Path("companyId")) {
+		if !api.Seen(tx, rc, api.CompanyID(rc)) {
 			return nil, api.NotFound("Company not found")
 		}
-		return skill.ToolsOf(tx, rc.Path("companyId")), nil
+		return skill.ToolsOf(tx, api.CompanyID(rc)), nil
 	})
 }
 
 func findTool(tx *ledger.Tx, rc *api.Request) (skill.Tool, error) {
-	t, ok := skill.ToolOf(tx, rc.Path("companyId"), rc.Path("name"))
+	t, ok := skill.ToolOf(tx, api.CompanyID(rc), rc.Path("name"))
 	if !ok || !api.Seen(tx, rc, t.Company) {
 		return t, api.NotFound("Tool not found")
 	}
@@ -129,7 +129,7 @@ func deployTool(rc *api.Request) (api.Response, error) {
 		}
 		return api.Response{}, err
 	}
-	of := rc.Path("companyId")
+	of := api.CompanyID(rc)
 	err = rc.View(func(tx *ledger.Tx) error {
 		t, _ := skill.ToolOf(tx, of, p.Name)
 		p.Version = uint32(len(t.Versions) + 1)
@@ -186,7 +186,7 @@ func revokeTool(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, api.NotFound("Tool not found")
 	}
-	t, err := api.Do[skill.Tool](rc, skill.KindToolRevoke, rc.Path("companyId"), skill.RevokeTool{Name: rc.Path("name"), Version: uint32(v), Reason: in.Reason})
+	t, err := api.Do[skill.Tool](rc, skill.KindToolRevoke, api.CompanyID(rc), skill.RevokeTool{Name: rc.Path("name"), Version: uint32(v), Reason: in.Reason})
 	return api.OK(t), err
 }
 
@@ -211,7 +211,7 @@ func executeTool(rc *api.Request) (api.Response, error) {
 		return api.Response{}, ledger.Refuse(ledger.TooMany, nil, "Too many tools are at work on this node; try again")
 	}
 	sum := sha256.Sum256(in.Input)
-	receipt, err := rc.Submit(skill.KindToolExecute, rc.Path("companyId"), skill.ExecuteTool{Name: rc.Path("name"), Version: uint32(in.Version), Input: hex.EncodeToString(sum[:])})
+	receipt, err := rc.Submit(skill.KindToolExecute, api.CompanyID(rc), skill.ExecuteTool{Name: rc.Path("name"), Version: uint32(in.Version), Input: hex.EncodeToString(sum[:])})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -247,7 +247,7 @@ func executeTool(rc *api.Request) (api.Response, error) {
 	if got := sha256.Sum256(module); !strings.EqualFold(hex.EncodeToString(got[:]), v.Hash) {
 		return api.Response{}, errors.New("the bytes of a tool are not those that were signed")
 	}
-	use := skill.ToolUse{Company: rc.Path("companyId"), Name: out.Tool, Version: v.Version, By: rc.Actor, Run: rc.Run}
+	use := skill.ToolUse{Company: api.CompanyID(rc), Name: out.Tool, Version: v.Version, By: rc.Actor, Run: rc.Run}
 	res, err := s.Cfg.Tools.Run(rc.Context(), use, module, sandbox.Call{Args: []string{out.Tool}, Stdin: bytes.NewReader(in.Input),
 		Limits: sandbox.Limits{Fuel: in.Fuel, Memory: in.MemoryMB << 20, Time: time.Duration(in.Timeout) * time.Millisecond}})
 	if err != nil {

@@ -75,8 +75,8 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	})
 	signer = h.Node.Keys
 	h.Cfg.Tools.Mesh = string(h.Node.Mesh)
-	of := h.Company("Acme")
-	in := "/api/companies/" + of + "/tools"
+	of := ledger.CompanyID(h.Company("Acme"))
+	in := "/api/companies/" + string(of) + "/tools"
 	h.Call("GET", "/api/v1/tools", "").Want(t, 200, `"name":"fs.remove"`).Want(t, 200, `"risk":700`)
 	h.DeployTool(t, of, answer42, map[string]string{"name": "answer", "description": "The answer", "parameters": `{"type":"object"}`, "effect": `{"risk":0.1}`}).
 		Want(t, 201, `"version":1`).Want(t, 201, `"risk":100`).Want(t, 201, `"revoked":false`)
@@ -105,7 +105,7 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	h.Call("POST", in+"/answer/execute", `{"version":2}`).Want(t, 409, `"code":"tool_revoked"`)
 	h.Call("POST", in+"/answer/execute", `{}`).Want(t, 200, `"version":1`)
 	h.Call("GET", in, "").Want(t, 200, `"name":"answer"`)
-	h.Call("GET", "/api/companies/"+of+"/activity", "").Want(t, 200, `"tool.deployed"`).Want(t, 200, `"tool.revoked"`).Want(t, 200, `"tool.executed"`)
+	h.Call("GET", "/api/companies/"+string(of)+"/activity", "").Want(t, 200, `"tool.deployed"`).Want(t, 200, `"tool.revoked"`).Want(t, 200, `"tool.executed"`)
 
 	h.DeployTool(t, of, []byte("no module"), map[string]string{"name": "junk"}).Want(t, 422, `"code":"InvalidModule"`)
 	h.DeployTool(t, of, answer42, map[string]string{"name": "Bad Name"}).Want(t, 400, "name has at most")
@@ -116,7 +116,7 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	h.Call("POST", in+"/forged/execute", `{}`).Want(t, 404, "Tool not found")
 
 	// Agents run what there is, and deploy nothing; another company's is not there.
-	agent := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","role":"engineer"}`).Want(t, 201, "").Field(t, "id")
+	agent := h.Call("POST", "/api/companies/"+string(of)+"/agents", `{"name":"Ada","role":"engineer"}`).Want(t, 201, "").Field(t, "id")
 	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
 	h.Call("POST", in+"/answer/execute", `{}`, key).Want(t, 200, `"stdout":"42\n"`)
 	h.DeployTool(t, of, answer42, map[string]string{"name": "mine"}, key).Want(t, 403, "Board access required")
@@ -136,16 +136,16 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	denied("agent_paused", key)
 	h.Call("POST", "/api/agents/"+agent+"/resume", `{}`).Want(t, 200, "")
 	h.Call("POST", in+"/answer/execute", `{}`, key).Want(t, 200, "42")
-	h.Call("POST", "/api/companies/"+of+"/pause", `{}`).Want(t, 200, "")
+	h.Call("POST", "/api/companies/"+string(of)+"/pause", `{}`).Want(t, 200, "")
 	denied("company_paused", key)
 	h.Call("POST", in+"/answer/execute", `{}`).Want(t, 200, "42")
-	h.Call("POST", "/api/companies/"+of+"/resume", `{}`).Want(t, 200, "")
+	h.Call("POST", "/api/companies/"+string(of)+"/resume", `{}`).Want(t, 200, "")
 	h.Call("POST", "/api/v1/mesh/stop", `{}`).Want(t, 200, "")
 	denied("mesh_stopped", key)
 	denied("mesh_stopped")
 	h.Call("POST", "/api/v1/mesh/resume", `{}`).Want(t, 200, "")
 	h.Call("POST", in+"/answer/execute", `{}`, key).Want(t, 200, "42")
-	h.Call("POST", "/api/companies/"+of+"/budgets/policies", fmt.Sprintf(`{"scopeType":"agent","scopeId":%q,"windowKind":"lifetime","amount":5}`, agent)).Want(t, 200, "")
-	h.Call("POST", "/api/companies/"+of+"/cost-events", fmt.Sprintf(`{"agentId":%q,"provider":"p","model":"m","costCents":5,"occurredAt":"2026-01-02T03:04:05.000Z"}`, agent)).Want(t, 201, "")
+	h.Call("POST", "/api/companies/"+string(of)+"/budgets/policies", fmt.Sprintf(`{"scopeType":"agent","scopeId":%q,"windowKind":"lifetime","amount":5}`, agent)).Want(t, 200, "")
+	h.Call("POST", "/api/companies/"+string(of)+"/cost-events", fmt.Sprintf(`{"agentId":%q,"provider":"p","model":"m","costCents":5,"occurredAt":"2026-01-02T03:04:05.000Z"}`, agent)).Want(t, 201, "")
 	denied("budget_paused", key)
 }

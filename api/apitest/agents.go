@@ -1,12 +1,17 @@
 package apitest
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/selvage-mesh/selvage/ledger"
+)
 
 // Team is a company with two agents, a project and a goal; every secret that a
 // caller can hand in holds the canary.
 type Team struct {
 	*Harness
-	Company, Boss, Worker, Project, Goal, Key, Token string
+	Company                                 ledger.CompanyID
+	Boss, Worker, Project, Goal, Key, Token string
 }
 
 const Canary = "canary-4711-secret"
@@ -14,8 +19,8 @@ const Canary = "canary-4711-secret"
 func NewTeam(t *testing.T) *Team {
 	t.Helper()
 	h := &Team{Harness: NewHarness(t)}
-	h.Company = h.Call("POST", "/api/companies", `{"name":"Acme","budgetMonthlyCents":5000}`).Want(t, 201, `"budgetMonthlyCents":5000`).Field(t, "id")
-	in := "/api/companies/" + h.Company
+	h.Company = ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme","budgetMonthlyCents":5000}`).Want(t, 201, `"budgetMonthlyCents":5000`).Field(t, "id"))
+	in := "/api/companies/" + string(h.Company)
 	h.Boss = h.Call("POST", in+"/agents", `{"name":"Ada","role":"ceo","adapterType":"process"}`).Want(t, 201, `"status":"idle"`).Field(t, "id")
 	h.Worker = h.Call("POST", in+"/agents", `{"name":"Bob Builder","reportsTo":"`+h.Boss+`","adapterConfig":{"command":"/bin/sh","args":["-c","MY_TOKEN=`+Canary+` run"],
 		"env":{"A":"`+Canary+`","B":{"type":"plain","value":"`+Canary+`"}},"apiKey":"`+Canary+`","headers":{"Authorization":"Bearer `+Canary+`"}},

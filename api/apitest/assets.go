@@ -6,6 +6,8 @@ import (
 	"mime/multipart"
 	"net/textproto"
 	"testing"
+
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // FormOf is a multipart form with one file and some fields (name, value in turn).
@@ -31,9 +33,9 @@ func FormOf(t testing.TB, name, fileType string, content []byte, fields ...strin
 	return b.String(), "Content-Type: " + w.FormDataContentType()
 }
 
-func (h *Harness) IssueOf(of, title string) string {
+func (h *Harness) IssueOf(of ledger.CompanyID, title string) string {
 	h.T.Helper()
-	return h.Call("POST", "/api/companies/"+of+"/issues", fmt.Sprintf(`{"title":%q,"status":"todo"}`, title)).Want(h.T, 201, "").Field(h.T, "id")
+	return h.Call("POST", "/api/companies/"+string(of)+"/issues", fmt.Sprintf(`{"title":%q,"status":"todo"}`, title)).Want(h.T, 201, "").Field(h.T, "id")
 }
 
 type Zeros struct{}

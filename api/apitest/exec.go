@@ -61,7 +61,7 @@ func NewWorkingHarness(t testing.TB) *Harness {
 	host, port, _ := net.SplitHostPort(strings.TrimPrefix(web.URL, "http://"))
 	p, err := process.New(process.Config{Shim: shimtest.Command, Dir: dir + "/runs", APIURL: web.URL, ListenHost: host, ListenPort: port,
 		Token: func(r entity.Run) (string, error) {
-			claims := identity.RunClaims{Agent: r.Agent, Company: r.Company, Adapter: "process", Run: r.ID, Responsible: string(r.ResponsibleUser)}
+			claims := identity.RunClaims{Agent: r.Agent, Company: string(r.Company), Adapter: "process", Run: r.ID, Responsible: string(r.ResponsibleUser)}
 			return identity.MintRunToken(TestDataKey, h.Node.Mesh, claims, time.Now())
 		}, Environ: os.Environ()})
 	if err != nil {

@@ -328,7 +328,7 @@ func (a Answer) Want(t testing.TB, status int, text string) Answer {
 }
 
 // submit carries out a command as the board.
-func (h *Harness) SubmitAs(actor ledger.Actor, cred ledger.Credential, kind, of string, payload any) ledger.Receipt {
+func (h *Harness) SubmitAs(actor ledger.Actor, cred ledger.Credential, kind string, of ledger.CompanyID, payload any) ledger.Receipt {
 	h.T.Helper()
 	r, err := h.Node.Submit(h.T.Context(), ledger.Command{Kind: kind, Company: of, Actor: actor, Credential: cred, Payload: ledger.Marshal(payload)})
 	if err != nil || r.Refusal != nil {
@@ -343,7 +343,7 @@ func (h *Harness) Company(name string) string {
 	if h.As != nil {
 		return h.Call("POST", "/api/companies", fmt.Sprintf(`{"name":%q}`, name)).Want(h.T, 201, "").Field(h.T, "id")
 	}
-	id := api.NewID()
+	id := ledger.CompanyID(api.NewID())
 	h.SubmitAs(ledger.Actor{Type: "user", ID: api.LocalBoard}, ledger.Credential{Kind: "local"}, "company.create", id, entity.SaveCompany{ID: id, Name: &name})
-	return id
+	return string(id)
 }

@@ -92,13 +92,13 @@ func (h *Harness) OverStdio(t testing.TB, protocol, pick string, c mcp.Caller) *
 }
 
 // Running invokes an agent and starts its run on the harness's node.
-func (h *Harness) Running(of, agent string, board ...string) (run string) {
+func (h *Harness) Running(of ledger.CompanyID, agent string, board ...string) (run string) {
 	h.T.Helper()
 	return h.Start(of, h.Call("POST", "/api/agents/"+agent+"/heartbeat/invoke", `{}`, board...).Want(h.T, 202, "").Field(h.T, "id"))
 }
 
 // Start starts a queued run on the harness's node.
-func (h *Harness) Start(of, run string) string {
+func (h *Harness) Start(of ledger.CompanyID, run string) string {
 	h.T.Helper()
 	node := string(h.Node.Keys.ID())
 	me, mine := ledger.Actor{Type: "node", ID: node}, ledger.Credential{Kind: "node", ID: node}

@@ -20,10 +20,10 @@ import (
 const PackageCanary = "packageCanary-7f3a9c51"
 
 // Acme makes a company with something of everything that travels.
-func (h *Harness) Acme(t *testing.T) (of string) {
+func (h *Harness) Acme(t *testing.T) (of ledger.CompanyID) {
 	t.Helper()
-	of = h.Call("POST", "/api/companies", `{"name":"Acme Robotics","description":"Builds: \"robots\""}`).Want(t, 201, "").Field(t, "id")
-	in := "/api/companies/" + of
+	of = ledger.CompanyID(h.Call("POST", "/api/companies", `{"name":"Acme Robotics","description":"Builds: \"robots\""}`).Want(t, 201, "").Field(t, "id"))
+	in := "/api/companies/" + string(of)
 	picture := h.Dress(t, of)
 	agent := func(body string) string { return h.Call("POST", in+"/agents", body).Want(t, 201, "").Field(t, "id") }
 	ada := agent(`{"name":"Ada","role":"ceo","title":"Chief","capabilities":"leads","adapterType":"process","adapterConfig":{"command":"/usr/bin/true","cwd":"/home/ada",
@@ -52,7 +52,7 @@ func (h *Harness) Acme(t *testing.T) (of string) {
 	issue(`{"title":"Later","status":"blocked","blockedByIssueIds":["` + child + `"]}`)
 	h.Call("POST", in+"/skills", `{"name":"greeting","description":"How to greet","markdown":"---\nname: greeting\ndescription: How to greet\n---\nSay hi.\n"}`).Want(t, 201, "")
 	h.Call("PATCH", in+"/skills/greeting/files", `{"path":"references/more.md","content":"And bye.\n"}`).Want(t, 200, "")
-	h.Call("POST", "/api/agents/"+bob+"/skills/sync", `{"desiredSkills":["company/`+of+`/greeting","paperclipai/paperclip/paperclip"]}`).Want(t, 200, "")
+	h.Call("POST", "/api/agents/"+bob+"/skills/sync", `{"desiredSkills":["company/`+string(of)+`/greeting","paperclipai/paperclip/paperclip"]}`).Want(t, 200, "")
 	daily := h.Call("POST", in+"/routines", `{"title":"Daily report","description":"Write {{topic}}","priority":"low","assigneeAgentId":"`+ada+`","projectId":"`+arm+`",
 		"concurrencyPolicy":"skip_if_active","activityGatePolicy":"require_external_activity","activityGateScope":"project","billingCode":"BC-2","labelIds":["`+bug+`"],
 		"env":{"MAIL_TOKEN":"`+PackageCanary+`","WHERE":"`+PackageCanary+`"},"variables":[{"name":"topic","defaultValue":"sales"}]}`).Want(t, 201, "").Field(t, "id")
@@ -102,9 +102,9 @@ func (h *Harness) Acme(t *testing.T) (of string) {
 
 // Dress gives a company a logo, a colour, its limits, and pictures; the path of one
 // is returned.
-func (h *Harness) Dress(t *testing.T, of string) string {
+func (h *Harness) Dress(t *testing.T, of ledger.CompanyID) string {
 	t.Helper()
-	in := "/api/companies/" + of
+	in := "/api/companies/" + string(of)
 	form, contentType := FormOf(t, "logo.png", "image/png", Pixel(t, 1))
 	logo := h.Call("POST", in+"/logo", form, contentType).Want(t, 201, "").Field(t, "assetId")
 	h.Call("PATCH", in+"/branding", `{"brandColor":"#12ab34","logoAssetId":"`+logo+`"}`).Want(t, 200, "")
@@ -129,11 +129,11 @@ func Pixel(t *testing.T, shade uint8) []byte {
 
 // order puts a company in order: limits, folders, who reviews, watches and looks
 // again, what agents remember and what came of trying a skill.
-func (h *Harness) order(t *testing.T, of, ada, bob, arm, daily, first string) {
+func (h *Harness) order(t *testing.T, of ledger.CompanyID, ada, bob, arm, daily, first string) {
 	t.Helper()
-	in := "/api/companies/" + of
+	in := "/api/companies/" + string(of)
 	for _, body := range []string{
-		`{"scopeType":"company","scopeId":"` + of + `","amount":90000,"windowKind":"calendar_month_utc","warnPercent":70}`,
+		`{"scopeType":"company","scopeId":"` + string(of) + `","amount":90000,"windowKind":"calendar_month_utc","warnPercent":70}`,
 		`{"scopeType":"project","scopeId":"` + arm + `","amount":70000,"windowKind":"lifetime"}`,
 		`{"scopeType":"agent","scopeId":"` + bob + `","amount":900,"windowKind":"rolling_24h","hardStopEnabled":false}`,
 	} {
@@ -154,9 +154,9 @@ func (h *Harness) order(t *testing.T, of, ada, bob, arm, daily, first string) {
 
 // past gives a company somebody who has left and another who has the name now, a
 // routine that is laid aside, and a course that the board has approved.
-func (h *Harness) past(t *testing.T, of, ada, first string) {
+func (h *Harness) past(t *testing.T, of ledger.CompanyID, ada, first string) {
 	t.Helper()
-	in := "/api/companies/" + of
+	in := "/api/companies/" + string(of)
 	for range 2 {
 		cy := h.Call("POST", in+"/agents", `{"name":"Cy","role":"engineer","reportsTo":"`+ada+`","adapterType":"process"}`).Want(t, 201, "").Field(t, "id")
 		key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+cy+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
@@ -172,10 +172,10 @@ func (h *Harness) past(t *testing.T, of, ada, first string) {
 	h.Call("POST", "/api/approvals/"+plan+"/approve", `{"decisionNote":"Go"}`).Want(t, 200, "approved")
 }
 
-func (h *Harness) Export(t *testing.T, of, body string) transfer.Exported {
+func (h *Harness) Export(t *testing.T, of ledger.CompanyID, body string) transfer.Exported {
 	t.Helper()
 	var out transfer.Exported
-	a := h.Call("POST", "/api/companies/"+of+"/export", body).Want(t, 200, "")
+	a := h.Call("POST", "/api/companies/"+string(of)+"/export", body).Want(t, 200, "")
 	if strings.Contains(string(a.Body), PackageCanary) {
 		t.Errorf("a secret is in the package: %s", a.Body[max(0, strings.Index(string(a.Body), PackageCanary)-200):])
 	}
@@ -196,9 +196,9 @@ func ImportOf(t *testing.T, e transfer.Exported, target, more string) string {
 
 // Shows finds the company of an import dressed as the one that was exported, and
 // every file that its texts name.
-func (h *Harness) Shows(t *testing.T, of string, e transfer.Exported) {
+func (h *Harness) Shows(t *testing.T, of ledger.CompanyID, e transfer.Exported) {
 	t.Helper()
-	row := h.Call("GET", "/api/companies/"+of, "").Want(t, 200, "")
+	row := h.Call("GET", "/api/companies/"+string(of), "").Want(t, 200, "")
 	if row.Field(t, "brandColor") != "#12ab34" || !strings.Contains(string(row.Body), `"requireBoardApprovalForCeoStrategy":false`) || !strings.Contains(string(row.Body), `"attachmentMaxBytes":123456`) {
 		t.Errorf("the company came back as %s", row.Body)
 	}

@@ -6,15 +6,16 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/api/routine"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // Hook makes a routine with a webhook and returns the path to fire it, its
 // trigger's ID and its secret.
 func (h *Harness) Hook(t *testing.T, mode string) (path, trigger, secret string) {
 	t.Helper()
-	of := h.Company("Acme " + mode)
+	of := ledger.CompanyID(h.Company("Acme " + mode))
 	agent := h.NewAgent(of, "Ada", "true")
-	r := h.Call("POST", "/api/companies/"+of+"/routines", `{"title":"Look at {{what}}","assigneeAgentId":"`+agent+`","concurrencyPolicy":"always_enqueue"}`)
+	r := h.Call("POST", "/api/companies/"+string(of)+"/routines", `{"title":"Look at {{what}}","assigneeAgentId":"`+agent+`","concurrencyPolicy":"always_enqueue"}`)
 	if r.Status != 201 {
 		t.Fatalf("%d %s", r.Status, r.Body)
 	}

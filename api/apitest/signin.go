@@ -6,6 +6,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 const OwnOrigin = "Origin: http://127.0.0.1:3100"
@@ -45,10 +46,10 @@ func (h *Harness) Admin() (cookie string) {
 }
 
 // Join makes a user a member of a company.
-func (h *Harness) Join(of, admin, name string, r people.Role) (cookie, id string) {
+func (h *Harness) Join(of ledger.CompanyID, admin, name string, r people.Role) (cookie, id string) {
 	h.T.Helper()
 	cookie, id = h.SignUp(name)
-	invite := h.Call("POST", "/api/companies/"+of+"/invites", `{"allowedJoinTypes":"human","humanRole":"`+string(r)+`"}`, admin, OwnOrigin).Want(h.T, 201, "").Field(h.T, "token")
+	invite := h.Call("POST", "/api/companies/"+string(of)+"/invites", `{"allowedJoinTypes":"human","humanRole":"`+string(r)+`"}`, admin, OwnOrigin).Want(h.T, 201, "").Field(h.T, "token")
 	h.Call("POST", "/api/invites/"+invite+"/accept", `{"requestType":"human"}`, cookie, OwnOrigin).Want(h.T, 202, "approved")
 	return cookie, id
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // ShortServe serves the harness with time-outs that a test can wait for, and a
@@ -27,11 +28,11 @@ func (h *Harness) ShortServe(most int) *httptest.Server {
 }
 
 // AfterFlood wants a server that serves, and no failure in its log.
-func (h *Harness) AfterFlood(url, of string) {
+func (h *Harness) AfterFlood(url string, of ledger.CompanyID) {
 	h.T.Helper()
 	c := &http.Client{Timeout: FloodPatience}
 	defer c.CloseIdleConnections()
-	res, err := c.Get(url + "/api/companies/" + of)
+	res, err := c.Get(url + "/api/companies/" + string(of))
 	if err != nil {
 		h.T.Fatal(err)
 	}

@@ -7,10 +7,10 @@ import (
 )
 
 // Family returns the keys of a family of a company, without what all have in common.
-func (h *Harness) Family(of, name string) (keys []string) {
+func (h *Harness) Family(of ledger.CompanyID, name string) (keys []string) {
 	h.T.Helper()
 	err := h.Node.Ledger.View(func(tx *ledger.Tx) error {
-		prefix := ledger.Key("c", of, name, "")
+		prefix := ledger.Key("c", string(of), name, "")
 		for k := range tx.Prefix(prefix) {
 			keys = append(keys, strings.TrimPrefix(string(k), string(prefix)))
 		}

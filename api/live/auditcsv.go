@@ -33,7 +33,7 @@ func auditCSV(rc *api.Request) (api.Response, error) {
 	w.UseCRLF = true
 	_ = w.Write(auditColumns) // a Builder takes everything
 	rows, cut := 0, false
-	of := strings.ToLower(rc.Path("companyId"))
+	of := ledger.CompanyID(strings.ToLower(rc.Path("companyId")))
 	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
 		for rows < maxAuditCSV {
 			list := api.Logged(tx, row.ID, f)
@@ -70,11 +70,11 @@ func auditCSV(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if _, err := rc.Submit(company.KindActivityNote, of, company.Note{Action: "audit.exported", EntityType: "company", EntityID: of, Details: details}); err != nil {
+	if _, err := rc.Submit(company.KindActivityNote, of, company.Note{Action: "audit.exported", EntityType: "company", EntityID: string(of), Details: details}); err != nil {
 		return api.Response{}, err
 	}
 	r := api.Raw("text/csv; charset=utf-8", []byte(b.String()))
-	r.Header = http.Header{"Content-Disposition": {`attachment; filename="agent-audit-` + of + `.csv"`}}
+	r.Header = http.Header{"Content-Disposition": {`attachment; filename="agent-audit-` + string(of) + `.csv"`}}
 	return r, nil
 }
 

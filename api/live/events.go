@@ -33,12 +33,12 @@ func EventRoutes() []api.Route {
 // one entry have the same ID, its height: a stream that broke off between them
 // tells all of them again.
 type LiveEvent struct {
-	ID        uint64          `json:"id"`
-	Company   string          `json:"companyId"`
-	Type      string          `json:"type"` // "activity.logged", "heartbeat.run.status" …
-	CreatedAt core.Time       `json:"createdAt"`
-	Payload   json.RawMessage `json:"payload"`
-	volatile  bool            // not of the feed: nothing resumes after it
+	ID        uint64           `json:"id"`
+	Company   ledger.CompanyID `json:"companyId"`
+	Type      string           `json:"type"` // "activity.logged", "heartbeat.run.status" …
+	CreatedAt core.Time        `json:"createdAt"`
+	Payload   json.RawMessage  `json:"payload"`
+	volatile  bool             // not of the feed: nothing resumes after it
 }
 
 type activityPayload struct {
@@ -60,7 +60,7 @@ var liveActions = map[string]bool{
 }
 
 // eventsOf returns the frames of one entry of a company.
-func eventsOf(e ledger.Entry, of string) []LiveEvent {
+func eventsOf(e ledger.Entry, of ledger.CompanyID) []LiveEvent {
 	if e.Company != of || e.Outcome != ledger.Applied && e.Outcome != ledger.Deferred {
 		return nil
 	}
@@ -94,20 +94,20 @@ func eventsOf(e ledger.Entry, of string) []LiveEvent {
 
 // A following is a company's frames from the feed, entry by entry.
 type following struct {
-	company string
+	company ledger.CompanyID
 	after   uint64
 	frames  chan []LiveEvent // of one entry each; closed when the feed ends
 }
 
 // follow checks the request and starts the feed; done must be called.
 func follow(s *api.Server, rc *api.Request) (f *following, start func(context.Context), err error) {
-	f = &following{company: rc.Path("companyId"), frames: make(chan []LiveEvent, api.FeedQueue)}
+	f = &following{company: api.CompanyID(rc), frames: make(chan []LiveEvent, api.FeedQueue)}
 	var resume string
 	if resume = rc.HTTP.Header.Get("Last-Event-ID"); resume == "" {
 		resume = rc.Query("after")
 	}
 	if err := rc.View(func(tx *ledger.Tx) error {
-		for range tx.Prefix(ledger.Key("c", f.company, "")) {
+		for range tx.Prefix(ledger.Key("c", string(f.company), "")) {
 			return nil
 		}
 		return api.NotFound("Company not found")

@@ -17,7 +17,7 @@ import (
 // they can not be resumed, and who comes late reads the log itself.
 type tailer struct {
 	s       *api.Server
-	company string
+	company ledger.CompanyID
 	runs    map[string]*tailed
 }
 

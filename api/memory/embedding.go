@@ -28,7 +28,7 @@ type (
 )
 
 // embeddingOf is what holds for a company, or with "" for the mesh.
-func embeddingOf(tx *ledger.Tx, of string) embeddingShape {
+func embeddingOf(tx *ledger.Tx, of ledger.CompanyID) embeddingShape {
 	out := embeddingShape{Of: "default", Name: index.Lexical}
 	if of == "" {
 		out.Embedding, _ = memory.EmbeddingOf(tx, "")
@@ -48,7 +48,7 @@ func embeddingOf(tx *ledger.Tx, of string) embeddingShape {
 }
 
 func readEmbedding(rc *api.Request) (api.Response, error) {
-	of, err := "", error(nil)
+	of, err := ledger.CompanyID(""), error(nil)
 	if !strings.HasPrefix(rc.HTTP.URL.Path, "/api/instance/") {
 		if of, err = companyOf(rc, ""); err != nil {
 			return api.Response{}, err
@@ -57,7 +57,7 @@ func readEmbedding(rc *api.Request) (api.Response, error) {
 	return showEmbedding(rc, of)
 }
 
-func showEmbedding(rc *api.Request, of string) (api.Response, error) {
+func showEmbedding(rc *api.Request, of ledger.CompanyID) (api.Response, error) {
 	return api.Viewed(rc, func(tx *ledger.Tx) (embeddingShape, error) { return embeddingOf(tx, of), nil })
 }
 

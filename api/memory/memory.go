@@ -44,20 +44,20 @@ func Routes() []api.Route {
 
 type (
 	addBody struct {
-		Company    string          `json:"companyId,omitempty" format:"uuid" doc:"an agent's own unless given"`
-		Text       string          `json:"text" minLength:"1" maxLength:"16384" maxBytes:"16384"`
-		Kind       string          `json:"kind,omitempty" pattern:"^[a-z][a-z0-9_-]{0,31}$" doc:"a word, such as note, fact or lesson; note unless given"`
-		Tags       []string        `json:"tags,omitempty" maxItems:"16" maxLength:"64"`
-		Agent      string          `json:"agentId,omitempty" format:"uuid" doc:"whose it is; without one it is the company's"`
-		Private    bool            `json:"private,omitempty" doc:"only that agent, and the board, read it"`
-		Project    string          `json:"projectId,omitempty" format:"uuid"`
-		Issue      string          `json:"issueId,omitempty" format:"uuid" doc:"where it came from"`
-		Comment    string          `json:"commentId,omitempty" format:"uuid" doc:"of that issue"`
-		Importance int64           `json:"importance,omitempty" minimum:"0" maximum:"1000"`
-		ExpiresAt  string          `json:"expiresAt,omitempty" format:"date-time"`
-		Links      []string        `json:"links,omitempty" maxItems:"16" doc:"IDs of other memories"`
-		Model      string          `json:"model,omitempty" maxLength:"128" maxBytes:"128" doc:"of the vector"`
-		Vector     json.RawMessage `json:"vector,omitempty" types:"array" maxBytes:"65536" doc:"numbers, kept as 8 bits each; without one, nodes embed the text themselves"`
+		Company    ledger.CompanyID `json:"companyId,omitempty" format:"uuid" doc:"an agent's own unless given"`
+		Text       string           `json:"text" minLength:"1" maxLength:"16384" maxBytes:"16384"`
+		Kind       string           `json:"kind,omitempty" pattern:"^[a-z][a-z0-9_-]{0,31}$" doc:"a word, such as note, fact or lesson; note unless given"`
+		Tags       []string         `json:"tags,omitempty" maxItems:"16" maxLength:"64"`
+		Agent      string           `json:"agentId,omitempty" format:"uuid" doc:"whose it is; without one it is the company's"`
+		Private    bool             `json:"private,omitempty" doc:"only that agent, and the board, read it"`
+		Project    string           `json:"projectId,omitempty" format:"uuid"`
+		Issue      string           `json:"issueId,omitempty" format:"uuid" doc:"where it came from"`
+		Comment    string           `json:"commentId,omitempty" format:"uuid" doc:"of that issue"`
+		Importance int64            `json:"importance,omitempty" minimum:"0" maximum:"1000"`
+		ExpiresAt  string           `json:"expiresAt,omitempty" format:"date-time"`
+		Links      []string         `json:"links,omitempty" maxItems:"16" doc:"IDs of other memories"`
+		Model      string           `json:"model,omitempty" maxLength:"128" maxBytes:"128" doc:"of the vector"`
+		Vector     json.RawMessage  `json:"vector,omitempty" types:"array" maxBytes:"65536" doc:"numbers, kept as 8 bits each; without one, nodes embed the text themselves"`
 	}
 	changeBody struct {
 		Text       *string         `json:"text,omitempty" nullable:"false" minLength:"1" maxLength:"16384" maxBytes:"16384"`
@@ -72,22 +72,22 @@ type (
 		Vector     json.RawMessage `json:"vector,omitempty" nullable:"false" types:"array" maxBytes:"65536"`
 	}
 	searchBody struct {
-		Company    string          `json:"companyId,omitempty" format:"uuid" doc:"an agent's own unless given"`
-		Query      string          `json:"query,omitempty" maxLength:"2048" maxBytes:"2048" doc:"words; \"a phrase\" must stand in a memory as it is, and a word* begins so"`
-		Vector     json.RawMessage `json:"vector,omitempty" types:"array" maxBytes:"65536" doc:"what to be near to, under model; without one the query is embedded"`
-		Model      string          `json:"model,omitempty" maxLength:"128"`
-		By         string          `json:"by,omitempty" enum:"both,words,vectors" doc:"both unless given"`
-		Limit      int             `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"10 unless given"`
-		Agents     []string        `json:"agentIds,omitempty" maxItems:"50" doc:"of one of these"`
-		Projects   []string        `json:"projectIds,omitempty" maxItems:"50"`
-		Issues     []string        `json:"issueIds,omitempty" maxItems:"50"`
-		Runs       []string        `json:"runIds,omitempty" maxItems:"50"`
-		Kinds      []string        `json:"kinds,omitempty" maxItems:"50"`
-		Tags       []string        `json:"tags,omitempty" maxItems:"16" doc:"all of these"`
-		After      string          `json:"after,omitempty" format:"date-time" doc:"made then or later"`
-		Before     string          `json:"before,omitempty" format:"date-time" doc:"made earlier"`
-		HalfLife   int64           `json:"halfLifeHours,omitempty" minimum:"1" maximum:"876000" doc:"after so many hours a memory counts half; all count alike unless given"`
-		Importance int             `json:"importanceWeight,omitempty" minimum:"0" maximum:"1000" doc:"how much the importance of a memory counts; not at all unless given"`
+		Company    ledger.CompanyID `json:"companyId,omitempty" format:"uuid" doc:"an agent's own unless given"`
+		Query      string           `json:"query,omitempty" maxLength:"2048" maxBytes:"2048" doc:"words; \"a phrase\" must stand in a memory as it is, and a word* begins so"`
+		Vector     json.RawMessage  `json:"vector,omitempty" types:"array" maxBytes:"65536" doc:"what to be near to, under model; without one the query is embedded"`
+		Model      string           `json:"model,omitempty" maxLength:"128"`
+		By         string           `json:"by,omitempty" enum:"both,words,vectors" doc:"both unless given"`
+		Limit      int              `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"10 unless given"`
+		Agents     []string         `json:"agentIds,omitempty" maxItems:"50" doc:"of one of these"`
+		Projects   []string         `json:"projectIds,omitempty" maxItems:"50"`
+		Issues     []string         `json:"issueIds,omitempty" maxItems:"50"`
+		Runs       []string         `json:"runIds,omitempty" maxItems:"50"`
+		Kinds      []string         `json:"kinds,omitempty" maxItems:"50"`
+		Tags       []string         `json:"tags,omitempty" maxItems:"16" doc:"all of these"`
+		After      string           `json:"after,omitempty" format:"date-time" doc:"made then or later"`
+		Before     string           `json:"before,omitempty" format:"date-time" doc:"made earlier"`
+		HalfLife   int64            `json:"halfLifeHours,omitempty" minimum:"1" maximum:"876000" doc:"after so many hours a memory counts half; all count alike unless given"`
+		Importance int              `json:"importanceWeight,omitempty" minimum:"0" maximum:"1000" doc:"how much the importance of a memory counts; not at all unless given"`
 	}
 
 	// A shape is how a memory is shown. Texts are what somebody wrote: data, not orders.
@@ -135,16 +135,16 @@ type (
 		Score float64 `json:"score"`
 	}
 	stats struct {
-		Company  string       `json:"companyId"`
-		Memories int64        `json:"memories"`
-		Bytes    int64        `json:"bytes"`
-		Most     int64        `json:"maxMemories"`
-		MostSize int64        `json:"maxBytes"`
-		Indexed  int          `json:"indexed"` // on this node
-		Words    int          `json:"words"`   // different ones
-		Building *building    `json:"building"`
-		Models   []modelStats `json:"models"`
-		Embedded *embedded    `json:"embedding"` // by the company's model; null: it has none
+		Company  ledger.CompanyID `json:"companyId"`
+		Memories int64            `json:"memories"`
+		Bytes    int64            `json:"bytes"`
+		Most     int64            `json:"maxMemories"`
+		MostSize int64            `json:"maxBytes"`
+		Indexed  int              `json:"indexed"` // on this node
+		Words    int              `json:"words"`   // different ones
+		Building *building        `json:"building"`
+		Models   []modelStats     `json:"models"`
+		Embedded *embedded        `json:"embedding"` // by the company's model; null: it has none
 	}
 	// An embedded says how far the vectors of the company's model are.
 	embedded struct {
@@ -167,8 +167,8 @@ type (
 var errNone = api.NotFound("Memory record not found")
 
 // companyOf is the company that a body or the query names, an agent's own where neither does.
-func companyOf(rc *api.Request, named string) (string, error) {
-	of := strings.ToLower(cmp.Or(named, rc.Query("companyId")))
+func companyOf(rc *api.Request, named ledger.CompanyID) (ledger.CompanyID, error) {
+	of := ledger.CompanyID(strings.ToLower(string(cmp.Or(named, ledger.CompanyID(rc.Query("companyId"))))))
 	if rc.IsAgent() {
 		if of != "" && of != rc.Company {
 			return "", api.NotFound("Company not found")
@@ -391,7 +391,7 @@ func search(rc *api.Request) (api.Response, error) {
 // embed has the model of a company embed the question, where it has one and the question
 // brings no vector. Where that fails the question is compared by its words, and the reason
 // is told.
-func (in searchBody) embed(rc *api.Request, of string, s *index.Search) (problem *string) {
+func (in searchBody) embed(rc *api.Request, of ledger.CompanyID, s *index.Search) (problem *string) {
 	if s.Vector != nil || s.Model != "" || s.By == index.ByWords {
 		return nil
 	}
@@ -427,7 +427,7 @@ func (in searchBody) search(rc *api.Request) (index.Search, error) {
 
 // found searches, and shows what the state has of the results: what was forgotten while
 // the index was at it is not shown.
-func found(tx *ledger.Tx, rc *api.Request, of string, s index.Search) (answer, error) {
+func found(tx *ledger.Tx, rc *api.Request, of ledger.CompanyID, s index.Search) (answer, error) {
 	out := answer{Results: []result{}}
 	if _, ok := entity.CompanyOf(tx, of); !ok {
 		return out, api.NotFound("Company not found")
@@ -495,7 +495,7 @@ func stat(rc *api.Request) (api.Response, error) {
 }
 
 // readable counts what an agent reads: the sum of all would tell what others keep.
-func readable(tx *ledger.Tx, of, agent string) (count, size int64) {
+func readable(tx *ledger.Tx, of ledger.CompanyID, agent string) (count, size int64) {
 	memory.Each(tx, of, func(r memory.Record) bool {
 		if r.ReadableBy(agent) {
 			count, size = count+1, size+int64(len(r.Text)+len(r.Vector))

@@ -12,14 +12,14 @@ import (
 type desk struct {
 	*apitest.Harness
 	t           *testing.T
-	of          string
+	of          ledger.CompanyID
 	ada, bob    string
 	asAda, asBo string
 }
 
 func newDesk(t *testing.T) *desk {
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
+	of := ledger.CompanyID(h.Company("Acme"))
 	d := &desk{Harness: h, t: t, of: of, ada: h.NewAgent(of, "Ada", "true"), bob: h.NewAgent(of, "Bob", "true")}
 	d.asAda, d.asBo = d.bear(d.ada), d.bear(d.bob)
 	return d
@@ -32,7 +32,7 @@ func (d *desk) bear(agent string) string {
 func (d *desk) add(body string, as ...string) string {
 	d.t.Helper()
 	if len(as) == 0 {
-		body = `{"companyId":"` + d.of + `",` + strings.TrimPrefix(body, "{")
+		body = `{"companyId":"` + string(d.of) + `",` + strings.TrimPrefix(body, "{")
 	}
 	return d.Call("POST", "/api/v1/memory", body, as...).Want(d.t, 201, `"id"`).Field(d.t, "id")
 }
@@ -41,7 +41,7 @@ func (d *desk) add(body string, as ...string) string {
 func (d *desk) search(body string, as ...string) (texts []string, whole map[string]any) {
 	d.t.Helper()
 	if len(as) == 0 {
-		body = `{"companyId":"` + d.of + `",` + strings.TrimPrefix(body, "{")
+		body = `{"companyId":"` + string(d.of) + `",` + strings.TrimPrefix(body, "{")
 	}
 	whole = d.Call("POST", "/api/v1/memory/search", body, as...).Want(d.t, 200, `"results"`).Decode(d.t).(map[string]any)
 	for _, r := range whole["results"].([]any) {
@@ -84,7 +84,7 @@ func TestMemoriesThroughTheAPI(t *testing.T) {
 	want(t, texts)
 	texts, _ = d.search(`{"query":"red","by":"words"}`)
 	want(t, texts, "Globex wants all invoices in red")
-	d.Call("GET", "/api/v1/memory/stats?companyId="+d.of, "").Want(t, 200, `"memories":3`).Want(t, 200, `"indexed":3`)
+	d.Call("GET", "/api/v1/memory/stats?companyId="+string(d.of), "").Want(t, 200, `"memories":3`).Want(t, 200, `"indexed":3`)
 
 	d.Call("DELETE", "/api/v1/memory/"+blue, "", d.asBo).Want(t, 403, "Only the board, its author")
 	d.Call("DELETE", "/api/v1/memory/"+blue, "").Want(t, 200, `"forgotten":true`)
@@ -116,7 +116,7 @@ func TestWhoFindsMemories(t *testing.T) {
 	d := newDesk(t)
 	shared := d.add(`{"text":"the vault code is in the safe"}`)
 	private := d.add(`{"text":"the vault code is 1234","private":true}`, d.asAda)
-	other := d.Company("Globex")
+	other := ledger.CompanyID(d.Company("Globex"))
 	eve := d.bear(d.NewAgent(other, "Eve", "true"))
 	theirs := d.Call("POST", "/api/v1/memory", `{"text":"the vault code of Globex"}`, eve).Want(t, 201, "").Field(t, "id")
 
@@ -134,8 +134,8 @@ func TestWhoFindsMemories(t *testing.T) {
 		d.Call(call.method, "/api/v1/memory/"+call.id, "", call.as).Want(t, 404, "Memory record not found")
 	}
 	d.Call("PATCH", "/api/v1/memory/"+private, `{"text":"x"}`, d.asBo).Want(t, 404, "Memory record not found")
-	d.Call("POST", "/api/v1/memory/search", `{"query":"x","companyId":"`+other+`"}`, d.asAda).Want(t, 404, "Company not found")
-	d.Call("POST", "/api/v1/memory", `{"text":"x","companyId":"`+other+`"}`, d.asAda).Want(t, 404, "Company not found")
+	d.Call("POST", "/api/v1/memory/search", `{"query":"x","companyId":"`+string(other)+`"}`, d.asAda).Want(t, 404, "Company not found")
+	d.Call("POST", "/api/v1/memory", `{"text":"x","companyId":"`+string(other)+`"}`, d.asAda).Want(t, 404, "Company not found")
 	d.Call("POST", "/api/v1/memory", `{"text":"x","agentId":"`+d.ada+`"}`, d.asBo).Want(t, 403, "agentId")
 	d.Call("GET", "/api/v1/memory/stats", "", d.asBo).Want(t, 200, `"memories":1`)
 	d.Call("GET", "/api/v1/memory/stats", "", d.asAda).Want(t, 200, `"memories":2`)
@@ -157,7 +157,7 @@ func TestBadMemoriesAndSearches(t *testing.T) {
 		{"/search", `{}`, "query"}, {"/search", `{"query":" ? "}`, "query"}, {"/search", `{"query":"x","limit":101}`, "limit"}, {"/search", `{"query":"` + strings.Repeat("x", 3000) + `"}`, "query"},
 		{"/search", `{"vector":[1,0,0,0,0,0,0,0],"model":"none"}`, "model"}, {"/search", `{"vector":` + zeros + `}`, "vector"},
 	} {
-		body := `{"companyId":"` + d.of + `",` + strings.TrimPrefix(c.body, "{")
+		body := `{"companyId":"` + string(d.of) + `",` + strings.TrimPrefix(c.body, "{")
 		a := d.Call("POST", "/api/v1/memory"+c.path, strings.ReplaceAll(body, ",}", "}"))
 		if a.Status != 400 && a.Status != 413 && a.Status != 422 || !strings.Contains(string(a.Body), c.says) {
 			t.Errorf("%.80s: %d %s, want %s named", c.body, a.Status, a.Body, c.says)
@@ -180,7 +180,7 @@ func TestVectorsOfOnesOwn(t *testing.T) {
 	if whole["model"] != "m" {
 		t.Errorf("compared were %v", whole["model"])
 	}
-	d.Call("POST", "/api/v1/memory", `{"companyId":"`+d.of+`","text":"x","model":"m","vector":[1,0,0,0,0,0,0,0,0]}`).Want(t, 422, "vector: has 9 components")
+	d.Call("POST", "/api/v1/memory", `{"companyId":"`+string(d.of)+`","text":"x","model":"m","vector":[1,0,0,0,0,0,0,0,0]}`).Want(t, 422, "vector: has 9 components")
 }
 
 // inStore counts the values of the state that have a text.

@@ -268,11 +268,11 @@ type revokedNode struct {
 
 // An exposedSecret is a secret that a revoked node could open.
 type exposedSecret struct {
-	Type      string        `json:"type"` // "secret", "config" (values in the configuration of something), "join_token" or "owner_key"; the last two were revoked too
-	CompanyID core.NullText `json:"companyId"`
-	Company   core.NullText `json:"company"`
-	ID        string        `json:"id"`
-	Name      string        `json:"name"`
+	Type      string                      `json:"type"` // "secret", "config" (values in the configuration of something), "join_token" or "owner_key"; the last two were revoked too
+	CompanyID core.Null[ledger.CompanyID] `json:"companyId"`
+	Company   core.NullText               `json:"company"`
+	ID        string                      `json:"id"`
+	Name      string                      `json:"name"`
 }
 
 // maxExposed bounds the secrets of one answer.
@@ -326,7 +326,7 @@ func (r *revokedNode) expose(tx *ledger.Tx, now time.Time) {
 		}
 	}
 	for _, c := range append(entity.Companies(tx), entity.Company{}) { // the last is the mesh itself
-		of, name := core.NullText(c.ID), core.NullText(c.Name)
+		of, name := core.Null[ledger.CompanyID](c.ID), core.NullText(c.Name)
 		last := ""
 		for v := range secret.SecretVersions(tx, c.ID) {
 			if v.Secret == last {
@@ -410,21 +410,21 @@ func readLedger(rc *api.Request) (api.Response, error) {
 }
 
 type entry struct {
-	Height      uint64         `json:"height"`
-	Time        core.Time      `json:"time"`
-	Hash        string         `json:"hash"`
-	Prev        string         `json:"previousHash"`
-	Index       uint64         `json:"index"`
-	Position    uint32         `json:"position"`
-	PayloadHash string         `json:"payloadHash"`
-	Kind        string         `json:"kind"`
-	Company     string         `json:"companyId"`
-	Actor       actor          `json:"actor"`
-	Credential  actor          `json:"credential"`
-	Run         string         `json:"runId"`
-	Outcome     ledger.Outcome `json:"outcome"`
-	Reason      string         `json:"reason,omitempty"`
-	Changes     []entryChange  `json:"changes"`
+	Height      uint64           `json:"height"`
+	Time        core.Time        `json:"time"`
+	Hash        string           `json:"hash"`
+	Prev        string           `json:"previousHash"`
+	Index       uint64           `json:"index"`
+	Position    uint32           `json:"position"`
+	PayloadHash string           `json:"payloadHash"`
+	Kind        string           `json:"kind"`
+	Company     ledger.CompanyID `json:"companyId"`
+	Actor       actor            `json:"actor"`
+	Credential  actor            `json:"credential"`
+	Run         string           `json:"runId"`
+	Outcome     ledger.Outcome   `json:"outcome"`
+	Reason      string           `json:"reason,omitempty"`
+	Changes     []entryChange    `json:"changes"`
 }
 
 type actor struct {

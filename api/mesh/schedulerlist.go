@@ -13,7 +13,7 @@ import (
 // A schedulerRow is an agent that is woken by time, or could be.
 type schedulerRow struct {
 	ID          string             `json:"id"`
-	Company     string             `json:"companyId"`
+	Company     ledger.CompanyID   `json:"companyId"`
 	CompanyName string             `json:"companyName"`
 	Prefix      string             `json:"companyIssuePrefix"`
 	Agent       string             `json:"agentName"`

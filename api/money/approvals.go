@@ -44,27 +44,27 @@ type linkApproval struct {
 
 // An approvalIssue is an issue as an approval shows it.
 type approvalIssue struct {
-	ID              string        `json:"id"`
-	Company         string        `json:"companyId"`
-	Project         core.NullText `json:"projectId"`
-	Goal            core.NullText `json:"goalId"`
-	Parent          core.NullText `json:"parentId"`
-	Title           string        `json:"title"`
-	Description     core.NullText `json:"description"`
-	Status          string        `json:"status"`
-	Priority        string        `json:"priority"`
-	AssigneeAgentID core.NullText `json:"assigneeAgentId"`
-	CreatedByAgent  core.NullText `json:"createdByAgentId"`
-	CreatedByUser   core.NullText `json:"createdByUserId"`
-	Number          uint64        `json:"issueNumber"`
-	Identifier      string        `json:"identifier"`
-	RequestDepth    uint64        `json:"requestDepth"`
-	BillingCode     core.NullText `json:"billingCode"`
-	StartedAt       core.Time     `json:"startedAt"`
-	CompletedAt     core.Time     `json:"completedAt"`
-	CancelledAt     core.Time     `json:"cancelledAt"`
-	CreatedAt       core.Time     `json:"createdAt"`
-	UpdatedAt       core.Time     `json:"updatedAt"`
+	ID              string           `json:"id"`
+	Company         ledger.CompanyID `json:"companyId"`
+	Project         core.NullText    `json:"projectId"`
+	Goal            core.NullText    `json:"goalId"`
+	Parent          core.NullText    `json:"parentId"`
+	Title           string           `json:"title"`
+	Description     core.NullText    `json:"description"`
+	Status          string           `json:"status"`
+	Priority        string           `json:"priority"`
+	AssigneeAgentID core.NullText    `json:"assigneeAgentId"`
+	CreatedByAgent  core.NullText    `json:"createdByAgentId"`
+	CreatedByUser   core.NullText    `json:"createdByUserId"`
+	Number          uint64           `json:"issueNumber"`
+	Identifier      string           `json:"identifier"`
+	RequestDepth    uint64           `json:"requestDepth"`
+	BillingCode     core.NullText    `json:"billingCode"`
+	StartedAt       core.Time        `json:"startedAt"`
+	CompletedAt     core.Time        `json:"completedAt"`
+	CancelledAt     core.Time        `json:"cancelledAt"`
+	CreatedAt       core.Time        `json:"createdAt"`
+	UpdatedAt       core.Time        `json:"updatedAt"`
 }
 
 func showApprovalIssue(i entity.Issue) approvalIssue {

@@ -12,7 +12,7 @@ import (
 func TestApprovalsThroughTheAPI(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewTeam(t)
-	in := "/api/companies/" + h.Company
+	in := "/api/companies/" + string(h.Company)
 	issue := h.Call("POST", in+"/issues", `{"title":"Find a coder"}`).Want(t, 201, "").Field(t, "id")
 
 	// What is wrong with a body is said with the field; nothing comes of it.
@@ -73,7 +73,7 @@ func TestApprovalsThroughTheAPI(t *testing.T) {
 func TestAHireThatIsRefusedAnswersWhyAndStaysOpen(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewTeam(t)
-	in := "/api/companies/" + h.Company
+	in := "/api/companies/" + string(h.Company)
 	id := h.Call("POST", in+"/approvals", `{"type":"hire_agent","payload":{"name":"Carl","reportsTo":"`+h.Worker+`"}}`).Want(t, 201, "").Field(t, "id")
 	h.Call("POST", "/api/agents/"+h.Worker+"/terminate", "").Want(t, 200, "")
 	h.Call("POST", "/api/approvals/"+id+"/approve", `{}`).Want(t, 409, `"error":"Cannot report to terminated agents"`).Want(t, 409, `"status":"pending"`)
@@ -84,7 +84,7 @@ func TestAHireThatIsRefusedAnswersWhyAndStaysOpen(t *testing.T) {
 func TestHiresThroughTheAPI(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewTeam(t)
-	in := "/api/companies/" + h.Company
+	in := "/api/companies/" + string(h.Company)
 	h.Call("POST", in+"/agent-hires", `{"role":"qa"}`).Want(t, 400, `"path":["name"]`)
 	h.Call("POST", in+"/agent-hires", `{"name":"Quinn","role":"qa","desiredSkills":["paperclip",{"key":"x","versionId":null}]}`).Want(t, 201, `"approval":null`)
 
@@ -113,7 +113,7 @@ func TestHiresThroughTheAPI(t *testing.T) {
 func TestTheStrategyGateThroughTheAPI(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewTeam(t)
-	in := "/api/companies/" + h.Company
+	in := "/api/companies/" + string(h.Company)
 	token := h.Call("POST", "/api/agents/"+h.Boss+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
 	run := h.Running(h.Company, h.Boss)
 	as := []string{"Authorization: Bearer " + token, "X-Paperclip-Run-Id: " + run}
@@ -130,7 +130,7 @@ func TestTheStrategyGateThroughTheAPI(t *testing.T) {
 func TestAttentionListsWhatWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewTeam(t)
-	in := "/api/companies/" + h.Company
+	in := "/api/companies/" + string(h.Company)
 	h.Call("GET", in+"/attention", "").Want(t, 200, `"totalCount":0`).Want(t, 200, `"approval":0`)
 	issue := h.Call("POST", in+"/issues", `{"title":"Stuck","status":"blocked","unblockDescriptor":{"owner":"board","action":"Pay the bill"}}`).Want(t, 201, "").Field(t, "id")
 	h.Call("POST", in+"/approvals", `{"type":"request_board_approval","payload":{"summary":"a yacht"},"issueIds":["`+issue+`"]}`, h.As()).Want(t, 201, "")

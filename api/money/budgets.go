@@ -38,7 +38,7 @@ type resolveIncident struct {
 // A BudgetPolicy is a policy as it stands, with what was spent.
 type BudgetPolicy struct {
 	PolicyID           string           `json:"policyId"`
-	CompanyID          string           `json:"companyId"`
+	CompanyID          ledger.CompanyID `json:"companyId"`
 	ScopeType          entity.ScopeType `json:"scopeType"`
 	ScopeID            string           `json:"scopeId"`
 	ScopeName          string           `json:"scopeName"`
@@ -72,7 +72,7 @@ func (t instant) MarshalJSON() ([]byte, error) {
 
 type BudgetIncident struct {
 	ID             string           `json:"id"`
-	CompanyID      string           `json:"companyId"`
+	CompanyID      ledger.CompanyID `json:"companyId"`
 	PolicyID       string           `json:"policyId"`
 	ScopeType      entity.ScopeType `json:"scopeType"`
 	ScopeID        string           `json:"scopeId"`
@@ -93,7 +93,7 @@ type BudgetIncident struct {
 }
 
 type BudgetOverview struct {
-	CompanyID            string           `json:"companyId"`
+	CompanyID            ledger.CompanyID `json:"companyId"`
 	Policies             []BudgetPolicy   `json:"policies"`
 	ActiveIncidents      []BudgetIncident `json:"activeIncidents"`
 	PausedAgentCount     int              `json:"pausedAgentCount"`
@@ -121,7 +121,7 @@ func BudgetRoutes() []api.Route {
 	}}
 }
 
-func PolicyShown(tx *ledger.Tx, of string, b money.ScopeBudget, p money.BudgetPolicy, now core.Time) BudgetPolicy {
+func PolicyShown(tx *ledger.Tx, of ledger.CompanyID, b money.ScopeBudget, p money.BudgetPolicy, now core.Time) BudgetPolicy {
 	spent, window := b.Spent(p.Window), p.Window.Window(now)
 	out := BudgetPolicy{PolicyID: p.ID, CompanyID: of, ScopeType: b.Type, ScopeID: b.ID, ScopeName: money.ScopeName(tx, of, b.Type, b.ID), Metric: "billed_cents",
 		WindowKind: p.Window, Amount: p.Amount, ObservedAmount: spent, RemainingAmount: max(p.Amount-spent, 0), HeldAmount: b.Held, UtilizationPercent: spent.Percent(p.Amount),
@@ -133,7 +133,7 @@ func PolicyShown(tx *ledger.Tx, of string, b money.ScopeBudget, p money.BudgetPo
 	return out
 }
 
-func IncidentShown(tx *ledger.Tx, of string, in money.BudgetIncident) BudgetIncident {
+func IncidentShown(tx *ledger.Tx, of ledger.CompanyID, in money.BudgetIncident) BudgetIncident {
 	out := BudgetIncident{ID: in.ID, CompanyID: of, PolicyID: in.Policy, ScopeType: in.Type, ScopeID: in.Scope, ScopeName: money.ScopeName(tx, of, in.Type, in.Scope),
 		Metric: "billed_cents", WindowKind: in.Window, WindowStart: instant(in.Start), WindowEnd: instant(in.End), ThresholdType: in.Threshold,
 		AmountLimit: in.Limit, AmountObserved: in.Observed, Status: in.Status, ResolvedAt: in.ResolvedAt, CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt}
@@ -146,15 +146,15 @@ func IncidentShown(tx *ledger.Tx, of string, in money.BudgetIncident) BudgetInci
 func readBudgets(rc *api.Request) (r api.Response, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		of, now := rc.Path("companyId"), core.TimeOf(rc.Now())
-		if !entity.CompanyExists(tx, of) {
+		if !entity.CompanyExists(tx, ledger.CompanyID(of)) {
 			return api.NotFound("Company not found")
 		}
-		out := BudgetOverview{CompanyID: of, Policies: []BudgetPolicy{}, ActiveIncidents: []BudgetIncident{}}
-		for _, b := range money.Budgets(tx, of, now) {
+		out := BudgetOverview{CompanyID: ledger.CompanyID(of), Policies: []BudgetPolicy{}, ActiveIncidents: []BudgetIncident{}}
+		for _, b := range money.Budgets(tx, ledger.CompanyID(of), now) {
 			for _, p := range b.Policies {
-				out.Policies = append(out.Policies, PolicyShown(tx, of, b, p, now))
+				out.Policies = append(out.Policies, PolicyShown(tx, ledger.CompanyID(of), b, p, now))
 			}
-			if entity.ScopePaused(tx, of, b.Type, b.ID) {
+			if entity.ScopePaused(tx, ledger.CompanyID(of), b.Type, b.ID) {
 				switch b.Type {
 				case entity.ScopeAgent:
 					out.PausedAgentCount++
@@ -163,11 +163,11 @@ func readBudgets(rc *api.Request) (r api.Response, err error) {
 				}
 			}
 		}
-		for _, in := range money.OpenIncidents(tx, of, now) {
-			out.ActiveIncidents = append(out.ActiveIncidents, IncidentShown(tx, of, in))
+		for _, in := range money.OpenIncidents(tx, ledger.CompanyID(of), now) {
+			out.ActiveIncidents = append(out.ActiveIncidents, IncidentShown(tx, ledger.CompanyID(of), in))
 		}
-		_, out.PendingApprovalCount = money.PendingApprovals(tx, of)
-		whole := money.BudgetOf(tx, of, entity.ScopeCompany, of, now)
+		_, out.PendingApprovalCount = money.PendingApprovals(tx, ledger.CompanyID(of))
+		whole := money.BudgetOf(tx, ledger.CompanyID(of), entity.ScopeCompany, of, now)
 		out.HeldAmount, out.ReservationCount = whole.Held, whole.Holds
 		r = api.OK(out)
 		return nil
@@ -183,7 +183,7 @@ func listIncidents(rc *api.Request) (r api.Response, err error) {
 		return r, api.Invalid("status is open, resolved or dismissed")
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		of, out := rc.Path("companyId"), []BudgetIncident{}
+		of, out := api.CompanyID(rc), []BudgetIncident{}
 		if !entity.CompanyExists(tx, of) {
 			return api.NotFound("Company not found")
 		}
@@ -201,7 +201,7 @@ func putPolicy(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	of := rc.Path("companyId")
+	of := api.CompanyID(rc)
 	p := money.SetBudget{Type: entity.ScopeType(in.ScopeType), Scope: strings.ToLower(in.ScopeID), Window: money.WindowKind(in.WindowKind),
 		Amount: core.Cents(in.Amount), WarnPercent: in.WarnPercent, HardStop: in.HardStopEnabled, Notify: in.NotifyEnabled, Active: in.IsActive}
 	if p.Window == "" {
@@ -228,7 +228,7 @@ func resolveBudgetIncident(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	of := rc.Path("companyId")
+	of := api.CompanyID(rc)
 	p := money.ResolveIncident{Incident: strings.ToLower(rc.Path("incidentId")), Action: in.Action, Note: in.DecisionNote.Or("")}
 	if in.Amount != nil {
 		p.Amount = new(core.Cents(*in.Amount))
@@ -246,7 +246,7 @@ func resolveBudgetIncident(rc *api.Request) (api.Response, error) {
 }
 
 // setMonthly sets the monthly limit of a company or an agent.
-func setMonthly(rc *api.Request, of string, scope entity.ScopeType, id string) error {
+func setMonthly(rc *api.Request, of ledger.CompanyID, scope entity.ScopeType, id string) error {
 	in, err := api.Body[setBudget](rc)
 	if err != nil {
 		return err
@@ -257,7 +257,7 @@ func setMonthly(rc *api.Request, of string, scope entity.ScopeType, id string) e
 
 func setCompanyBudget(rc *api.Request) (api.Response, error) {
 	of := rc.Path("companyId")
-	if err := setMonthly(rc, of, entity.ScopeCompany, of); err != nil {
+	if err := setMonthly(rc, ledger.CompanyID(of), entity.ScopeCompany, of); err != nil {
 		return api.Response{}, err
 	}
 	return rc.AnswerOf("/api/companies/{}", of)

@@ -57,10 +57,10 @@ func runCountsOf(s money.CostSum) runCounts {
 }
 
 type CostSummary struct {
-	CompanyID          string       `json:"companyId"`
-	SpendCents         core.Money   `json:"spendCents"`
-	BudgetCents        core.Money   `json:"budgetCents"`
-	UtilizationPercent core.Percent `json:"utilizationPercent"`
+	CompanyID          ledger.CompanyID `json:"companyId"`
+	SpendCents         core.Money       `json:"spendCents"`
+	BudgetCents        core.Money       `json:"budgetCents"`
+	UtilizationPercent core.Percent     `json:"utilizationPercent"`
 }
 
 type CostByAgent struct {
@@ -144,47 +144,47 @@ type costByCode struct {
 
 func CostRoutes() []api.Route {
 	span := []api.Param{{Name: "from", Doc: "ISO date"}, {Name: "to", Doc: "ISO date"}}
-	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *api.Request, of string, s money.Span) any) api.Route {
+	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *api.Request, of ledger.CompanyID, s money.Span) any) api.Route {
 		return api.Route{Method: "GET", Path: "/api/companies/{companyId}/costs/" + name, Tag: "costs", Summary: summary, Query: span, Out: out,
 			Handle: func(rc *api.Request) (api.Response, error) { return costReport(rc, f) }}
 	}
 	return []api.Route{
 		{Method: "POST", Path: "/api/companies/{companyId}/cost-events", Tag: "costs", Summary: "Report a cost", In: reportCost{}, Out: money.CostEvent{}, Status: 201, Handle: newCost},
-		report("summary", "Sum up what a company spent", CostSummary{}, func(tx *ledger.Tx, rc *api.Request, of string, s money.Span) any {
+		report("summary", "Sum up what a company spent", CostSummary{}, func(tx *ledger.Tx, rc *api.Request, of ledger.CompanyID, s money.Span) any {
 			spent := money.SpentIn(tx, of, s).Cost
-			limit := money.BudgetOf(tx, of, entity.ScopeCompany, of, core.TimeOf(rc.Now())).MonthlyLimit()
+			limit := money.BudgetOf(tx, of, entity.ScopeCompany, string(of), core.TimeOf(rc.Now())).MonthlyLimit()
 			return CostSummary{of, spent, limit, spent.Percent(limit)}
 		}),
-		report("by-agent", "Sum up costs by agent", []CostByAgent{}, func(tx *ledger.Tx, _ *api.Request, of string, s money.Span) any {
+		report("by-agent", "Sum up costs by agent", []CostByAgent{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
 			return lines(tx, of, money.ByAgent, s, func(l money.CostSum) CostByAgent {
 				name, status := entity.AgentLabel(tx, of, l.Agent)
 				return CostByAgent{l.Agent, name, status, tokensOf(l.Total), runCountsOf(l)}
 			})
 		}),
-		report("by-agent-model", "Sum up costs by agent and model", []CostByAgentModel{}, func(tx *ledger.Tx, _ *api.Request, of string, s money.Span) any {
+		report("by-agent-model", "Sum up costs by agent and model", []CostByAgentModel{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
 			return lines(tx, of, money.ByAgentModel, s, func(l money.CostSum) CostByAgentModel {
 				name, _ := entity.AgentLabel(tx, of, l.Agent)
 				return CostByAgentModel{l.Agent, name, l.Provider, l.Biller, l.BillingType, l.Model, tokensOf(l.Total)}
 			})
 		}),
-		report("by-provider", "Sum up costs by provider and model", []CostByProvider{}, func(tx *ledger.Tx, _ *api.Request, of string, s money.Span) any {
+		report("by-provider", "Sum up costs by provider and model", []CostByProvider{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
 			return lines(tx, of, money.ByProvider, s, func(l money.CostSum) CostByProvider {
 				return CostByProvider{l.Provider, l.Biller, l.BillingType, l.Model, tokensOf(l.Total), runCountsOf(l)}
 			})
 		}),
-		report("by-biller", "Sum up costs by biller", []CostByBiller{}, func(tx *ledger.Tx, _ *api.Request, of string, s money.Span) any {
+		report("by-biller", "Sum up costs by biller", []CostByBiller{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
 			return lines(tx, of, money.ByBiller, s, func(l money.CostSum) CostByBiller {
 				return CostByBiller{l.Biller, tokensOf(l.Total), runCountsOf(l), l.Providers, l.Models}
 			})
 		}),
-		report("by-project", "Sum up costs by project", []CostByProject{}, func(tx *ledger.Tx, _ *api.Request, of string, s money.Span) any {
+		report("by-project", "Sum up costs by project", []CostByProject{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
 			return lines(tx, of, money.ByProject, s, func(l money.CostSum) CostByProject {
 				return CostByProject{l.Project, money.ScopeName(tx, of, entity.ScopeProject, l.Project), tokensOf(l.Total)}
 			})
 		}),
 		{Method: "GET", Path: "/api/companies/{companyId}/costs/by-day", Tag: "costs", Summary: "Sum up costs by day in UTC, agent, project and model; of this month unless a time is named", Query: span, Out: []CostByDay{}, Handle: readCostsByDay},
 		{Method: "GET", Path: "/api/companies/{companyId}/costs/window-spend", Tag: "costs", Summary: "Sum up the last hours, day and week", Out: []WindowSpend{}, Handle: readWindowSpend},
-		report("by-billing-code", "Sum up costs by billing code, with all that was delegated under it", []costByCode{}, func(tx *ledger.Tx, _ *api.Request, of string, s money.Span) any {
+		report("by-billing-code", "Sum up costs by billing code, with all that was delegated under it", []costByCode{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
 			return lines(tx, of, money.ByBillingCode, s, func(l money.CostSum) costByCode {
 				return costByCode{l.BillingCode, tokensOf(l.Total), runCountsOf(l)}
 			})
@@ -193,13 +193,13 @@ func CostRoutes() []api.Route {
 	}
 }
 
-func costReport(rc *api.Request, f func(tx *ledger.Tx, rc *api.Request, of string, s money.Span) any) (r api.Response, err error) {
+func costReport(rc *api.Request, f func(tx *ledger.Tx, rc *api.Request, of ledger.CompanyID, s money.Span) any) (r api.Response, err error) {
 	span, err := api.QuerySpan(rc)
 	if err != nil {
 		return r, err
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		of := rc.Path("companyId")
+		of := api.CompanyID(rc)
 		if !entity.CompanyExists(tx, of) {
 			return api.NotFound("Company not found")
 		}
@@ -224,7 +224,7 @@ func readCostsByDay(rc *api.Request) (api.Response, error) {
 	if span.To-span.From > maxCostDays*money.MsPerDay {
 		return api.Response{}, api.Invalid("from, to: a report by day covers at most %d days; ask for less", maxCostDays)
 	}
-	of := rc.Path("companyId")
+	of := api.CompanyID(rc)
 	return api.Viewed(rc, func(tx *ledger.Tx) ([]CostByDay, error) {
 		if !entity.CompanyExists(tx, of) {
 			return nil, api.NotFound("Company not found")
@@ -243,7 +243,7 @@ func readCostsByDay(rc *api.Request) (api.Response, error) {
 }
 
 func readWindowSpend(rc *api.Request) (api.Response, error) {
-	of := rc.Path("companyId")
+	of := api.CompanyID(rc)
 	return api.Viewed(rc, func(tx *ledger.Tx) ([]WindowSpend, error) {
 		if !entity.CompanyExists(tx, of) {
 			return nil, api.NotFound("Company not found")
@@ -257,7 +257,7 @@ func readWindowSpend(rc *api.Request) (api.Response, error) {
 	})
 }
 
-func lines[T any](tx *ledger.Tx, of string, by money.CostGrouping, s money.Span, line func(money.CostSum) T) []T {
+func lines[T any](tx *ledger.Tx, of ledger.CompanyID, by money.CostGrouping, s money.Span, line func(money.CostSum) T) []T {
 	out := []T{}
 	for _, l := range money.CostsBy(tx, of, by, s) {
 		out = append(out, line(l))
@@ -274,7 +274,7 @@ func newCost(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	e, err := api.Do[money.CostEvent](rc, money.KindCostReport, rc.Path("companyId"), money.ReportCost{Event: money.CostEvent{
+	e, err := api.Do[money.CostEvent](rc, money.KindCostReport, api.CompanyID(rc), money.ReportCost{Event: money.CostEvent{
 		ID: api.NewID(), Agent: strings.ToLower(in.AgentID), Issue: core.NullText(api.BodyID(in.IssueID)), Project: core.NullText(api.BodyID(in.ProjectID)),
 		Goal: core.NullText(api.BodyID(in.GoalID)), Run: core.NullText(api.BodyID(in.HeartbeatRunID)), BillingCode: core.NullText(in.BillingCode.Or("")),
 		Provider: in.Provider, Biller: in.Biller, BillingType: in.BillingType, CostStatus: in.CostStatus, Model: in.Model,

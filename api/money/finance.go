@@ -54,7 +54,7 @@ type financeTotals struct {
 }
 
 type FinanceSummary struct {
-	CompanyID string `json:"companyId"`
+	CompanyID ledger.CompanyID `json:"companyId"`
 	financeTotals
 }
 
@@ -76,7 +76,7 @@ func financeTotalsOf(s money.FinanceSum) financeTotals {
 
 func FinanceRoutes() []api.Route {
 	span := []api.Param{{Name: "from", Doc: "ISO date"}, {Name: "to", Doc: "ISO date"}}
-	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *api.Request, of string, s money.Span) any) api.Route {
+	report := func(name, summary string, out any, f func(tx *ledger.Tx, rc *api.Request, of ledger.CompanyID, s money.Span) any) api.Route {
 		return api.Route{Method: "GET", Path: "/api/companies/{companyId}/costs/" + name, Tag: "costs", Summary: summary, Query: span, Out: out,
 			Handle: func(rc *api.Request) (api.Response, error) { return costReport(rc, f) }}
 	}
@@ -87,21 +87,21 @@ func FinanceRoutes() []api.Route {
 		{Method: "POST", Path: "/api/companies/{companyId}/finance-events", Tag: "costs", Summary: "Book a fee, a credit or a correction", Who: api.Board, In: bookFinance{},
 			Out: financeRow{}, Status: 201, Handle: newFinance},
 		events,
-		report("finance-summary", "Sum up bookings that are no cost events", FinanceSummary{}, func(tx *ledger.Tx, _ *api.Request, of string, s money.Span) any {
+		report("finance-summary", "Sum up bookings that are no cost events", FinanceSummary{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
 			out := FinanceSummary{CompanyID: of}
 			for _, line := range money.Finances(tx, of, s, money.AllFinances) {
 				out.financeTotals = financeTotalsOf(line)
 			}
 			return out
 		}),
-		report("finance-by-biller", "Sum up bookings by biller", []financeByBiller{}, func(tx *ledger.Tx, _ *api.Request, of string, s money.Span) any {
+		report("finance-by-biller", "Sum up bookings by biller", []financeByBiller{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
 			out := []financeByBiller{}
 			for _, line := range money.Finances(tx, of, s, money.ByFinanceBiller) {
 				out = append(out, financeByBiller{line.Biller, financeTotalsOf(line), line.Others})
 			}
 			return out
 		}),
-		report("finance-by-kind", "Sum up bookings by kind", []financeByKind{}, func(tx *ledger.Tx, _ *api.Request, of string, s money.Span) any {
+		report("finance-by-kind", "Sum up bookings by kind", []financeByKind{}, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
 			out := []financeByKind{}
 			for _, line := range money.Finances(tx, of, s, money.ByFinanceKind) {
 				out = append(out, financeByKind{line.Kind, financeTotalsOf(line), line.Others})
@@ -116,7 +116,7 @@ func listFinance(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return costReport(rc, func(tx *ledger.Tx, _ *api.Request, of string, s money.Span) any {
+	return costReport(rc, func(tx *ledger.Tx, _ *api.Request, of ledger.CompanyID, s money.Span) any {
 		out := []financeRow{}
 		for _, e := range money.FinanceEvents(tx, of, s, limit) {
 			out = append(out, financeRow{e, api.RawJSON(e.Metadata)})
@@ -151,6 +151,6 @@ func newFinance(rc *api.Request) (api.Response, error) {
 		}
 		e.Metadata = conceal.RedactConfig(raw) // what was pasted by mistake goes no further
 	}
-	e, err = api.Do[money.FinanceEvent](rc, money.KindFinanceBook, rc.Path("companyId"), e)
+	e, err = api.Do[money.FinanceEvent](rc, money.KindFinanceBook, api.CompanyID(rc), e)
 	return api.OK(financeRow{e, api.RawJSON(e.Metadata)}), err
 }

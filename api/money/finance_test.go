@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func TestBookingsAndTheirReports(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of, other := h.Company("Acme"), h.Company("Other")
-	in := "/api/companies/" + of
+	of, other := ledger.CompanyID(h.Company("Acme")), h.Company("Other")
+	in := "/api/companies/" + string(of)
 	agent := h.NewAgent(of, "Ada", "true")
 	post := func(body string) apitest.Answer { return h.Call("POST", in+"/finance-events", body) }
 	post(`{"eventKind":"platform_fee","biller":"stripe","amountCents":250,"occurredAt":"2026-11-20T12:00:00Z","agentId":"`+agent+`","quantity":0,"unit":"request",
@@ -73,7 +74,7 @@ func TestCostsByDay(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of := h.Company("Acme")
 	in := "/api/companies/" + of
-	ada, bob := h.NewAgent(of, "Ada", "true"), h.NewAgent(of, "Bob", "true")
+	ada, bob := h.NewAgent(ledger.CompanyID(of), "Ada", "true"), h.NewAgent(ledger.CompanyID(of), "Bob", "true")
 	project := h.Call("POST", in+"/projects", `{"name":"Charts"}`).Field(t, "id")
 	for _, c := range []struct{ agent, model, at, cents, more string }{
 		{ada, "m1", "2026-11-18T23:59:59Z", "5", ""},

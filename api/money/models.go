@@ -138,7 +138,7 @@ func adoptModelKey(rc *api.Request) (api.Response, error) {
 
 // viewOf runs f for the company of the path, which must be there, or with "" for
 // the mesh.
-func viewOf(rc *api.Request, f func(tx *ledger.Tx, of string) error) error {
+func viewOf(rc *api.Request, f func(tx *ledger.Tx, of ledger.CompanyID) error) error {
 	return rc.View(func(tx *ledger.Tx) error {
 		of := api.CompanyID(rc)
 		if _, ok := entity.CompanyOf(tx, of); of != "" && !ok {
@@ -150,7 +150,7 @@ func viewOf(rc *api.Request, f func(tx *ledger.Tx, of string) error) error {
 
 func listModelProviders(rc *api.Request) (api.Response, error) {
 	out := []modelProviderRow{}
-	err := viewOf(rc, func(tx *ledger.Tx, of string) error {
+	err := viewOf(rc, func(tx *ledger.Tx, of ledger.CompanyID) error {
 		for _, p := range money.ModelProvidersOf(tx, of) {
 			out = append(out, showModelProvider(p))
 		}
@@ -183,7 +183,7 @@ func createModelProvider(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if err := viewOf(rc, func(*ledger.Tx, string) error { return nil }); err != nil {
+	if err := viewOf(rc, func(*ledger.Tx, ledger.CompanyID) error { return nil }); err != nil {
 		return api.Response{}, err
 	}
 	return saveModelProvider(rc, money.SaveModelProvider{ID: api.NewID(), Create: true, Name: &in.Name, Kind: new(money.ModelKind(in.Kind)), BaseURL: &in.BaseURL,
@@ -208,7 +208,7 @@ func testModelProvider(rc *api.Request) (api.Response, error) {
 	if rc.Server.Cfg.Models == nil {
 		return api.Response{}, api.Unavailable("This node has no model gateway; ask another one")
 	}
-	if err := viewOf(rc, func(*ledger.Tx, string) error { return nil }); err != nil {
+	if err := viewOf(rc, func(*ledger.Tx, ledger.CompanyID) error { return nil }); err != nil {
 		return api.Response{}, err
 	}
 	check, err := rc.Server.Cfg.Models.Test(rc.Context(), api.CompanyID(rc), strings.ToLower(rc.Path("id")))
@@ -225,7 +225,7 @@ type modelPriceRow struct {
 // listModelPrices answers what was set, and what holds where nothing was.
 func listModelPrices(rc *api.Request) (api.Response, error) {
 	out := []modelPriceRow{}
-	err := viewOf(rc, func(tx *ledger.Tx, of string) error {
+	err := viewOf(rc, func(tx *ledger.Tx, of ledger.CompanyID) error {
 		seen := map[string]bool{}
 		add := func(source string, rows []money.ModelPrice) {
 			for _, p := range rows {

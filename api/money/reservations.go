@@ -51,7 +51,7 @@ func listReservations(rc *api.Request) (r api.Response, err error) {
 		return r, err
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		of, out := rc.Path("companyId"), []reservation{}
+		of, out := api.CompanyID(rc), []reservation{}
 		if !entity.CompanyExists(tx, of) {
 			return api.NotFound("Company not found")
 		}
@@ -76,7 +76,7 @@ func writeOffReservation(rc *api.Request) (api.Response, error) {
 	if in.SpentCents != nil {
 		p.Spent = new(core.Cents(*in.SpentCents))
 	}
-	row, err := api.Do[money.Reservation](rc, money.KindBudgetWriteoff, rc.Path("companyId"), p)
+	row, err := api.Do[money.Reservation](rc, money.KindBudgetWriteoff, api.CompanyID(rc), p)
 	if err != nil {
 		return api.Response{}, err
 	}

@@ -16,20 +16,21 @@ import (
 func TestWhatIsHeldIsShownAndWrittenOff(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
-	agent := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"},"budgetMonthlyCents":100}`).
+	of := ledger.CompanyID(h.Company("Acme"))
+	agent := h.Call("POST", "/api/companies/"+string(of)+"/agents", `{"name":"Ada","role":"engineer","adapterType":"process","adapterConfig":{"command":"true"},"budgetMonthlyCents":100}`).
 		Want(t, 201, "").Field(t, "id")
 	self := string(h.Node.Keys.ID())
 	node, own := ledger.Actor{Type: "node", ID: self}, ledger.Credential{Kind: "node", ID: self}
 	id := api.NewID()
 	h.SubmitAs(node, own, "budget.reserve", of, money.Reserve{ID: id, Agent: agent, Want: core.Cents(40), Slice: core.Cents(60), Until: core.TimeOf(time.Now().Add(time.Minute))})
 
-	base := "/api/companies/" + of
+	base := "/api/companies/" + string(of)
 	var rows []struct {
-		ID, NodeName, Status     string
-		Amount, Spent, Held      int64
-		Slice, Lost, Uncertain   bool
-		CompanyID, AgentID, Node string
+		ID, NodeName, Status   string
+		Amount, Spent, Held    int64
+		Slice, Lost, Uncertain bool
+		CompanyID              ledger.CompanyID
+		AgentID, Node          string
 	}
 	list := func(query string) int {
 		t.Helper()

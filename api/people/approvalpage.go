@@ -114,7 +114,7 @@ func approval(rc *api.Request, token string) (v approvalView, status int) {
 		if c.Access == "instance_admin_required" {
 			v.Access = "access to the board as an administrator"
 		}
-		if row, ok := entity.CompanyOf(tx, string(c.Company)); ok {
+		if row, ok := entity.CompanyOf(tx, ledger.CompanyID(c.Company)); ok {
 			v.CompanyName = row.Name
 		}
 		v.Expires = c.ExpiresAt.Std().Format(time.RFC1123)

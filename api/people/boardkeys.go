@@ -19,9 +19,9 @@ const (
 
 // newBoardKey is the body that makes a board key.
 type newBoardKey struct {
-	Name      string             `json:"name,omitempty" minLength:"1" maxLength:"120" default:"API key"`
-	ExpiresAt api.Opt[core.Time] `json:"expiresAt"`
-	CompanyID api.Opt[string]    `json:"requestedCompanyId" format:"uuid"`
+	Name      string                    `json:"name,omitempty" minLength:"1" maxLength:"120" default:"API key"`
+	ExpiresAt api.Opt[core.Time]        `json:"expiresAt"`
+	CompanyID api.Opt[ledger.CompanyID] `json:"requestedCompanyId" format:"uuid"`
 }
 
 // A boardKeyRow is a board key as it is shown; Token only where it was made.
@@ -74,7 +74,7 @@ func createBoardKey(rc *api.Request) (api.Response, error) {
 	}
 	if in.CompanyID.Set && !in.CompanyID.Null {
 		if err := rc.View(func(tx *ledger.Tx) error {
-			if !rc.Enters(tx, strings.ToLower(in.CompanyID.Value)) {
+			if !rc.Enters(tx, ledger.CompanyID(strings.ToLower(string(in.CompanyID.Value)))) {
 				return api.ErrNoAccess
 			}
 			return nil
@@ -117,10 +117,10 @@ func revokeCurrent(rc *api.Request) (api.Response, error) {
 
 // newChallenge is the body by which a program asks to act as a person.
 type newChallenge struct {
-	Command   string          `json:"command" minLength:"1" maxLength:"240"`
-	Client    api.Opt[string] `json:"clientName" maxLength:"120"`
-	Access    string          `json:"requestedAccess,omitempty" enum:"board,instance_admin_required" default:"board"`
-	CompanyID api.Opt[string] `json:"requestedCompanyId" format:"uuid"`
+	Command   string                    `json:"command" minLength:"1" maxLength:"240"`
+	Client    api.Opt[string]           `json:"clientName" maxLength:"120"`
+	Access    string                    `json:"requestedAccess,omitempty" enum:"board,instance_admin_required" default:"board"`
+	CompanyID api.Opt[ledger.CompanyID] `json:"requestedCompanyId" format:"uuid"`
 }
 
 // challengeToken is the body that decides about a challenge.
@@ -140,20 +140,20 @@ type madeChallenge struct {
 }
 
 type challengeRow struct {
-	ID             string        `json:"id"`
-	Status         string        `json:"status"` // pending, approved, cancelled or expired
-	Command        string        `json:"command"`
-	Client         core.NullText `json:"clientName"`
-	Access         string        `json:"requestedAccess"`
-	Company        core.NullText `json:"requestedCompanyId"`
-	CompanyName    core.NullText `json:"requestedCompanyName"`
-	ApprovedAt     core.Time     `json:"approvedAt"`
-	CancelledAt    core.Time     `json:"cancelledAt"`
-	ExpiresAt      core.Time     `json:"expiresAt"`
-	ApprovedBy     *boardName    `json:"approvedByUser"`
-	RequiresSignIn bool          `json:"requiresSignIn"`
-	CanApprove     bool          `json:"canApprove"`
-	CurrentUser    core.NullText `json:"currentUserId"`
+	ID             string                      `json:"id"`
+	Status         string                      `json:"status"` // pending, approved, cancelled or expired
+	Command        string                      `json:"command"`
+	Client         core.NullText               `json:"clientName"`
+	Access         string                      `json:"requestedAccess"`
+	Company        core.Null[ledger.CompanyID] `json:"requestedCompanyId"`
+	CompanyName    core.NullText               `json:"requestedCompanyName"`
+	ApprovedAt     core.Time                   `json:"approvedAt"`
+	CancelledAt    core.Time                   `json:"cancelledAt"`
+	ExpiresAt      core.Time                   `json:"expiresAt"`
+	ApprovedBy     *boardName                  `json:"approvedByUser"`
+	RequiresSignIn bool                        `json:"requiresSignIn"`
+	CanApprove     bool                        `json:"canApprove"`
+	CurrentUser    core.NullText               `json:"currentUserId"`
 }
 
 type challengeApproval struct {
@@ -173,7 +173,7 @@ func openChallenge(rc *api.Request) (api.Response, error) {
 	token := challengeTokenPrefix + hex.EncodeToString(rc.Secret("cli-auth", api.TokenBytes))
 	key := api.BoardTokenPrefix + hex.EncodeToString(rc.Secret("cli-auth-key", api.TokenBytes))
 	h, err := api.Do[people.Challenge](rc, people.KindCliAuthOpen, "", people.OpenChallenge{ID: api.NewID(), Hash: api.HashOf(token), KeyHash: api.HashOf(key), Command: in.Command,
-		Client: in.Client.Or(""), Access: in.Access, Company: strings.ToLower(in.CompanyID.Or(""))})
+		Client: in.Client.Or(""), Access: in.Access, Company: ledger.CompanyID(strings.ToLower(string(in.CompanyID.Or(""))))})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -196,7 +196,7 @@ func pollChallenge(rc *api.Request) (api.Response, error) {
 		now := core.TimeOf(rc.Now())
 		out = challengeRow{ID: h.ID, Status: h.Status(now), Command: h.Command, Client: h.Client, Access: h.Access, Company: h.Company,
 			ApprovedAt: h.ApprovedAt, CancelledAt: h.CancelledAt, ExpiresAt: h.ExpiresAt, RequiresSignIn: !someone}
-		if row, ok := entity.CompanyOf(tx, string(h.Company)); ok {
+		if row, ok := entity.CompanyOf(tx, ledger.CompanyID(h.Company)); ok {
 			out.CompanyName = core.NullText(row.Name)
 		}
 		if p, ok := people.PersonOf(tx, string(h.ApprovedBy)); ok {
@@ -242,7 +242,7 @@ func cancelChallenge(rc *api.Request) (api.Response, error) {
 // boardMe tells who the board is: the person behind the credential, and the
 // companies that are open to them.
 func boardMe(rc *api.Request) (api.Response, error) {
-	out := boardAccess{UserID: rc.Actor.ID, Companies: []string{}, Memberships: []membership{}, Source: rc.Credential.Kind}
+	out := boardAccess{UserID: rc.Actor.ID, Companies: []ledger.CompanyID{}, Memberships: []membership{}, Source: rc.Credential.Kind}
 	switch rc.Credential.Kind {
 	case "local":
 		out.Source = "local_implicit"

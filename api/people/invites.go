@@ -49,29 +49,29 @@ type claimBody struct {
 
 // An inviteRow is an invite as the board sees it.
 type inviteRow struct {
-	ID             string          `json:"id"`
-	Company        string          `json:"companyId"`
-	Type           string          `json:"inviteType"`
-	TokenHash      string          `json:"tokenHash"`
-	Joins          people.JoinType `json:"allowedJoinTypes"`
-	Defaults       json.RawMessage `json:"defaultsPayload"`
-	ExpiresAt      core.Time       `json:"expiresAt"`
-	InvitedBy      core.NullText   `json:"invitedByUserId"`
-	RevokedAt      core.Time       `json:"revokedAt"`
-	AcceptedAt     core.Time       `json:"acceptedAt"`
-	CreatedAt      core.Time       `json:"createdAt"`
-	UpdatedAt      core.Time       `json:"updatedAt"`
-	CompanyName    string          `json:"companyName"`
-	InviteMessage  core.NullText   `json:"inviteMessage"`
-	HumanRole      core.NullText   `json:"humanRole"`
-	State          string          `json:"state"` // active, accepted, revoked or expired
-	InvitedByUser  *people.Person  `json:"invitedByUser"`
-	RelatedJoin    core.NullText   `json:"relatedJoinRequestId"`
-	Token          string          `json:"token,omitempty"` // and what follows: only where it was made
-	InvitePath     string          `json:"invitePath,omitempty"`
-	InviteURL      string          `json:"inviteUrl,omitempty"`
-	OnboardingPath string          `json:"onboardingTextPath,omitempty"`
-	OnboardingURL  string          `json:"onboardingTextUrl,omitempty"`
+	ID             string           `json:"id"`
+	Company        ledger.CompanyID `json:"companyId"`
+	Type           string           `json:"inviteType"`
+	TokenHash      string           `json:"tokenHash"`
+	Joins          people.JoinType  `json:"allowedJoinTypes"`
+	Defaults       json.RawMessage  `json:"defaultsPayload"`
+	ExpiresAt      core.Time        `json:"expiresAt"`
+	InvitedBy      core.NullText    `json:"invitedByUserId"`
+	RevokedAt      core.Time        `json:"revokedAt"`
+	AcceptedAt     core.Time        `json:"acceptedAt"`
+	CreatedAt      core.Time        `json:"createdAt"`
+	UpdatedAt      core.Time        `json:"updatedAt"`
+	CompanyName    string           `json:"companyName"`
+	InviteMessage  core.NullText    `json:"inviteMessage"`
+	HumanRole      core.NullText    `json:"humanRole"`
+	State          string           `json:"state"` // active, accepted, revoked or expired
+	InvitedByUser  *people.Person   `json:"invitedByUser"`
+	RelatedJoin    core.NullText    `json:"relatedJoinRequestId"`
+	Token          string           `json:"token,omitempty"` // and what follows: only where it was made
+	InvitePath     string           `json:"invitePath,omitempty"`
+	InviteURL      string           `json:"inviteUrl,omitempty"`
+	OnboardingPath string           `json:"onboardingTextPath,omitempty"`
+	OnboardingURL  string           `json:"onboardingTextUrl,omitempty"`
 }
 
 type inviteList struct {
@@ -81,26 +81,26 @@ type inviteList struct {
 
 // An invitation is an invite as the one sees it who holds its token.
 type invitation struct {
-	ID             string          `json:"id"`
-	Company        string          `json:"companyId"`
-	CompanyName    string          `json:"companyName"`
-	CompanyLogo    core.NullText   `json:"companyLogoUrl"`
-	Type           string          `json:"inviteType"`
-	Joins          people.JoinType `json:"allowedJoinTypes"`
-	HumanRole      core.NullText   `json:"humanRole"`
-	ExpiresAt      core.Time       `json:"expiresAt"`
-	InvitePath     string          `json:"invitePath"`
-	InviteURL      string          `json:"inviteUrl"`
-	OnboardPath    string          `json:"onboardingPath"`
-	OnboardURL     string          `json:"onboardingUrl"`
-	OnboardTxtPath string          `json:"onboardingTextPath"`
-	OnboardTxtURL  string          `json:"onboardingTextUrl"`
-	SkillPath      string          `json:"skillIndexPath"`
-	SkillURL       string          `json:"skillIndexUrl"`
-	Message        core.NullText   `json:"inviteMessage"`
-	InvitedBy      core.NullText   `json:"invitedByUserName"`
-	JoinStatus     core.NullText   `json:"joinRequestStatus"`
-	JoinType       core.NullText   `json:"joinRequestType"`
+	ID             string           `json:"id"`
+	Company        ledger.CompanyID `json:"companyId"`
+	CompanyName    string           `json:"companyName"`
+	CompanyLogo    core.NullText    `json:"companyLogoUrl"`
+	Type           string           `json:"inviteType"`
+	Joins          people.JoinType  `json:"allowedJoinTypes"`
+	HumanRole      core.NullText    `json:"humanRole"`
+	ExpiresAt      core.Time        `json:"expiresAt"`
+	InvitePath     string           `json:"invitePath"`
+	InviteURL      string           `json:"inviteUrl"`
+	OnboardPath    string           `json:"onboardingPath"`
+	OnboardURL     string           `json:"onboardingUrl"`
+	OnboardTxtPath string           `json:"onboardingTextPath"`
+	OnboardTxtURL  string           `json:"onboardingTextUrl"`
+	SkillPath      string           `json:"skillIndexPath"`
+	SkillURL       string           `json:"skillIndexUrl"`
+	Message        core.NullText    `json:"inviteMessage"`
+	InvitedBy      core.NullText    `json:"invitedByUserName"`
+	JoinStatus     core.NullText    `json:"joinRequestStatus"`
+	JoinType       core.NullText    `json:"joinRequestType"`
 }
 
 // A joinRow is a request to join as the board sees it in a list.
@@ -256,7 +256,7 @@ func invite(rc *api.Request, in newInvite) (row inviteRow, err error) {
 }
 
 func revokeInvite(rc *api.Request) (api.Response, error) {
-	of, id := "", strings.ToLower(rc.Path("inviteId"))
+	of, id := ledger.CompanyID(""), strings.ToLower(rc.Path("inviteId"))
 	err := rc.View(func(tx *ledger.Tx) error {
 		i, ok := people.InviteByID(tx, id)
 		if !ok || !api.Seen(tx, rc, i.Company) {

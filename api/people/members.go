@@ -33,7 +33,7 @@ type memberAccess struct {
 
 type memberRow struct {
 	ID            string              `json:"id"`
-	Company       string              `json:"companyId"`
+	Company       ledger.CompanyID    `json:"companyId"`
 	PrincipalType string              `json:"principalType"` // user
 	Principal     string              `json:"principalId"`
 	Status        people.MemberStatus `json:"status"`
@@ -52,7 +52,7 @@ type memberRemoval struct {
 
 type grantRow struct {
 	ID            string            `json:"id"`
-	Company       string            `json:"companyId"`
+	Company       ledger.CompanyID  `json:"companyId"`
 	PrincipalType string            `json:"principalType"`
 	Principal     string            `json:"principalId"`
 	Permission    entity.Permission `json:"permissionKey"`
@@ -102,14 +102,14 @@ type archivedMember struct {
 
 // accessBody says which companies a user is in.
 type accessBody struct {
-	Companies []string `json:"companyIds" maxItems:"1000"`
+	Companies []ledger.CompanyID `json:"companyIds" maxItems:"1000"`
 }
 
 type companyAccess struct {
-	User        people.Person `json:"user"`
-	Admin       bool          `json:"isInstanceAdmin"`
-	Companies   []string      `json:"companyIds"`
-	Memberships []membership  `json:"companyAccess"`
+	User        people.Person      `json:"user"`
+	Admin       bool               `json:"isInstanceAdmin"`
+	Companies   []ledger.CompanyID `json:"companyIds"`
+	Memberships []membership       `json:"companyAccess"`
 }
 
 func MemberRoutes() []api.Route {
@@ -294,7 +294,7 @@ func accessOf(tx *ledger.Tx, id string) (out companyAccess, err error) {
 	if !ok {
 		return out, api.NotFound("User not found")
 	}
-	out = companyAccess{User: p, Admin: people.IsAdmin(tx, id), Companies: []string{}, Memberships: []membership{}}
+	out = companyAccess{User: p, Admin: people.IsAdmin(tx, id), Companies: []ledger.CompanyID{}, Memberships: []membership{}}
 	for _, m := range people.MembershipsOf(tx, id) {
 		out.Companies = append(out.Companies, m.Company)
 		out.Memberships = append(out.Memberships, membership{m.Company, core.NullText(m.Role), string(m.Status)})
@@ -320,15 +320,15 @@ func setCompanyAccess(rc *api.Request) (api.Response, error) {
 	if err := rc.View(func(tx *ledger.Tx) (err error) { is, err = accessOf(tx, rc.Path("userId")); return err }); err != nil {
 		return api.Response{}, err
 	}
-	have, want := map[string]bool{}, map[string]bool{}
+	have, want := map[ledger.CompanyID]bool{}, map[ledger.CompanyID]bool{}
 	for _, id := range is.Companies {
 		have[id] = true
 	}
 	for i, id := range in.Companies {
-		if !api.IsUUID(id) {
+		if !api.IsUUID(string(id)) {
 			return api.Response{}, api.Invalid("companyIds.%d: a UUID is needed", i)
 		}
-		if id = strings.ToLower(id); !want[id] && !have[id] {
+		if id = ledger.CompanyID(strings.ToLower(string(id))); !want[id] && !have[id] {
 			if _, err := rc.Submit(people.KindMemberSet, id, people.SetMember{User: is.User.ID, Role: people.RoleOperator}); err != nil {
 				return api.Response{}, err
 			}

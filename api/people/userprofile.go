@@ -62,7 +62,7 @@ func ProfileRoutes() []api.Route {
 
 // memberBySlug finds a member by the ID of the user, or by the part of their
 // address before the @. Of two with the same the first to join is meant.
-func memberBySlug(tx *ledger.Tx, of, slug string) (people.Member, people.Person, bool) {
+func memberBySlug(tx *ledger.Tx, of ledger.CompanyID, slug string) (people.Member, people.Person, bool) {
 	for _, m := range people.MembersOf(tx, of) {
 		if p, ok := people.PersonOf(tx, m.User); ok && (m.User == slug || strings.EqualFold(api.SlugOf(p), slug)) {
 			return m, p, true
@@ -118,6 +118,6 @@ func readUserProfile(rc *api.Request) (api.Response, error) {
 }
 
 // profileEntries are the last of what a user did in a company, newest first.
-func profileEntries(tx *ledger.Tx, of, user string) []ledger.Activity {
+func profileEntries(tx *ledger.Tx, of ledger.CompanyID, user string) []ledger.Activity {
 	return api.Logged(tx, of, ledger.ActivityFilter{Actor: ledger.Actor{Type: "user", ID: user}, Limit: maxProfileEntries})
 }

@@ -423,13 +423,13 @@ type sessionID struct {
 }
 
 type boardAccess struct {
-	User        boardName    `json:"user"`
-	UserID      string       `json:"userId"`
-	Admin       bool         `json:"isInstanceAdmin"`
-	Companies   []string     `json:"companyIds"`
-	Memberships []membership `json:"memberships"`
-	Source      string       `json:"source"`
-	KeyID       *string      `json:"keyId"`
+	User        boardName          `json:"user"`
+	UserID      string             `json:"userId"`
+	Admin       bool               `json:"isInstanceAdmin"`
+	Companies   []ledger.CompanyID `json:"companyIds"`
+	Memberships []membership       `json:"memberships"`
+	Source      string             `json:"source"`
+	KeyID       *string            `json:"keyId"`
 }
 
 type boardName struct {
@@ -439,9 +439,9 @@ type boardName struct {
 }
 
 type membership struct {
-	Company string        `json:"companyId"`
-	Role    core.NullText `json:"membershipRole"`
-	Status  string        `json:"status"`
+	Company ledger.CompanyID `json:"companyId"`
+	Role    core.NullText    `json:"membershipRole"`
+	Status  string           `json:"status"`
 }
 
 type directory struct {

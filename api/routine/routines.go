@@ -117,21 +117,21 @@ type routineIssue struct {
 
 // A routineText is a routine's description as a document.
 type routineText struct {
-	ID             string        `json:"id"`
-	Company        string        `json:"companyId"`
-	Routine        string        `json:"routineId"`
-	Key            string        `json:"key"`
-	Title          string        `json:"title"`
-	Format         string        `json:"format"`
-	Body           string        `json:"body"`
-	Revision       string        `json:"latestRevisionId"`
-	RevisionNumber uint64        `json:"latestRevisionNumber"`
-	CreatedAgent   core.NullText `json:"createdByAgentId"`
-	CreatedUser    core.NullText `json:"createdByUserId"`
-	UpdatedAgent   core.NullText `json:"updatedByAgentId"`
-	UpdatedUser    core.NullText `json:"updatedByUserId"`
-	CreatedAt      core.Time     `json:"createdAt"`
-	UpdatedAt      core.Time     `json:"updatedAt"`
+	ID             string           `json:"id"`
+	Company        ledger.CompanyID `json:"companyId"`
+	Routine        string           `json:"routineId"`
+	Key            string           `json:"key"`
+	Title          string           `json:"title"`
+	Format         string           `json:"format"`
+	Body           string           `json:"body"`
+	Revision       string           `json:"latestRevisionId"`
+	RevisionNumber uint64           `json:"latestRevisionNumber"`
+	CreatedAgent   core.NullText    `json:"createdByAgentId"`
+	CreatedUser    core.NullText    `json:"createdByUserId"`
+	UpdatedAgent   core.NullText    `json:"updatedByAgentId"`
+	UpdatedUser    core.NullText    `json:"updatedByUserId"`
+	CreatedAt      core.Time        `json:"createdAt"`
+	UpdatedAt      core.Time        `json:"updatedAt"`
 }
 
 type routineRunRow struct {
@@ -154,20 +154,20 @@ type routineRunTrigger struct {
 }
 
 type routineRevision struct {
-	ID              string          `json:"id"`
-	Company         string          `json:"companyId"`
-	Routine         string          `json:"routineId"`
-	Number          uint64          `json:"revisionNumber"`
-	Title           string          `json:"title"`
-	Description     core.NullText   `json:"description"`
-	Snapshot        routineSnapshot `json:"snapshot"`
-	Summary         core.NullText   `json:"changeSummary"`
-	RestoredFrom    core.NullText   `json:"restoredFromRevisionId"`
-	Agent           core.NullText   `json:"createdByAgentId"`
-	User            core.NullText   `json:"createdByUserId"`
-	Run             core.NullText   `json:"createdByRunId"`
-	ResponsibleUser core.NullText   `json:"responsibleUserId"`
-	CreatedAt       core.Time       `json:"createdAt"`
+	ID              string           `json:"id"`
+	Company         ledger.CompanyID `json:"companyId"`
+	Routine         string           `json:"routineId"`
+	Number          uint64           `json:"revisionNumber"`
+	Title           string           `json:"title"`
+	Description     core.NullText    `json:"description"`
+	Snapshot        routineSnapshot  `json:"snapshot"`
+	Summary         core.NullText    `json:"changeSummary"`
+	RestoredFrom    core.NullText    `json:"restoredFromRevisionId"`
+	Agent           core.NullText    `json:"createdByAgentId"`
+	User            core.NullText    `json:"createdByUserId"`
+	Run             core.NullText    `json:"createdByRunId"`
+	ResponsibleUser core.NullText    `json:"responsibleUserId"`
+	CreatedAt       core.Time        `json:"createdAt"`
 }
 
 type routineSnapshot struct {
@@ -183,7 +183,7 @@ type snapshotRoutine struct {
 	GoalID          core.NullText             `json:"goalId"`
 	Status          routine.RoutineStatus     `json:"status"`
 	Priority        entity.Priority           `json:"priority"`
-	Company         string                    `json:"companyId"`
+	Company         ledger.CompanyID          `json:"companyId"`
 	ProjectID       core.NullText             `json:"projectId"`
 	Variables       []routine.RoutineVariable `json:"variables"`
 	Description     core.NullText             `json:"description"`
@@ -253,7 +253,7 @@ func showVariables(list []routine.RoutineVariable) []routine.RoutineVariable {
 	return out
 }
 
-func showRoutineIssue(tx *ledger.Tx, of, id string) *routineIssue {
+func showRoutineIssue(tx *ledger.Tx, of ledger.CompanyID, id string) *routineIssue {
 	i, ok := entity.IssueOf(tx, of, id)
 	if id == "" || !ok {
 		return nil

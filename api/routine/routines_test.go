@@ -106,19 +106,19 @@ func TestWebhooksAreVerified(t *testing.T) {
 func TestRoutinesOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
+	of := ledger.CompanyID(h.Company("Acme"))
 	other := h.Company("Other")
 	agent := h.NewAgent(of, "Ada", "true")
-	r := h.Call("POST", "/api/companies/"+of+"/routines", `{"title":"T","assigneeAgentId":"`+agent+`"}`)
+	r := h.Call("POST", "/api/companies/"+string(of)+"/routines", `{"title":"T","assigneeAgentId":"`+agent+`"}`)
 	id := r.Field(t, "id")
 	for _, c := range []struct {
 		method, path, body string
 		status             int
 	}{
-		{"POST", "/api/companies/" + of + "/routines", `{}`, 400},
-		{"POST", "/api/companies/" + of + "/routines", `{"title":"T","status":"active"}`, 422},
-		{"POST", "/api/companies/" + of + "/routines", `{"title":"T","variables":[{"name":"9"}]}`, 422},
-		{"POST", "/api/companies/" + of + "/routines", `{"title":"T","concurrencyPolicy":"never"}`, 400},
+		{"POST", "/api/companies/" + string(of) + "/routines", `{}`, 400},
+		{"POST", "/api/companies/" + string(of) + "/routines", `{"title":"T","status":"active"}`, 422},
+		{"POST", "/api/companies/" + string(of) + "/routines", `{"title":"T","variables":[{"name":"9"}]}`, 422},
+		{"POST", "/api/companies/" + string(of) + "/routines", `{"title":"T","concurrencyPolicy":"never"}`, 400},
 		{"POST", "/api/companies/" + other + "/routines", `{"title":"T","assigneeAgentId":"` + agent + `"}`, 404},
 		{"GET", "/api/routines/" + other, "", 404},
 		{"POST", "/api/routines/" + id + "/triggers", `{"kind":"schedule","cronExpression":"0 9 * * *","timezone":"Mars/Olympus"}`, 422},
@@ -135,12 +135,12 @@ func TestRoutinesOverHTTP(t *testing.T) {
 		{"POST", "/api/routines/" + id + "/run", `{}`, 409},
 		{"DELETE", "/api/routines/" + id, "", 200},
 		{"GET", "/api/routines/" + id, "", 404},
-		{"GET", "/api/companies/" + of + "/folders?kind=routine", "", 200},
-		{"GET", "/api/companies/" + of + "/folders?kind=shoes", "", 400},
-		{"POST", "/api/companies/" + of + "/folders", `{"kind":"routine","name":"Daily"}`, 201},
-		{"POST", "/api/companies/" + of + "/folders", `{"kind":"routine","name":"Daily"}`, 409},
-		{"POST", "/api/companies/" + of + "/folders/ensure-my", `{}`, 200},
-		{"POST", "/api/companies/" + of + "/folders/ensure-my", `{}`, 200},
+		{"GET", "/api/companies/" + string(of) + "/folders?kind=routine", "", 200},
+		{"GET", "/api/companies/" + string(of) + "/folders?kind=shoes", "", 400},
+		{"POST", "/api/companies/" + string(of) + "/folders", `{"kind":"routine","name":"Daily"}`, 201},
+		{"POST", "/api/companies/" + string(of) + "/folders", `{"kind":"routine","name":"Daily"}`, 409},
+		{"POST", "/api/companies/" + string(of) + "/folders/ensure-my", `{}`, 200},
+		{"POST", "/api/companies/" + string(of) + "/folders/ensure-my", `{}`, 200},
 	} {
 		if a := h.Call(c.method, c.path, c.body); a.Status != c.status {
 			t.Errorf("%s %s %s: %d %s, want %d", c.method, c.path, c.body, a.Status, a.Body, c.status)

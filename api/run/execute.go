@@ -77,25 +77,25 @@ type executeBody struct {
 // or cancelled. Score is 0 to 1: what the run says of itself, else 1 when the issue
 // is done or in review, 0.5 when the run alone went well, and 0.
 type execution struct {
-	Result    *string  `json:"result"`
-	Score     float64  `json:"score"`
-	Tokens    int64    `json:"tokens_used"`
-	ChainHash *string  `json:"chain_hash"` // of the entry that closed the last run
-	ID        string   `json:"execution_id"`
-	Status    string   `json:"status"`
-	Company   string   `json:"company_id"`
-	Agent     string   `json:"agent_id"`
-	Issue     string   `json:"issue_id"`
-	Run       *string  `json:"run_id"` // the last one
-	Runs      int      `json:"runs"`
-	Node      *string  `json:"node_id"`
-	Model     *string  `json:"model"`
-	Cost      *float64 `json:"cost_usd"`
-	Duration  *int64   `json:"duration_ms"` // from the first run's start to the last one's end
-	Error     *string  `json:"error,omitempty"`
-	Code      *string  `json:"code,omitempty"`                 // BUDGET_EXHAUSTED when it is not done for want of money
-	Budget    *float64 `json:"budget_remaining_usd,omitempty"` // of what was given, when some was
-	URL       string   `json:"url"`
+	Result    *string          `json:"result"`
+	Score     float64          `json:"score"`
+	Tokens    int64            `json:"tokens_used"`
+	ChainHash *string          `json:"chain_hash"` // of the entry that closed the last run
+	ID        string           `json:"execution_id"`
+	Status    string           `json:"status"`
+	Company   ledger.CompanyID `json:"company_id"`
+	Agent     string           `json:"agent_id"`
+	Issue     string           `json:"issue_id"`
+	Run       *string          `json:"run_id"` // the last one
+	Runs      int              `json:"runs"`
+	Node      *string          `json:"node_id"`
+	Model     *string          `json:"model"`
+	Cost      *float64         `json:"cost_usd"`
+	Duration  *int64           `json:"duration_ms"` // from the first run's start to the last one's end
+	Error     *string          `json:"error,omitempty"`
+	Code      *string          `json:"code,omitempty"`                 // BUDGET_EXHAUSTED when it is not done for want of money
+	Budget    *float64         `json:"budget_remaining_usd,omitempty"` // of what was given, when some was
+	URL       string           `json:"url"`
 
 	settled bool // nothing of it is told any more
 }
@@ -133,8 +133,8 @@ func executeTask(rc *api.Request) (api.Response, error) {
 		return kernelBadBody(err)
 	}
 	var about struct {
-		Company string   `json:"company_id"`
-		Budget  *float64 `json:"budget_remaining_usd"`
+		Company ledger.CompanyID `json:"company_id"`
+		Budget  *float64         `json:"budget_remaining_usd"`
 	}
 	if len(in.Context) > 0 && json.Unmarshal(in.Context, &about) != nil || len(in.Context) > maxTaskContext {
 		return kernelError(http.StatusBadRequest, "PARSE_ERROR", "context is not an object that fits"), nil
@@ -165,7 +165,7 @@ func executeTask(rc *api.Request) (api.Response, error) {
 }
 
 // executor finds the agent that is to do it.
-func executor(rc *api.Request, ref, of string) (a entity.Agent, err error) {
+func executor(rc *api.Request, ref string, of ledger.CompanyID) (a entity.Agent, err error) {
 	if rc.IsAgent() {
 		of = rc.Company
 	}
@@ -207,7 +207,7 @@ func taskIssue(s *api.Server, rc *api.Request, a entity.Agent, task string, cont
 		return "", no, err
 	}
 	r := rc.HTTP.Clone(rc.Context())
-	r.Method, r.URL = http.MethodPost, &url.URL{Path: "/api/companies/" + a.Company + "/issues"}
+	r.Method, r.URL = http.MethodPost, &url.URL{Path: "/api/companies/" + string(a.Company) + "/issues"}
 	r.RequestURI, r.Pattern = r.URL.Path, ""
 	r.Body, r.ContentLength = http.NoBody, int64(len(body))
 	r.Body = readCloser{bytes.NewReader(body)}
@@ -266,7 +266,7 @@ func (k *kept) Write(b []byte) (int, error) {
 }
 
 // awaitExecution answers when the work is over, or 202 when the wait is.
-func awaitExecution(s *api.Server, rc *api.Request, of, issue string, wait time.Duration) (api.Response, error) {
+func awaitExecution(s *api.Server, rc *api.Request, of ledger.CompanyID, issue string, wait time.Duration) (api.Response, error) {
 	select {
 	case s.Executing <- struct{}{}:
 		defer func() { <-s.Executing }()
@@ -321,7 +321,7 @@ func readExecution(rc *api.Request) (api.Response, error) {
 }
 
 // taskOf reads how far the work on an issue has come.
-func taskOf(tx *ledger.Tx, of, issue string) (execution, error) {
+func taskOf(tx *ledger.Tx, of ledger.CompanyID, issue string) (execution, error) {
 	i, ok := entity.IssueOf(tx, of, issue)
 	if !ok {
 		return execution{}, api.NotFound("Execution not found")

@@ -15,7 +15,7 @@ import (
 // to, and names the entry of the chain that closed it.
 func TestExecuteRunsATask(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
-	of := h.Company("Kernel")
+	of := ledger.CompanyID(h.Company("Kernel"))
 	const curl = `curl -sf -X POST -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json'`
 	// It first has something embedded, which is no more than a part of what it costs.
 	good := h.NewAgent(of, "Reviewer", curl+` -d '{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local","model":"embed","inputTokens":7,"costCents":0,"occurredAt":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'"}' $PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
@@ -24,7 +24,7 @@ curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-
 	bad := h.NewAgent(of, "Faulty", "echo broken; exit 3")
 	slow := h.NewAgent(of, "Slow", "sleep 100")
 
-	a := h.Call("POST", "/api/v1/execute", `{"agent_id":"reviewer","task":"Review PR #42\nfor security issues","context":{"company_id":"`+of+`","pr_number":42,"budget_remaining_usd":1.5}}`).
+	a := h.Call("POST", "/api/v1/execute", `{"agent_id":"reviewer","task":"Review PR #42\nfor security issues","context":{"company_id":"`+string(of)+`","pr_number":42,"budget_remaining_usd":1.5}}`).
 		Want(t, 200, `"result":"Found 2 potential issues"`).Want(t, 200, `"score":1,`).Want(t, 200, `"tokens_used":1241`).Want(t, 200, `"cost_usd":0.03`).
 		Want(t, 200, `"model":"small"`).Want(t, 200, `"status":"succeeded"`)
 	id, theRun := a.Field(t, "execution_id"), a.Field(t, "run_id")
@@ -62,7 +62,7 @@ curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-
 		return false
 	})
 	h.Call("POST", "/api/v1/execute", `{"agent_id":"reviewer","task":"Again"}`, key, "X-Paperclip-Run-Id: "+live).Want(t, 200, `"status":"succeeded"`)
-	other := h.Company("Other")
+	other := ledger.CompanyID(h.Company("Other"))
 	theirs := h.NewAgent(other, "Theirs", "true")
 	h.Call("POST", "/api/v1/execute", `{"agent_id":"`+theirs+`","task":"Spy"}`, key, "X-Paperclip-Run-Id: "+live).Want(t, 404, `"code":"NOT_FOUND"`)
 	h.Call("GET", "/api/v1/executions/"+id, "", "Authorization: Bearer nobody").Want(t, 401, `"code":"UNAUTHORIZED"`)

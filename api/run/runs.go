@@ -76,7 +76,7 @@ func findRunAgent(tx *ledger.Tx, rc *api.Request) (entity.Agent, error) {
 }
 
 // locateRunAgent returns the company and ID of the agent that a command is about.
-func locateRunAgent(rc *api.Request) (of, id string, err error) {
+func locateRunAgent(rc *api.Request) (of ledger.CompanyID, id string, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		a, err := findRunAgent(tx, rc)
 		of, id = a.Company, a.ID
@@ -95,7 +95,7 @@ type skippedWake struct {
 // woken is what came of a wake.
 var woken = api.Either{entity.Run{}, skippedWake{}}
 
-func wake(rc *api.Request, of string, w entity.Wake) (api.Response, error) {
+func wake(rc *api.Request, of ledger.CompanyID, w entity.Wake) (api.Response, error) {
 	w.Wakeup, w.Run = api.NewID(), api.NewID()
 	res, err := api.Do[entity.WakeResult](rc, company.KindAgentWake, of, w)
 	if err != nil {
@@ -183,7 +183,7 @@ func listTaskSessions(rc *api.Request) (api.Response, error) {
 }
 
 func listRuns(rc *api.Request) (api.Response, error) {
-	of := rc.Path("companyId")
+	of := api.CompanyID(rc)
 	limit, err := rc.QueryInt("limit", 200, 1, maxRunList)
 	if err != nil {
 		return api.Response{}, err
@@ -233,7 +233,7 @@ func listRuns(rc *api.Request) (api.Response, error) {
 }
 
 func listLiveRuns(rc *api.Request) (api.Response, error) {
-	of := rc.Path("companyId")
+	of := api.CompanyID(rc)
 	limit, err := rc.QueryInt("limit", 50, 1, maxRunList)
 	if err != nil {
 		return api.Response{}, err

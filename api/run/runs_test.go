@@ -131,8 +131,8 @@ func TestALogThatIsYetToBeOpenedIsEmpty(t *testing.T) {
 			return runlog.Chunk{}, runlog.ErrNoLog
 		}
 	})
-	of := h.Company("Acme")
-	agent := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`).Want(t, 201, "").Field(t, "id")
+	of := ledger.CompanyID(h.Company("Acme"))
+	agent := h.Call("POST", "/api/companies/"+string(of)+"/agents", `{"name":"Ada","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`).Want(t, 201, "").Field(t, "id")
 	run := h.Running(of, agent)
 	h.Call("GET", "/api/heartbeat-runs/"+run+"/log", "").Want(t, 200, `"content":""`)
 	h.Call("POST", "/api/heartbeat-runs/"+run+"/cancel", `{}`).Want(t, 200, "")
@@ -147,8 +147,8 @@ func TestALogOfACommandThatIsYetToBeOpenedIsEmpty(t *testing.T) {
 			return runlog.Chunk{}, runlog.ErrNoLog
 		}
 	})
-	of := h.Company("Acme")
-	project := h.Call("POST", "/api/companies/"+of+"/projects", `{"name":"Boat"}`).Want(t, 201, "").Field(t, "id")
+	of := ledger.CompanyID(h.Company("Acme"))
+	project := h.Call("POST", "/api/companies/"+string(of)+"/projects", `{"name":"Boat"}`).Want(t, 201, "").Field(t, "id")
 	in := "/api/projects/" + project + "/workspaces"
 	space := h.Call("POST", in, `{"name":"Hull","cwd":"`+t.TempDir()+`","runtimeConfig":{"workspaceRuntime":{"jobs":[{"id":"weld","name":"Weld","command":"true"}]}}}`).Want(t, 201, "").Field(t, "id")
 	op := h.Call("POST", in+"/"+space+"/runtime-commands/run", `{"workspaceCommandId":"weld"}`).Want(t, 200, "").Decode(t).(map[string]any)["operation"].(map[string]any)["id"].(string)

@@ -101,19 +101,19 @@ func silenceOf(r entity.Run, now core.Time) runSilence {
 
 // A runIdentity says for whom a run acts.
 type runIdentity struct {
-	ID              core.NullText `json:"id"`
-	Company         string        `json:"companyId"`
-	Run             string        `json:"runId"`
-	Revision        int           `json:"revision"`
-	ResponsibleUser core.NullText `json:"responsibleUserId"`
-	Message         *string       `json:"messageId"`
-	ParentContext   *string       `json:"parentContextId"`
-	Cause           string        `json:"cause"`
-	Correlation     string        `json:"correlationId"`
-	Status          string        `json:"status"`
-	AcceptedAt      core.Time     `json:"acceptedAt"`
-	GitHub          *string       `json:"github"`
-	CreatedAt       core.Time     `json:"createdAt"`
+	ID              core.NullText    `json:"id"`
+	Company         ledger.CompanyID `json:"companyId"`
+	Run             string           `json:"runId"`
+	Revision        int              `json:"revision"`
+	ResponsibleUser core.NullText    `json:"responsibleUserId"`
+	Message         *string          `json:"messageId"`
+	ParentContext   *string          `json:"parentContextId"`
+	Cause           string           `json:"cause"`
+	Correlation     string           `json:"correlationId"`
+	Status          string           `json:"status"`
+	AcceptedAt      core.Time        `json:"acceptedAt"`
+	GitHub          *string          `json:"github"`
+	CreatedAt       core.Time        `json:"createdAt"`
 }
 
 // A runView is a run as it is got by itself.
@@ -172,7 +172,7 @@ func statusMessage(r entity.Run) (*string, core.Time) {
 type runListItem struct {
 	Waiting               *company.Wait     `json:"waiting,omitempty"`
 	ID                    string            `json:"id"`
-	Company               string            `json:"companyId"`
+	Company               ledger.CompanyID  `json:"companyId"`
 	Agent                 string            `json:"agentId"`
 	Source                entity.WakeSource `json:"invocationSource"`
 	TriggerDetail         core.NullText     `json:"triggerDetail"`
@@ -250,7 +250,7 @@ type liveRun struct {
 	ID                  string            `json:"id"`
 	Waiting             *company.Wait     `json:"waiting,omitempty"` // why it has not begun
 	RuntimeMode         string            `json:"runtimeMode"`
-	Company             string            `json:"companyId"`
+	Company             ledger.CompanyID  `json:"companyId"`
 	Status              entity.RunStatus  `json:"status"`
 	Source              entity.WakeSource `json:"invocationSource"`
 	TriggerDetail       core.NullText     `json:"triggerDetail"`

@@ -19,7 +19,7 @@ import (
 func (e *exporter) skillsOf(agent string) []string {
 	out := []string{}
 	for _, key := range skill.SkillsOfAgent(e.tx, e.of.ID, agent) {
-		out = append(out, strings.TrimPrefix(key, "company/"+e.of.ID+"/"))
+		out = append(out, strings.TrimPrefix(key, "company/"+string(e.of.ID)+"/"))
 	}
 	slices.Sort(out)
 	return out
@@ -113,7 +113,7 @@ func (im *importer) skillSteps(rc *api.Request) error {
 		}
 		im.skills[s.Slug] = id
 		im.onSkillSteps(id, s)
-		keys[slug] = "company/" + im.company.ID + "/" + slug
+		keys[slug] = "company/" + string(im.company.ID) + "/" + slug
 		keys[s.Key], keys[s.Slug] = keys[slug], keys[slug] // as the package calls it
 	}
 	for n, a := range im.m.Agents {

@@ -25,7 +25,7 @@ func (e *exporter) structure() error {
 	if !e.include.Issues {
 		return nil
 	}
-	e.m.Structure = portable.Structure{Budgets: e.budgets(entity.ScopeCompany, e.of.ID), Folders: e.folders()}
+	e.m.Structure = portable.Structure{Budgets: e.budgets(entity.ScopeCompany, string(e.of.ID)), Folders: e.folders()}
 	for _, d := range secret.UserSecretDefinitionsOf(e.tx, e.of.ID) {
 		e.m.UserSecrets = append(e.m.UserSecrets, portable.UserSecret{Key: d.Key, Name: d.Name, State: d.Status, Guidance: api.Optional(d.Guidance)})
 	}

@@ -37,9 +37,9 @@ type importBody struct {
 type importChoice struct {
 	importWhat
 	Target struct {
-		Mode           string          `json:"mode" enum:"new_company,existing_company"`
-		NewCompanyName api.Opt[string] `json:"newCompanyName" maxLength:"500"`
-		CompanyID      string          `json:"companyId,omitempty" format:"uuid"`
+		Mode           string           `json:"mode" enum:"new_company,existing_company"`
+		NewCompanyName api.Opt[string]  `json:"newCompanyName" maxLength:"500"`
+		CompanyID      ledger.CompanyID `json:"companyId,omitempty" format:"uuid"`
 	} `json:"target"`
 }
 
@@ -99,7 +99,7 @@ type importPlan struct {
 // An ImportPreview is what an import would do.
 type ImportPreview struct {
 	Include       portable.Includes   `json:"include"`
-	CompanyID     *string             `json:"targetCompanyId"`
+	CompanyID     *ledger.CompanyID   `json:"targetCompanyId"`
 	CompanyName   *string             `json:"targetCompanyName"`
 	Collision     string              `json:"collisionStrategy"`
 	SelectedSlugs []string            `json:"selectedAgentSlugs"`
@@ -135,9 +135,9 @@ type toFillIn struct {
 }
 
 type importedCompany struct {
-	ID     string `json:"id"`
-	Name   string `json:"name"`
-	Action string `json:"action"` // created, updated, unchanged
+	ID     ledger.CompanyID `json:"id"`
+	Name   string           `json:"name"`
+	Action string           `json:"action"` // created, updated, unchanged
 }
 
 type importedRow struct {
@@ -504,9 +504,9 @@ func (im *importer) against(tx *ledger.Tx) error {
 		if n := im.body.Target.NewCompanyName.Value; strings.TrimSpace(n) != "" {
 			name = n
 		}
-		im.company, im.plan.Company = entity.Company{ID: im.newID(), Name: name}, "create"
+		im.company, im.plan.Company = entity.Company{ID: ledger.CompanyID(im.newID()), Name: name}, "create"
 	} else {
-		row, ok := entity.CompanyOf(tx, strings.ToLower(im.body.Target.CompanyID))
+		row, ok := entity.CompanyOf(tx, ledger.CompanyID(strings.ToLower(string(im.body.Target.CompanyID))))
 		if !ok {
 			return api.NotFound("Company not found")
 		}

@@ -37,7 +37,7 @@ func (im *importer) structureSteps(rc *api.Request) error {
 		return err
 	}
 	if im.created {
-		im.budgetSteps(entity.ScopeCompany, im.company.ID, im.m.Budgets)
+		im.budgetSteps(entity.ScopeCompany, string(im.company.ID), im.m.Budgets)
 	}
 	for _, f := range im.m.Folders {
 		key, parent := f.Kind+"/"+f.Path, ""

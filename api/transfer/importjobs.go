@@ -70,10 +70,10 @@ type (
 		Message string `json:"message"`
 	}
 	jobSummary struct {
-		Company  string `json:"companyId"`
-		Agents   int    `json:"agentCount"`
-		Warnings int    `json:"warningCount"`
-		Action   string `json:"companyAction"`
+		Company  ledger.CompanyID `json:"companyId"`
+		Agents   int              `json:"agentCount"`
+		Warnings int              `json:"warningCount"`
+		Action   string           `json:"companyAction"`
 	}
 )
 

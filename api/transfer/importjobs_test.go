@@ -76,7 +76,7 @@ func TestAnImportJobGoesOnAfterItsAnswer(t *testing.T) {
 	if err := json.Unmarshal(end.Job.Result, &done); err != nil || end.Job.Status != "succeeded" || done.Company.Action != "created" {
 		t.Errorf("%+v %v", end, err)
 	}
-	if !strings.Contains(string(end.Job.Summary), `"companyId":"`+done.Company.ID+`"`) {
+	if !strings.Contains(string(end.Job.Summary), `"companyId":"`+string(done.Company.ID)+`"`) {
 		t.Errorf("in short: %s", end.Job.Summary)
 	}
 	if again := h.Call("POST", "/api/companies/import?async=1", body, "Idempotency-Key: j1").Want(t, 202, ""); string(again.Body) != string(made.Body) {
@@ -113,7 +113,7 @@ func TestAJobOfALostNodeFails(t *testing.T) {
 	sweep()
 	other.Call("GET", in.URL, "").Want(t, 200, "was lost, and nothing of it was applied")
 	// The import of a job that was given up is refused as a whole.
-	name, id := "Late", api.NewID()
+	name, id := "Late", ledger.CompanyID(api.NewID())
 	r, err := lost.Node.Submit(t.Context(), ledger.Command{Kind: "company.import", Company: id, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard}, Credential: ledger.Credential{Kind: "local"},
 		Payload: ledger.Marshal(transfer.ImportCompany{Job: in.Job.ID, New: true,
 			Steps: []transfer.ImportStep{{Kind: "company.create", Payload: ledger.Marshal(entity.SaveCompany{ID: id, Name: &name})}}})})

@@ -6,12 +6,13 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func TestAnnotationsThroughTheAPI(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	issue := "/api/issues/" + h.IssueOf(h.Company("Acme"), "Plan it")
+	issue := "/api/issues/" + h.IssueOf(ledger.CompanyID(h.Company("Acme")), "Plan it")
 	doc := issue + "/documents/plan"
 	path := doc + "/annotations"
 	h.Call("GET", path, "").Want(t, 404, "Document not found")

@@ -18,26 +18,26 @@ import (
 
 // An attachmentRow is an attachment as it is shown.
 type attachmentRow struct {
-	ID           string        `json:"id"`
-	Company      string        `json:"companyId"`
-	Issue        string        `json:"issueId"`
-	Comment      core.NullText `json:"issueCommentId"`
-	Run          core.NullText `json:"originatingRunId"`
-	Asset        string        `json:"assetId"`
-	Provider     string        `json:"provider"`
-	ObjectKey    string        `json:"objectKey"`
-	ContentType  string        `json:"contentType"`
-	Size         int64         `json:"byteSize"`
-	SHA256       string        `json:"sha256"`
-	Filename     core.NullText `json:"originalFilename"`
-	CreatedAgent core.NullText `json:"createdByAgentId"`
-	CreatedUser  core.NullText `json:"createdByUserId"`
-	CreatedAt    core.Time     `json:"createdAt"`
-	UpdatedAt    core.Time     `json:"updatedAt"`
-	ContentPath  string        `json:"contentPath"`
-	OpenPath     string        `json:"openPath"`
-	DownloadPath string        `json:"downloadPath"`
-	Copies       *copies       `json:"copies,omitempty"` // of an upload
+	ID           string           `json:"id"`
+	Company      ledger.CompanyID `json:"companyId"`
+	Issue        string           `json:"issueId"`
+	Comment      core.NullText    `json:"issueCommentId"`
+	Run          core.NullText    `json:"originatingRunId"`
+	Asset        string           `json:"assetId"`
+	Provider     string           `json:"provider"`
+	ObjectKey    string           `json:"objectKey"`
+	ContentType  string           `json:"contentType"`
+	Size         int64            `json:"byteSize"`
+	SHA256       string           `json:"sha256"`
+	Filename     core.NullText    `json:"originalFilename"`
+	CreatedAgent core.NullText    `json:"createdByAgentId"`
+	CreatedUser  core.NullText    `json:"createdByUserId"`
+	CreatedAt    core.Time        `json:"createdAt"`
+	UpdatedAt    core.Time        `json:"updatedAt"`
+	ContentPath  string           `json:"contentPath"`
+	OpenPath     string           `json:"openPath"`
+	DownloadPath string           `json:"downloadPath"`
+	Copies       *copies          `json:"copies,omitempty"` // of an upload
 }
 
 // copies say on how many nodes a file was synced when its upload was answered,
@@ -55,20 +55,20 @@ func showAttachment(at file.Attached) attachmentRow {
 
 // An assetRow is an asset as it is shown: its ID has a name of its own.
 type assetRow struct {
-	ID           string        `json:"assetId"`
-	Company      string        `json:"companyId"`
-	Provider     string        `json:"provider"`
-	ObjectKey    string        `json:"objectKey"`
-	ContentType  string        `json:"contentType"`
-	Size         int64         `json:"byteSize"`
-	SHA256       string        `json:"sha256"`
-	Filename     core.NullText `json:"originalFilename"`
-	CreatedAgent core.NullText `json:"createdByAgentId"`
-	CreatedUser  core.NullText `json:"createdByUserId"`
-	CreatedAt    core.Time     `json:"createdAt"`
-	UpdatedAt    core.Time     `json:"updatedAt"`
-	ContentPath  string        `json:"contentPath"`
-	Copies       copies        `json:"copies"`
+	ID           string           `json:"assetId"`
+	Company      ledger.CompanyID `json:"companyId"`
+	Provider     string           `json:"provider"`
+	ObjectKey    string           `json:"objectKey"`
+	ContentType  string           `json:"contentType"`
+	Size         int64            `json:"byteSize"`
+	SHA256       string           `json:"sha256"`
+	Filename     core.NullText    `json:"originalFilename"`
+	CreatedAgent core.NullText    `json:"createdByAgentId"`
+	CreatedUser  core.NullText    `json:"createdByUserId"`
+	CreatedAt    core.Time        `json:"createdAt"`
+	UpdatedAt    core.Time        `json:"updatedAt"`
+	ContentPath  string           `json:"contentPath"`
+	Copies       copies           `json:"copies"`
 }
 
 func showAsset(a file.Asset, p blob.Placement) assetRow {
@@ -236,7 +236,7 @@ func detach(rc *api.Request) (api.Response, error) {
 
 // storeImage takes an image and stores it in a namespace; "" is the form's.
 func storeImage(rc *api.Request, namespace string) (api.Response, error) {
-	var of string
+	var of ledger.CompanyID
 	err := api.InCompany(rc, func(_ *ledger.Tx, row entity.Company) error { of = row.ID; return nil })
 	if err != nil {
 		return api.Response{}, err

@@ -20,8 +20,8 @@ import (
 func TestAttachmentsAreServedSafely(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
-	path := "/api/companies/" + of + "/issues/" + h.IssueOf(of, "Files") + "/attachments"
+	of := ledger.CompanyID(h.Company("Acme"))
+	path := "/api/companies/" + string(of) + "/issues/" + h.IssueOf(of, "Files") + "/attachments"
 	for _, tc := range []struct{ name, fileType, shown, disposition string }{
 		{"note.txt", "text/plain", "text/plain", `inline; filename="note.txt"`},
 		{"page.html", "text/html", "text/html", `attachment; filename="page.html"`},
@@ -51,10 +51,10 @@ func TestAttachmentsAreServedSafely(t *testing.T) {
 func TestRangesOfAttachments(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
+	of := ledger.CompanyID(h.Company("Acme"))
 	issue := h.IssueOf(of, "Files")
 	body, ct := apitest.FormOf(t, "digits", "text/plain", []byte("0123456789"))
-	at := h.Call("POST", "/api/companies/"+of+"/issues/"+issue+"/attachments", body, ct).Want(t, 201, `"copies":{"synced":1,"wanted":1}`)
+	at := h.Call("POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, ct).Want(t, 201, `"copies":{"synced":1,"wanted":1}`)
 	path := at.Field(t, "contentPath")
 	whole := h.Call("GET", path, "")
 	etag := whole.Header.Get("ETag")
@@ -84,9 +84,9 @@ func TestBadUploads(t *testing.T) {
 	t.Parallel()
 	var keeper *blob.Keeper
 	h := apitest.NewHarness(t, func(c *api.Config) { keeper = c.Blobs.(*blob.Keeper) })
-	of, other := h.Company("Acme"), h.Company("Other")
-	h.Call("PATCH", "/api/companies/"+of, `{"attachmentMaxBytes":1000}`).Want(t, 200, "")
-	path := "/api/companies/" + of + "/issues/" + h.IssueOf(of, "Files") + "/attachments"
+	of, other := ledger.CompanyID(h.Company("Acme")), h.Company("Other")
+	h.Call("PATCH", "/api/companies/"+string(of), `{"attachmentMaxBytes":1000}`).Want(t, 200, "")
+	path := "/api/companies/" + string(of) + "/issues/" + h.IssueOf(of, "Files") + "/attachments"
 	good, ct := apitest.FormOf(t, "a.txt", "text/plain", []byte("fine"))
 	big, bigType := apitest.FormOf(t, "a.txt", "text/plain", bytes.Repeat([]byte("x"), 1001))
 	huge, hugeType := apitest.FormOf(t, "a.txt", "text/plain", bytes.Repeat([]byte("x"), 200_000))
@@ -122,10 +122,10 @@ func TestBadUploads(t *testing.T) {
 		"a comment elsewhere":    {alien, []string{alienType}, path, 404, "comment not found"},
 		"a comment that is none": {odd, []string{oddType}, path, 400, "issueCommentId"},
 		"many parts":             {many, []string{manyType}, path, 400, "more than 16 parts"},
-		"an issue of another":    {good, []string{ct}, strings.Replace(path, of, other, 1), 422, "does not belong"},
-		"no issue":               {good, []string{ct}, "/api/companies/" + of + "/issues/" + api.NewID() + "/attachments", 404, "Issue not found"},
-		"no company":             {good, []string{ct}, strings.Replace(path, of, api.NewID(), 1), 404, "Company not found"},
-		"a picture that is none": {good, []string{ct}, "/api/companies/" + of + "/assets/images", 422, "Unsupported image type"},
+		"an issue of another":    {good, []string{ct}, strings.Replace(path, string(of), other, 1), 422, "does not belong"},
+		"no issue":               {good, []string{ct}, "/api/companies/" + string(of) + "/issues/" + api.NewID() + "/attachments", 404, "Issue not found"},
+		"no company":             {good, []string{ct}, strings.Replace(path, string(of), api.NewID(), 1), 404, "Company not found"},
+		"a picture that is none": {good, []string{ct}, "/api/companies/" + string(of) + "/assets/images", 422, "Unsupported image type"},
 	} {
 		got := h.Call("POST", tc.path, tc.body, tc.header...)
 		if got.Status != tc.status || !strings.Contains(strings.ToLower(string(got.Body)), strings.ToLower(tc.text)) {
@@ -147,9 +147,9 @@ func TestBadUploads(t *testing.T) {
 // An upload is on the disk, not in memory.
 func TestUploadTakesLittleMemory(t *testing.T) {
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
-	h.Call("PATCH", "/api/companies/"+of, `{"attachmentMaxBytes":100000000}`).Want(t, 200, "")
-	path := "/api/companies/" + of + "/issues/" + h.IssueOf(of, "Files") + "/attachments"
+	of := ledger.CompanyID(h.Company("Acme"))
+	h.Call("PATCH", "/api/companies/"+string(of), `{"attachmentMaxBytes":100000000}`).Want(t, 200, "")
+	path := "/api/companies/" + string(of) + "/issues/" + h.IssueOf(of, "Files") + "/attachments"
 	const size = 48 << 20
 	head := "--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"zeros\"\r\n\r\n"
 	req := httptest.NewRequest("POST", path, io.MultiReader(strings.NewReader(head), io.LimitReader(apitest.Zeros{}, size), strings.NewReader("\r\n--B--\r\n")))
@@ -172,15 +172,15 @@ func TestUploadTakesLittleMemory(t *testing.T) {
 func TestAgentsAndAttachments(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of, foreign := h.Company("Acme"), h.Company("Other")
-	key := func(of, name string) (id, token string) {
-		id = h.Call("POST", "/api/companies/"+of+"/agents", fmt.Sprintf(`{"name":%q,"role":"engineer","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`, name)).Want(t, 201, "").Field(t, "id")
+	of, foreign := ledger.CompanyID(h.Company("Acme")), ledger.CompanyID(h.Company("Other"))
+	key := func(of ledger.CompanyID, name string) (id, token string) {
+		id = h.Call("POST", "/api/companies/"+string(of)+"/agents", fmt.Sprintf(`{"name":%q,"role":"engineer","adapterType":"process","adapterConfig":{"command":"/bin/true"}}`, name)).Want(t, 201, "").Field(t, "id")
 		return id, "Authorization: Bearer " + h.Call("POST", "/api/agents/"+id+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
 	}
 	_, ada := key(of, "Ada")
 	_, eve := key(foreign, "Eve")
 	issue := h.IssueOf(of, "Files")
-	path := "/api/companies/" + of + "/issues/" + issue + "/attachments"
+	path := "/api/companies/" + string(of) + "/issues/" + issue + "/attachments"
 	body, ct := apitest.FormOf(t, "a.txt", "text/plain", []byte("by the board"))
 	at := h.Call("POST", path, body, ct).Want(t, 201, "")
 	h.Call("GET", at.Field(t, "contentPath"), "", ada).Want(t, 200, "by the board")

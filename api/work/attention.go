@@ -38,13 +38,13 @@ const (
 
 // An AttentionFeed is everything that waits for a person, newest first.
 type AttentionFeed struct {
-	Company     string          `json:"companyId"`
-	GeneratedAt core.Time       `json:"generatedAt"`
-	Total       int             `json:"totalCount"`
-	DeskBadge   int             `json:"deskBadgeCount"`
-	NextCursor  core.NullText   `json:"nextCursor"`
-	Counts      map[string]int  `json:"countsBySourceKind"`
-	Items       []attentionItem `json:"items"`
+	Company     ledger.CompanyID `json:"companyId"`
+	GeneratedAt core.Time        `json:"generatedAt"`
+	Total       int              `json:"totalCount"`
+	DeskBadge   int              `json:"deskBadgeCount"`
+	NextCursor  core.NullText    `json:"nextCursor"`
+	Counts      map[string]int   `json:"countsBySourceKind"`
+	Items       []attentionItem  `json:"items"`
 }
 
 // attentionKinds are the sources of items, in the contract's order. What has no
@@ -55,7 +55,7 @@ var attentionKinds = []string{"approval", "decision", "issue_thread_interaction"
 // An attentionItem is one thing that waits for a person: why, what can be done
 // about it, and when it goes away. Keys that nothing fills stay null.
 type attentionItem struct {
-	Company          string            `json:"companyId"`
+	Company          ledger.CompanyID  `json:"companyId"`
 	SourceKind       string            `json:"sourceKind"`
 	Subject          attentionSubject  `json:"subject"`
 	WhyNow           string            `json:"whyNow"`
@@ -94,14 +94,14 @@ type attentionItem struct {
 
 // An attentionSubject is what an item is about.
 type attentionSubject struct {
-	Kind       string        `json:"kind"`
-	ID         string        `json:"id"`
-	Company    string        `json:"companyId"`
-	Title      string        `json:"title"`
-	Identifier core.NullText `json:"identifier"`
-	Status     string        `json:"status"`
-	Href       string        `json:"href"`
-	Metadata   any           `json:"metadata"`
+	Kind       string           `json:"kind"`
+	ID         string           `json:"id"`
+	Company    ledger.CompanyID `json:"companyId"`
+	Title      string           `json:"title"`
+	Identifier core.NullText    `json:"identifier"`
+	Status     string           `json:"status"`
+	Href       string           `json:"href"`
+	Metadata   any              `json:"metadata"`
 }
 
 // An attentionVerb is something that a person can do about an item.

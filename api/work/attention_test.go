@@ -15,7 +15,7 @@ import (
 // back when it fails again.
 func TestWhatWaitsForAPersonIsListedUntilPutAside(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
-	of := h.Company("Desk")
+	of := ledger.CompanyID(h.Company("Desk"))
 	agent := h.NewAgent(of, "Faily", "exit 3")
 	fail := func() {
 		t.Helper()
@@ -23,7 +23,7 @@ func TestWhatWaitsForAPersonIsListedUntilPutAside(t *testing.T) {
 		h.Rest()
 	}
 	fail()
-	in := "/api/companies/" + of
+	in := "/api/companies/" + string(of)
 	feed := h.Call("GET", in+"/attention", "").Want(t, 200, `"agent_error_alert":1`).Want(t, 200, "Process exited with code 3").Decode(t).(map[string]any)
 	key := feed["items"].([]any)[0].(map[string]any)["dismissalKey"].(string)
 	h.Call("POST", in+"/inbox-dismissals", `{"itemKey":"`+key+`"}`).Want(t, 200, `"kind":"dismiss"`)
@@ -50,7 +50,7 @@ func TestWhatWaitsForAPersonIsListedUntilPutAside(t *testing.T) {
 // is to answer.
 func TestQuestionsWaitForAPerson(t *testing.T) {
 	h := apitest.NewTeam(t)
-	in := "/api/companies/" + h.Company
+	in := "/api/companies/" + string(h.Company)
 	issue := h.Call("POST", in+"/issues", `{"title":"Gas"}`).Want(t, 201, "").Field(t, "id")
 	ask := func(more string) string {
 		return h.Call("POST", "/api/issues/"+issue+"/interactions", `{"kind":"request_confirmation","payload":{"version":1,"prompt":"Argon?"}`+more+`}`).Want(t, 201, "").Field(t, "id")
@@ -67,7 +67,7 @@ func TestQuestionsWaitForAPerson(t *testing.T) {
 // ended, and what was done under them.
 func TestWhatAnAgentDidAtATimeIsOneQuery(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
-	of := h.Company("Audit")
+	of := ledger.CompanyID(h.Company("Audit"))
 	busy := h.NewAgent(of, "Busy", `curl -sf -X POST -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '{"body":"hello"}' "$PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID/comments" >/dev/null`)
 	other := h.NewAgent(of, "Other", "true")
 	early := time.Now()
@@ -89,7 +89,7 @@ func TestWhatAnAgentDidAtATimeIsOneQuery(t *testing.T) {
 	actions := func(query string) string {
 		t.Helper()
 		var out []string
-		for _, it := range h.Call("GET", "/api/companies/"+of+"/audit/agent-actions?"+query, "").Want(t, 200, "").Decode(t).(map[string]any)["items"].([]any) {
+		for _, it := range h.Call("GET", "/api/companies/"+string(of)+"/audit/agent-actions?"+query, "").Want(t, 200, "").Decode(t).(map[string]any)["items"].([]any) {
 			row := it.(map[string]any)
 			if row["actorType"] != "agent" || row["agentId"] == nil {
 				t.Errorf("%s: %v", query, row)
@@ -114,7 +114,7 @@ func TestWhatAnAgentDidAtATimeIsOneQuery(t *testing.T) {
 	if did := actions("runId=" + run); did != "environment.lease_released issue.comment_added environment.lease_acquired" {
 		t.Errorf("under the run: %s", did)
 	}
-	h.Call("GET", "/api/companies/"+of+"/audit/agent-actions?from=yesterday", "").Want(t, 400, "from")
+	h.Call("GET", "/api/companies/"+string(of)+"/audit/agent-actions?from=yesterday", "").Want(t, 400, "from")
 }
 
 func TestVotesStayWithTheirIssue(t *testing.T) {

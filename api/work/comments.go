@@ -25,7 +25,7 @@ type createComment struct {
 }
 
 func CommentRoutes() []api.Route {
-	mark := func(method, path, kind, summary string, out any, answer func(rc *api.Request, kind, of, issue string) (api.Response, error)) api.Route {
+	mark := func(method, path, kind, summary string, out any, answer func(rc *api.Request, kind string, of ledger.CompanyID, issue string) (api.Response, error)) api.Route {
 		return api.Route{Method: method, Path: path, Tag: "issues", Summary: summary, Out: out, Handle: func(rc *api.Request) (api.Response, error) {
 			of, issue, err := api.LocateIssue(rc)
 			if err != nil {
@@ -59,7 +59,7 @@ func CommentRoutes() []api.Route {
 	}
 }
 
-func marked[T any](rc *api.Request, kind, of, issue string) (api.Response, error) {
+func marked[T any](rc *api.Request, kind string, of ledger.CompanyID, issue string) (api.Response, error) {
 	row, err := api.Do[T](rc, kind, of, inbox.MarkIssue{Issue: issue})
 	return api.OK(row), err
 }

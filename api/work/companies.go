@@ -71,7 +71,7 @@ type companyRow struct {
 
 func showCompany(tx *ledger.Tx, row entity.Company, now time.Time) companyRow {
 	limit, spent := money.CompanyBudget(tx, row.ID, core.TimeOf(now))
-	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, Held: money.MoneyHeld(tx, row.ID, entity.ScopeCompany, row.ID), RequireStrategy: !row.NoStrategyGate,
+	out := companyRow{Company: row, BudgetMonthly: limit, SpentMonthly: spent, Held: money.MoneyHeld(tx, row.ID, entity.ScopeCompany, string(row.ID)), RequireStrategy: !row.NoStrategyGate,
 		FeedbackSharing: row.Feedback.Sharing, FeedbackConsentAt: row.Feedback.At, FeedbackConsentBy: row.Feedback.By, FeedbackTermsVersion: row.Feedback.Terms}
 	if row.LogoAsset != "" {
 		out.LogoURL = "/api/assets/" + row.LogoAsset + "/content"
@@ -113,7 +113,7 @@ func listCompanies(rc *api.Request) (api.Response, error) {
 }
 
 func companyStats(rc *api.Request) (api.Response, error) {
-	var out map[string]rules.Stat
+	var out map[ledger.CompanyID]rules.Stat
 	err := rc.View(func(tx *ledger.Tx) error {
 		out = rules.Stats(tx)
 		for id := range out {
@@ -135,7 +135,7 @@ func readCompany(rc *api.Request) (r api.Response, err error) {
 }
 
 // saveCompany submits a command that returns the company's row, and shows it.
-func saveCompany(rc *api.Request, id, kind string, payload any) (api.Response, error) {
+func saveCompany(rc *api.Request, id ledger.CompanyID, kind string, payload any) (api.Response, error) {
 	if !api.IsUUID(id) {
 		return api.Response{}, api.NotFound("Company not found")
 	}
@@ -153,7 +153,7 @@ func createCompany(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	p := entity.SaveCompany{ID: rc.Ids()(), Name: &in.Name, Description: api.TextOf(in.Description), BrandColor: api.TextOf(in.BrandColor), ResponsibleUser: api.TextOf(in.ResponsibleUser)}
+	p := entity.SaveCompany{ID: ledger.CompanyID(rc.Ids()()), Name: &in.Name, Description: api.TextOf(in.Description), BrandColor: api.TextOf(in.BrandColor), ResponsibleUser: api.TextOf(in.ResponsibleUser)}
 	if in.BudgetMonthlyCents > 0 {
 		p.Budget = new(core.Cents(in.BudgetMonthlyCents))
 	}

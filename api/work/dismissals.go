@@ -25,7 +25,7 @@ type dismissBody struct {
 }
 
 // aside is what a user put aside, by the key of the item.
-func aside(tx *ledger.Tx, of, user string) map[string]inbox.Dismissal {
+func aside(tx *ledger.Tx, of ledger.CompanyID, user string) map[string]inbox.Dismissal {
 	out := map[string]inbox.Dismissal{}
 	for _, d := range inbox.DismissalsOf(tx, of, user) {
 		out[d.Key] = d

@@ -144,7 +144,7 @@ func beforeIt(rc *api.Request, saved paper.SavedDocument, out *shownDocument) er
 
 // stageText returns a text as a command takes it: itself when it is short, else
 // the names of its parts and their sum, staged before.
-func stageText(rc *api.Request, of, text string) (body string, parts []string, sum string, err error) {
+func stageText(rc *api.Request, of ledger.CompanyID, text string) (body string, parts []string, sum string, err error) {
 	if len(text) <= paper.InlineDocument {
 		return text, nil, "", nil
 	}

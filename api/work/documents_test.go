@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func TestDocumentsThroughTheAPI(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	issue := "/api/issues/" + h.IssueOf(h.Company("Acme"), "Plan it")
+	issue := "/api/issues/" + h.IssueOf(ledger.CompanyID(h.Company("Acme")), "Plan it")
 	path := issue + "/documents/plan"
 	h.Call("GET", path, "").Want(t, 404, "Document not found")
 	h.Call("PUT", path, `{"format":"html","body":"x"}`).Want(t, 400, "format")

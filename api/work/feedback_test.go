@@ -5,13 +5,14 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func TestFeedbackIsHandedOnOnlyWithConsent(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
-	in := "/api/companies/" + of
+	of := ledger.CompanyID(h.Company("Acme"))
+	in := "/api/companies/" + string(of)
 	issue := "/api/issues/" + h.IssueOf(of, "Write it")
 	comment := h.Call("POST", issue+"/comments", `{"body":"What I found"}`).Want(t, 201, "").Field(t, "id")
 	h.Call("POST", issue+"/feedback-votes", `{"targetType":"issue_comment","targetId":"`+comment+`","vote":"down","reason":"wrong","allowSharing":true}`).Want(t, 201, `"allowSharing":true`)

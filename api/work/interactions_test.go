@@ -5,12 +5,13 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func TestInteractionsAndProductsThroughTheAPI(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	issue := "/api/issues/" + h.IssueOf(h.Company("Acme"), "Ask")
+	issue := "/api/issues/" + h.IssueOf(ledger.CompanyID(h.Company("Acme")), "Ask")
 	path := issue + "/interactions"
 	for body, field := range map[string]string{
 		`{}`:                            `["kind"]`,

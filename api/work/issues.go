@@ -112,7 +112,9 @@ func IssueRoutes() []api.Route {
 		Query: issueChoices(),
 	}, {
 		Method: "POST", Path: "/api/companies/{companyId}/issues", Tag: "issues", Summary: "Create an issue", In: createTop{}, Out: createdIssue{}, Status: 201, Also: []int{200},
-		Handle: func(rc *api.Request) (api.Response, error) { return newIssue(rc, rc.Path("companyId"), "") },
+		Handle: func(rc *api.Request) (api.Response, error) {
+			return newIssue(rc, api.CompanyID(rc), "")
+		},
 	}, {
 		Method: "POST", Path: "/api/issues/{id}/children", Tag: "issues", Summary: "Create a sub-issue", In: createIssue{}, Out: createdIssue{}, Status: 201, Also: []int{200},
 		Handle: func(rc *api.Request) (api.Response, error) {
@@ -162,7 +164,7 @@ func listIssues(rc *api.Request) (r api.Response, err error) {
 		return r, err
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		of := rc.Path("companyId")
+		of := api.CompanyID(rc)
 		if !entity.CompanyExists(tx, of) {
 			return api.NotFound("Company not found")
 		}
@@ -181,7 +183,7 @@ func countIssues(rc *api.Request) (r api.Response, err error) {
 		return r, err
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		of := rc.Path("companyId")
+		of := api.CompanyID(rc)
 		if !entity.CompanyExists(tx, of) {
 			return api.NotFound("Company not found")
 		}
@@ -192,7 +194,7 @@ func countIssues(rc *api.Request) (r api.Response, err error) {
 }
 
 // newIssue creates an issue, below parent when that is not "".
-func newIssue(rc *api.Request, of, parent string) (api.Response, error) {
+func newIssue(rc *api.Request, of ledger.CompanyID, parent string) (api.Response, error) {
 	in, err := api.Body[createTop](rc)
 	if err != nil {
 		return api.Response{}, err
@@ -374,7 +376,7 @@ func searchIssues(rc *api.Request) (r api.Response, err error) {
 		return r, err
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		of := rc.Path("companyId")
+		of := api.CompanyID(rc)
 		prefix, ok := entity.IssuePrefixOf(tx, of)
 		if !ok {
 			return api.NotFound("Company not found")

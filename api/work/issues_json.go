@@ -38,7 +38,7 @@ func issueRow(i entity.Issue, labels []entity.Label, listed bool) core.Object {
 
 // issueRowWith is issueRow of an issue that an agent looks after, in ready JSON.
 func issueRowWith(i entity.Issue, labels []entity.Label, listed bool, watchdog json.RawMessage) core.Object {
-	b := make(core.Object, 0, 3_072+len(i.Description)).Str("id", i.ID).Str("companyId", i.Company).Fixed(issueConversation).
+	b := make(core.Object, 0, 3_072+len(i.Description)).Str("id", i.ID).Str("companyId", string(i.Company)).Fixed(issueConversation).
 		Null("projectId", i.Project).Null("projectWorkspaceId", i.Workspace).Null("goalId", i.Goal).Null("parentId", i.Parent).
 		Str("title", i.Title)
 	description, cut := i.Description, false

@@ -123,7 +123,7 @@ func issueOrder(rc *api.Request, q *inbox.IssueQuery) error {
 
 // listedIssues answers a list, ready; with live, each row says how many issues below
 // it are worked on.
-func listedIssues(tx *ledger.Tx, of string, q inbox.IssueQuery, live bool) json.RawMessage {
+func listedIssues(tx *ledger.Tx, of ledger.CompanyID, q inbox.IssueQuery, live bool) json.RawMessage {
 	found := inbox.ListIssues(tx, of, q)
 	var below map[string]int
 	if live {
@@ -142,7 +142,7 @@ func listedIssues(tx *ledger.Tx, of string, q inbox.IssueQuery, live bool) json.
 
 // inboxLite is what an agent has to do, in short: its open work, what it is at
 // first, then by priority.
-func inboxLite(tx *ledger.Tx, of, agent string) json.RawMessage {
+func inboxLite(tx *ledger.Tx, of ledger.CompanyID, agent string) json.RawMessage {
 	found := inbox.ListIssues(tx, of, inbox.IssueQuery{Assignee: agent,
 		Statuses: []entity.IssueStatus{entity.IssueTodo, entity.IssueInProgress, entity.IssueInReview, entity.IssueBlocked}})
 	slices.SortStableFunc(found, func(a, b entity.Issue) int { return atWork(b) - atWork(a) })
@@ -197,7 +197,7 @@ func heartbeatContext(tx *ledger.Tx, i entity.Issue, wakeComment string, project
 }
 
 // searchAnswer answers a search.
-func searchAnswer(tx *ledger.Tx, of, prefix, query string, limit, offset int, now core.Time) json.RawMessage {
+func searchAnswer(tx *ledger.Tx, of ledger.CompanyID, prefix, query string, limit, offset int, now core.Time) json.RawMessage {
 	found := inbox.Search(tx, of, query, limit, offset)
 	if limit == 0 {
 		limit = inbox.DefaultSearchLimit

@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/paper"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // What the answers about issues hold. They are written by hand (issues_json.go); these
@@ -16,7 +17,7 @@ import (
 // A plainIssue is what every answer about an issue has.
 type plainIssue struct {
 	ID                         string             `json:"id"`
-	Company                    string             `json:"companyId"`
+	Company                    ledger.CompanyID   `json:"companyId"`
 	ConversationAgent          core.NullText      `json:"conversationAgentId"`
 	ConversationUser           core.NullText      `json:"conversationUserId"`
 	ConversationState          core.NullText      `json:"conversationState"`

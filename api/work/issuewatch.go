@@ -138,7 +138,8 @@ func decideWatch(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	var of, run string
+	var of ledger.CompanyID
+	var run string
 	err = rc.View(func(tx *ledger.Tx) error {
 		r, err := api.FindRun(tx, rc)
 		of, run = r.Company, r.ID
@@ -232,7 +233,7 @@ func steerQueued(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	return api.Response{}, api.Conflict("Comments can not be told to a run that is at work; interrupt it instead",
-		map[string]string{"companyId": of, "issueId": issue, "queueId": in.Queue, "protocol": "legacy"})
+		map[string]string{"companyId": string(of), "issueId": issue, "queueId": in.Queue, "protocol": "legacy"})
 }
 
 // createTop is the body of an issue that is made by itself.
@@ -253,7 +254,7 @@ const originDiscovery = "task_watchdog_product_bug"
 // apply returns an issue as one about a fault that the run of the request came upon
 // while it looked after another: outside that one's tree, with what it is about in its
 // text and origin, and with the project, goal and billing code of that one where none is given.
-func (d discoveryBody) apply(rc *api.Request, of string, p company.CreateIssue, child bool) (company.CreateIssue, error) {
+func (d discoveryBody) apply(rc *api.Request, of ledger.CompanyID, p company.CreateIssue, child bool) (company.CreateIssue, error) {
 	if child {
 		return p, api.Unprocessable("What a watchdog came upon is no part of an issue; make it with POST /api/companies/{companyId}/issues", nil)
 	}

@@ -17,7 +17,7 @@ import (
 // taken back, and is told at once when they interrupt it.
 func TestCommentsWaitForTheNextRun(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
-	of := h.Company("Queue")
+	of := ledger.CompanyID(h.Company("Queue"))
 	// The run that is told, and those that ask what becomes of the issue after it, end.
 	mark := filepath.Join(t.TempDir(), "told")
 	agent := h.NewAgent(of, "Busy", `case "$PAPERCLIP_WAKE_PAYLOAD_JSON" in *issue_commented*) echo told; : >`+mark+`;; esac; [ ! -e `+mark+` ] || exit 0; echo here; while :; do sleep 0.05; done`)
@@ -63,7 +63,7 @@ func TestCommentsWaitForTheNextRun(t *testing.T) {
 // issue, and one that resumes opens what was closed: its agent is told at once.
 func TestCommentsInterruptAndResume(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
-	of := h.Company("Orders")
+	of := ledger.CompanyID(h.Company("Orders"))
 	agent := h.NewAgent(of, "Busy", `echo "woken: $PAPERCLIP_WAKE_REASON"; [ "$PAPERCLIP_WAKE_REASON" = issue_assigned ] || exit 0; while :; do sleep 0.05; done`)
 	for n, tc := range []struct {
 		method, path, stop, bare string
@@ -110,16 +110,16 @@ func TestCommentsInterruptAndResume(t *testing.T) {
 		h.Until("the agent to be told that it goes on", func(tx *ledger.Tx) bool { return told(tx) == 2 })
 		h.Rest()
 	}
-	idle := h.Call("POST", "/api/companies/"+of+"/issues", `{"title":"Later","status":"backlog"}`).Want(t, 201, "").Field(t, "id")
+	idle := h.Call("POST", "/api/companies/"+string(of)+"/issues", `{"title":"Later","status":"backlog"}`).Want(t, 201, "").Field(t, "id")
 	h.Call("POST", "/api/issues/"+idle+"/comments", `{"body":"Go on","resume":true}`).Want(t, 409, "issue_not_resumable")
 	h.Call("POST", "/api/issues/"+idle+"/comments", `{"body":"Stop","interrupt":true}`).Want(t, 201, "")
 }
 
 func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
-	of := h.Company("Watch")
+	of := ledger.CompanyID(h.Company("Watch"))
 	agent, watcher := h.NewAgent(of, "Ada", "echo hello"), h.NewAgent(of, "Wendy", "echo watched")
-	issue := h.Call("POST", "/api/companies/"+of+"/issues", `{"title":"Stall","assigneeAgentId":"`+agent+`","status":"backlog"}`).Want(t, 201, `"watchdog":null`).Field(t, "id")
+	issue := h.Call("POST", "/api/companies/"+string(of)+"/issues", `{"title":"Stall","assigneeAgentId":"`+agent+`","status":"backlog"}`).Want(t, 201, `"watchdog":null`).Field(t, "id")
 	path := "/api/issues/" + issue
 	h.Call("PUT", path+"/watchdog", `{}`).Want(t, 400, `"agentId"`)
 	h.Call("PUT", path+"/watchdog", `{"agentId":"`+api.NewID()+`"}`).Want(t, 404, "Agent not found")
@@ -127,7 +127,7 @@ func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
 	h.Call("PUT", path+"/watchdog", `{"agentId":"`+watcher+`","instructions":"Tell the board"}`).Want(t, 200, `"triggerCount":0`)
 	h.Call("GET", path, "").Want(t, 200, `"watchdog":{"id":`)
 	// Another company's agent is none here.
-	other := h.Company("Elsewhere")
+	other := ledger.CompanyID(h.Company("Elsewhere"))
 	h.Call("PUT", path+"/watchdog", `{"agentId":"`+h.NewAgent(other, "Eve", "true")+`"}`).Want(t, 404, "Agent not found")
 	h.Call("PATCH", path, `{"status":"todo"}`).Want(t, 200, "")
 	h.Rest()
@@ -141,7 +141,7 @@ func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
 	h.Call("DELETE", path+"/watchdog", "").Want(t, 404, "Issue watchdog not found")
 
 	// A monitor that is due wakes its agent; the leader sees to it.
-	waiting := h.Call("POST", "/api/companies/"+of+"/issues", `{"title":"Wait","assigneeAgentId":"`+agent+`","status":"in_review"}`).Want(t, 201, `"monitorNextCheckAt":null`).Field(t, "id")
+	waiting := h.Call("POST", "/api/companies/"+string(of)+"/issues", `{"title":"Wait","assigneeAgentId":"`+agent+`","status":"in_review"}`).Want(t, 201, `"monitorNextCheckAt":null`).Field(t, "id")
 	set := func(monitor string) apitest.Answer {
 		return h.Call("PATCH", "/api/issues/"+waiting, `{"executionPolicy":{"monitor":`+monitor+`}}`)
 	}
@@ -168,8 +168,8 @@ func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
 func TestAWatchdogReportsAFault(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
-	in := "/api/companies/" + of
+	of := ledger.CompanyID(h.Company("Acme"))
+	in := "/api/companies/" + string(of)
 	wendy := h.Call("POST", in+"/agents", `{"name":"Wendy","adapterConfig":{"command":"true"}}`).Want(t, 201, "").Field(t, "id")
 	token := h.Call("POST", "/api/agents/"+wendy+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
 	project := h.Call("POST", in+"/projects", `{"name":"Site"}`).Want(t, 201, "").Field(t, "id")

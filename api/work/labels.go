@@ -20,10 +20,10 @@ func LabelRoutes() []api.Route {
 		Method: "GET", Path: "/api/companies/{companyId}/labels", Tag: "issues", Summary: "List labels", Out: []entity.Label{},
 		Handle: func(rc *api.Request) (r api.Response, err error) {
 			err = rc.View(func(tx *ledger.Tx) error {
-				if !entity.CompanyExists(tx, rc.Path("companyId")) {
+				if !entity.CompanyExists(tx, api.CompanyID(rc)) {
 					return api.NotFound("Company not found")
 				}
-				r = api.OK(entity.LabelsOf(tx, rc.Path("companyId")))
+				r = api.OK(entity.LabelsOf(tx, api.CompanyID(rc)))
 				return nil
 			})
 			return r, err
@@ -35,13 +35,13 @@ func LabelRoutes() []api.Route {
 			if err != nil {
 				return api.Response{}, err
 			}
-			l, err := api.Do[entity.Label](rc, company.KindLabelCreate, rc.Path("companyId"), company.CreateLabel{ID: api.NewID(), Name: in.Name, Color: in.Color})
+			l, err := api.Do[entity.Label](rc, company.KindLabelCreate, api.CompanyID(rc), company.CreateLabel{ID: api.NewID(), Name: in.Name, Color: in.Color})
 			return api.OK(l), err
 		},
 	}, {
 		Method: "DELETE", Path: "/api/labels/{labelId}", Tag: "issues", Summary: "Delete a label and take it off its issues", Out: entity.Label{},
 		Handle: func(rc *api.Request) (api.Response, error) {
-			id, of := strings.ToLower(rc.Path("labelId")), ""
+			id, of := strings.ToLower(rc.Path("labelId")), ledger.CompanyID("")
 			err := rc.View(func(tx *ledger.Tx) error {
 				l, ok := entity.LabelByID(tx, id)
 				if !ok || !api.Seen(tx, rc, l.Company) {

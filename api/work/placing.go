@@ -85,7 +85,7 @@ func checkWorkspacePolicy(b json.RawMessage) error {
 
 // checkOverrides refuses overrides that no run of an agent could decode; without an
 // agent, those of which no adapter could make anything.
-func checkOverrides(rc *api.Request, of, agent string, b json.RawMessage, at ...any) error {
+func checkOverrides(rc *api.Request, of ledger.CompanyID, agent string, b json.RawMessage, at ...any) error {
 	var p overridesBody
 	at = append(at[:len(at):len(at)], "assigneeAdapterOverrides")
 	if err := api.DecodeMember(b, &p, at...); err != nil || agent == "" || p.Config.Or(nil) == nil {
@@ -109,7 +109,7 @@ func checkOverrides(rc *api.Request, of, agent string, b json.RawMessage, at ...
 
 // check refuses overrides that the agent who has the issue after the change could not
 // decode: those of the body, and those of the issue when another agent comes to it.
-func (in updateIssue) check(rc *api.Request, of, issue string) error {
+func (in updateIssue) check(rc *api.Request, of ledger.CompanyID, issue string) error {
 	if err := api.CheckWorkspaceSettings(in.WorkspaceSettings.Or(nil)); err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func changeProduct(rc *api.Request) (api.Response, error) {
 
 // locateProduct finds the company of the work product that the path names. An
 // agent sees those of its own company only.
-func locateProduct(rc *api.Request) (of, id string, err error) {
+func locateProduct(rc *api.Request) (of ledger.CompanyID, id string, err error) {
 	id = strings.ToLower(rc.Path("id"))
 	look := func(tx *ledger.Tx) error {
 		w, ok := file.ProductByID(tx, id)

@@ -116,7 +116,7 @@ type codebase struct {
 }
 
 func codebaseOf(p entity.Project, w *place.Workspace) codebase {
-	c := codebase{ManagedFolder: path.Join("projects", p.Company, p.ID, "_default"), Origin: "managed_checkout"}
+	c := codebase{ManagedFolder: path.Join("projects", string(p.Company), p.ID, "_default"), Origin: "managed_checkout"}
 	c.EffectiveFolder = c.ManagedFolder
 	if w == nil {
 		return c
@@ -201,7 +201,7 @@ func readProject(rc *api.Request) (r api.Response, err error) {
 }
 
 // doProject submits a command about a project and shows its row.
-func doProject(rc *api.Request, kind, of string, payload any) (r api.Response, err error) {
+func doProject(rc *api.Request, kind string, of ledger.CompanyID, payload any) (r api.Response, err error) {
 	ref, err := api.Do[company.ProjectRef](rc, kind, of, payload)
 	if err != nil {
 		return r, err
@@ -320,7 +320,7 @@ func listWorkspaces(rc *api.Request) (r api.Response, err error) {
 }
 
 // doWorkspace submits a command that returns a workspace.
-func doWorkspace(rc *api.Request, kind, of string, payload any) (api.Response, error) {
+func doWorkspace(rc *api.Request, kind string, of ledger.CompanyID, payload any) (api.Response, error) {
 	w, err := api.Do[place.Workspace](rc, kind, of, payload)
 	if err != nil {
 		return api.Response{}, err

@@ -12,7 +12,7 @@ import (
 
 func TestARunThatSaysNothingIsAskedAgainAndThenAPersonDecides(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
-	of := h.Company("Quiet")
+	of := ledger.CompanyID(h.Company("Quiet"))
 	agent := h.NewAgent(of, "Mum", "echo busy")
 	issue := h.Assign(of, agent, "Say something")
 	h.Until("two runs", func(tx *ledger.Tx) bool {
@@ -36,10 +36,10 @@ func TestARunThatSaysNothingIsAskedAgainAndThenAPersonDecides(t *testing.T) {
 	action := h.Call("GET", "/api/issues/"+issue+"/recovery-actions", "").Want(t, 200, `"status":"active"`).Decode(t).(map[string]any)["active"].(map[string]any)["id"].(string)
 	resolve := "/api/issues/" + issue + "/recovery-actions/resolve"
 	for body, want := range map[string]int{
-		`{"outcome":"restored"}`:                                                    400,
-		`{"outcome":"shrugged","sourceIssueStatus":"todo"}`:                         400,
-		`{"outcome":"restored","sourceIssueStatus":"blocked"}`:                      422,
-		`{"outcome":"restored","sourceIssueStatus":"done","actionId":"` + of + `"}`: 404,
+		`{"outcome":"restored"}`:                                                            400,
+		`{"outcome":"shrugged","sourceIssueStatus":"todo"}`:                                 400,
+		`{"outcome":"restored","sourceIssueStatus":"blocked"}`:                              422,
+		`{"outcome":"restored","sourceIssueStatus":"done","actionId":"` + string(of) + `"}`: 404,
 	} {
 		if a := h.Call("POST", resolve, body); a.Status != want {
 			t.Errorf("%s: answered %d %s, want %d", body, a.Status, a.Body, want)
@@ -53,7 +53,7 @@ func TestARunThatSaysNothingIsAskedAgainAndThenAPersonDecides(t *testing.T) {
 
 func TestWhoMovesAnIssueOutOfBlockedResolvesItsRecovery(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
-	of := h.Company("Moved")
+	of := ledger.CompanyID(h.Company("Moved"))
 	issue := h.Assign(of, h.NewAgent(of, "Mum", "true"), "Say something")
 	h.Rest()
 	h.Call("GET", "/api/issues/"+issue, "").Want(t, 200, `"status":"blocked"`)
@@ -65,7 +65,7 @@ func TestWhoMovesAnIssueOutOfBlockedResolvesItsRecovery(t *testing.T) {
 // its own comment wakes nobody.
 func TestAnAgentThatDecidesIsNotAskedAgain(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
-	of := h.Company("Done")
+	of := ledger.CompanyID(h.Company("Done"))
 	script := `
 api() { curl -sf -X "$1" -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d "$3" "$PAPERCLIP_API_URL/api/$2"; }
 case "$PAPERCLIP_WAKE_PAYLOAD_JSON" in *'"checkedOutByHarness":true'*) echo held;; esac
@@ -91,7 +91,7 @@ api POST issues/$PAPERCLIP_TASK_ID/comments '{"body":"working on it"}' >/dev/nul
 // killed.
 func TestACancelledRunHoldsItsIssueUntilItsChildrenAreGone(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
-	of := h.Company("Stubborn")
+	of := ledger.CompanyID(h.Company("Stubborn"))
 	agent := h.NewAgent(of, "Mule", `trap "" TERM; echo here; while :; do sleep 0.05; done`)
 	issue := h.Assign(of, agent, "Stand still")
 	var run entity.Run
@@ -117,7 +117,7 @@ func TestACancelledRunHoldsItsIssueUntilItsChildrenAreGone(t *testing.T) {
 // A session is not resumed under another configuration than it was begun with.
 func TestAnotherConfigurationBeginsAnotherSession(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
-	of := h.Company("Fresh")
+	of := ledger.CompanyID(h.Company("Fresh"))
 	agent := h.NewAgent(of, "Ada", "true")
 	prints := map[string]bool{}
 	for _, script := range []string{"true", "true", "exit 0"} {

@@ -48,7 +48,7 @@ func RuntimeServiceRoutes() []api.Route {
 }
 
 // control gives the command for an action and returns the operation that notes it.
-func control(s *api.Server, rc *api.Request, of, workspace, node string) (o place.WorkspaceOperation, err error) {
+func control(s *api.Server, rc *api.Request, of ledger.CompanyID, workspace, node string) (o place.WorkspaceOperation, err error) {
 	action := rc.Path("action")
 	if !slices.Contains([]string{"start", "stop", "restart", "run"}, action) {
 		return o, api.NotFound("Unknown action: " + api.Cut(action, 64))

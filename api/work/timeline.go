@@ -125,7 +125,7 @@ func readTimeline(rc *api.Request) (r api.Response, err error) {
 }
 
 // fill gathers the issues that something happened to in the window, and what.
-func (v *timeline) fill(tx *ledger.Tx, of string, from, to time.Time) {
+func (v *timeline) fill(tx *ledger.Tx, of ledger.CompanyID, from, to time.Time) {
 	begin, end := core.TimeOf(from), core.TimeOf(to)
 	v.Actors, v.Spans, v.Events, v.Edges = []timelineActor{}, []timelineSpan{}, []timelineEvent{}, []timelineEdge{}
 	q := inbox.IssueQuery{UpdatedSince: begin, Limit: v.Page.Limit, Offset: v.Page.Offset}

@@ -44,7 +44,7 @@ const maxPreviewed = 500
 
 // A treePreview says what a hold would do, or did.
 type treePreview struct {
-	Company   string           `json:"companyId"`
+	Company   ledger.CompanyID `json:"companyId"`
 	Root      string           `json:"rootIssueId"`
 	Mode      string           `json:"mode"`
 	Release   care.HoldRelease `json:"releasePolicy"`

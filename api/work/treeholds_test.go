@@ -5,12 +5,13 @@ import (
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 func TestTreeHoldsThroughTheAPI(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
-	of := h.Company("Acme")
+	of := ledger.CompanyID(h.Company("Acme"))
 	root := h.IssueOf(of, "Root")
 	child := h.Call("POST", "/api/issues/"+root+"/children", `{"title":"Child"}`).Want(t, 201, "").Field(t, "id")
 	path := "/api/issues/" + root

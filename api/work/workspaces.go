@@ -61,7 +61,7 @@ type realizeRequest struct {
 	Source      api.FolderNote       `json:"source"`
 	Issue       core.NullText        `json:"issueId"`
 	Version     int                  `json:"version"`
-	Company     string               `json:"companyId"`
+	Company     ledger.CompanyID     `json:"companyId"`
 	Adapter     string               `json:"adapterType"`
 	Environment string               `json:"environmentId"`
 	Mode        entity.WorkspaceMode `json:"requestedMode"`
@@ -282,7 +282,7 @@ func updateExecutionWorkspace(rc *api.Request) (api.Response, error) {
 }
 
 // environmentThere refuses an environment that a company does not have; "" is none.
-func environmentThere(rc *api.Request, of, id string) error {
+func environmentThere(rc *api.Request, of ledger.CompanyID, id string) error {
 	if id = strings.ToLower(id); id == "" || id == entity.LocalEnvironment.ID {
 		return nil
 	}

@@ -20,7 +20,7 @@ type CheckMonitor struct {
 
 // A DueMonitor is an issue whose monitor is due.
 type DueMonitor struct {
-	Company string
+	Company ledger.CompanyID
 	CheckMonitor
 }
 
@@ -99,7 +99,7 @@ func DueMonitors(tx *ledger.Tx, now core.Time, limit int) (out []DueMonitor) {
 		if len(out) == limit {
 			break
 		}
-		if i, ok := entity.IssueTable.Get(tx, string(v), string(k[len(k)-36:])); ok && i.Monitors() {
+		if i, ok := entity.IssueTable.Get(tx, ledger.CompanyID(v), string(k[len(k)-36:])); ok && i.Monitors() {
 			out = append(out, DueMonitor{i.Company, CheckMonitor{i.ID, i.Monitor.NextAt}})
 		}
 	}

@@ -13,10 +13,10 @@ import (
 // A RecoveryAction is a decision that is missing on an issue, and who has to make it. An issue
 // has at most one active. Moving the issue out of blocked resolves it.
 type RecoveryAction struct {
-	ID            string        `cbor:"1,keyasint" json:"id"`
-	Company       string        `cbor:"2,keyasint" json:"companyId"`
-	Issue         string        `cbor:"3,keyasint" json:"sourceIssueId"`
-	RecoveryIssue core.NullText `cbor:"-" json:"recoveryIssueId"`
+	ID            string           `cbor:"1,keyasint" json:"id"`
+	Company       ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Issue         string           `cbor:"3,keyasint" json:"sourceIssueId"`
+	RecoveryIssue core.NullText    `cbor:"-" json:"recoveryIssueId"`
 	// Kind is missing_disposition, process_lost, run_failed, no_progress,
 	// stranded_assigned_issue, assignee_gone, blocked_without_reason or
 	// review_without_participant.

@@ -54,8 +54,8 @@ var strandedKinds = []company.Kind{
 // Stranded returns up to n issues of a company without a path. It reads up to reads issues of
 // agents, starting at from (nil: the beginning). next is where the search continues, nil at
 // the end, and left is how many more it would have read.
-func Stranded(tx *ledger.Tx, of string, now core.Time, from []byte, n, reads int) (out []entity.Issue, next []byte, left int) {
-	prefix := ledger.Key("c", of, entity.IssuesByAssigneeName, "")
+func Stranded(tx *ledger.Tx, of ledger.CompanyID, now core.Time, from []byte, n, reads int) (out []entity.Issue, next []byte, left int) {
+	prefix := ledger.Key("c", string(of), entity.IssuesByAssigneeName, "")
 	next = from
 	if next == nil {
 		next = prefix
@@ -69,7 +69,7 @@ func Stranded(tx *ledger.Tx, of string, now core.Time, from []byte, n, reads int
 			}
 			value, id, _ := strings.Cut(string(k[len(prefix):]), "/")
 			if _, status, _ := strings.Cut(value, "."); entity.IssueStatus(status).Rests() {
-				next = ledger.PrefixEnd(ledger.Key("c", of, entity.IssuesByAssigneeName, value, ""))
+				next = ledger.PrefixEnd(ledger.Key("c", string(of), entity.IssuesByAssigneeName, value, ""))
 				break
 			}
 			if i, ok := entity.IssueTable.Get(tx, of, id); ok && stranded(i, tx, now) {

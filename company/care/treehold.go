@@ -17,23 +17,23 @@ import (
 // restore brings them back. Modes resume and restore have no duration: they release an earlier
 // hold.
 type TreeHold struct {
-	ID            string          `cbor:"1,keyasint" json:"id"`
-	Company       string          `cbor:"2,keyasint" json:"companyId"`
-	Root          string          `cbor:"3,keyasint" json:"rootIssueId"`
-	Mode          string          `cbor:"4,keyasint" json:"mode"`   // pause, resume, cancel or restore
-	Status        string          `cbor:"5,keyasint" json:"status"` // active or released
-	Reason        core.NullText   `cbor:"6,keyasint,omitempty" json:"reason"`
-	Release       HoldRelease     `cbor:"7,keyasint" json:"releasePolicy"`
-	Metadata      json.RawMessage `cbor:"8,keyasint,omitempty" json:"metadata"`
-	CreatedUser   core.NullText   `cbor:"9,keyasint,omitempty" json:"createdByUserId"`
-	ReleasedUser  core.NullText   `cbor:"10,keyasint,omitempty" json:"releasedByUserId"`
-	ReleasedAt    core.Time       `cbor:"11,keyasint,omitempty" json:"releasedAt"`
-	ReleaseReason core.NullText   `cbor:"12,keyasint,omitempty" json:"releaseReason"`
-	ReleaseMeta   json.RawMessage `cbor:"13,keyasint,omitempty" json:"releaseMetadata"`
-	Members       []HoldMember    `cbor:"14,keyasint,omitempty" json:"members"` // issues that a cancel or restore moved
-	CreatedAt     core.Time       `cbor:"15,keyasint" json:"createdAt"`
-	UpdatedAt     core.Time       `cbor:"16,keyasint" json:"updatedAt"`
-	Height        uint64          `cbor:"17,keyasint" json:"-"` // of the entry that created it
+	ID            string           `cbor:"1,keyasint" json:"id"`
+	Company       ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Root          string           `cbor:"3,keyasint" json:"rootIssueId"`
+	Mode          string           `cbor:"4,keyasint" json:"mode"`   // pause, resume, cancel or restore
+	Status        string           `cbor:"5,keyasint" json:"status"` // active or released
+	Reason        core.NullText    `cbor:"6,keyasint,omitempty" json:"reason"`
+	Release       HoldRelease      `cbor:"7,keyasint" json:"releasePolicy"`
+	Metadata      json.RawMessage  `cbor:"8,keyasint,omitempty" json:"metadata"`
+	CreatedUser   core.NullText    `cbor:"9,keyasint,omitempty" json:"createdByUserId"`
+	ReleasedUser  core.NullText    `cbor:"10,keyasint,omitempty" json:"releasedByUserId"`
+	ReleasedAt    core.Time        `cbor:"11,keyasint,omitempty" json:"releasedAt"`
+	ReleaseReason core.NullText    `cbor:"12,keyasint,omitempty" json:"releaseReason"`
+	ReleaseMeta   json.RawMessage  `cbor:"13,keyasint,omitempty" json:"releaseMetadata"`
+	Members       []HoldMember     `cbor:"14,keyasint,omitempty" json:"members"` // issues that a cancel or restore moved
+	CreatedAt     core.Time        `cbor:"15,keyasint" json:"createdAt"`
+	UpdatedAt     core.Time        `cbor:"16,keyasint" json:"updatedAt"`
+	Height        uint64           `cbor:"17,keyasint" json:"-"` // of the entry that created it
 }
 
 // Clone returns a copy that shares nothing with h.
@@ -80,15 +80,15 @@ const (
 //	tree-hold-count/<company>
 var (
 	TreeHolds      = ledger.NewTable[string, TreeHold]("tree-hold")
-	treeHoldCounts = ledger.NewTable[string, holdCount]("tree-hold-count")
+	treeHoldCounts = ledger.NewTable[ledger.CompanyID, holdCount]("tree-hold-count")
 )
 
 type holdCount struct {
 	Pauses int `cbor:"1,keyasint"`
 }
 
-func ActiveHoldKey(company, issue, mode string) []byte {
-	return ledger.Key("c", company, "tree-hold-active", issue+"."+mode)
+func ActiveHoldKey(company ledger.CompanyID, issue, mode string) []byte {
+	return ledger.Key("c", string(company), "tree-hold-active", issue+"."+mode)
 }
 
 // HoldTree is the payload of tree.hold.
@@ -131,7 +131,7 @@ func TreeHoldsOf(tx *ledger.Tx, i entity.Issue) []TreeHold {
 }
 
 // ActiveHold returns the active hold of a mode on the issue itself.
-func ActiveHold(tx *ledger.Tx, company, issue, mode string) (TreeHold, bool) {
+func ActiveHold(tx *ledger.Tx, company ledger.CompanyID, issue, mode string) (TreeHold, bool) {
 	at, ok := tx.Get(ActiveHoldKey(company, issue, mode))
 	if !ok {
 		return TreeHold{}, false

@@ -94,7 +94,7 @@ func TestAMonitorFiresOnlyWhereItMay(t *testing.T) {
 	}
 	// An agent does not wait for ever; a person may begin anew.
 	who := d.OnIssue(t, ada, d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada}))
-	mine := string(d.Load(companytest.RunOfDesk(d, who).Context.IssueID).ID)
+	mine := d.Load(companytest.RunOfDesk(d, who).Context.IssueID).ID
 	again := json.RawMessage(strings.Replace(string(monitor), `,"recoveryPolicy":"escalate_to_board"`, "", 1))
 	d.Must(t, who, "issue.update", company.UpdateIssue{Issue: mine, ExecutionPolicy: again}, nil)
 	d.Must(t, who, "issue.monitor", care.CheckMonitor{Issue: mine}, nil)

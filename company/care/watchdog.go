@@ -11,18 +11,18 @@ import (
 // of them stops and needs a decision, and makes sure that somebody decides. An issue has at
 // most one.
 type Watchdog struct {
-	ID           string        `cbor:"1,keyasint" json:"id"`
-	Company      string        `cbor:"2,keyasint" json:"companyId"`
-	Issue        string        `cbor:"3,keyasint" json:"issueId"`
-	Agent        string        `cbor:"4,keyasint" json:"watchdogAgentId"`
-	Instructions core.NullText `cbor:"5,keyasint,omitempty" json:"instructions"`
-	Status       string        `cbor:"6,keyasint" json:"status"` // always active: a removed one is deleted
-	Wakes        int64         `cbor:"7,keyasint,omitempty" json:"triggerCount"`
-	LastWakeAt   core.Time     `cbor:"8,keyasint,omitempty" json:"lastTriggeredAt"`
-	ByAgent      core.NullText `cbor:"9,keyasint,omitempty" json:"createdByAgentId"`
-	ByUser       core.NullText `cbor:"10,keyasint,omitempty" json:"createdByUserId"`
-	CreatedAt    core.Time     `cbor:"11,keyasint" json:"createdAt"`
-	UpdatedAt    core.Time     `cbor:"12,keyasint" json:"updatedAt"`
+	ID           string           `cbor:"1,keyasint" json:"id"`
+	Company      ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Issue        string           `cbor:"3,keyasint" json:"issueId"`
+	Agent        string           `cbor:"4,keyasint" json:"watchdogAgentId"`
+	Instructions core.NullText    `cbor:"5,keyasint,omitempty" json:"instructions"`
+	Status       string           `cbor:"6,keyasint" json:"status"` // always active: a removed one is deleted
+	Wakes        int64            `cbor:"7,keyasint,omitempty" json:"triggerCount"`
+	LastWakeAt   core.Time        `cbor:"8,keyasint,omitempty" json:"lastTriggeredAt"`
+	ByAgent      core.NullText    `cbor:"9,keyasint,omitempty" json:"createdByAgentId"`
+	ByUser       core.NullText    `cbor:"10,keyasint,omitempty" json:"createdByUserId"`
+	CreatedAt    core.Time        `cbor:"11,keyasint" json:"createdAt"`
+	UpdatedAt    core.Time        `cbor:"12,keyasint" json:"updatedAt"`
 }
 
 const (
@@ -75,7 +75,7 @@ var watchdogKinds = []company.Kind{
 }
 
 // WatchdogOf returns the watchdog of an issue.
-func WatchdogOf(tx *ledger.Tx, company, issue string) (Watchdog, bool) {
+func WatchdogOf(tx *ledger.Tx, company ledger.CompanyID, issue string) (Watchdog, bool) {
 	return Watchdogs.Get(tx, company, issue)
 }
 

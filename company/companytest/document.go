@@ -4,7 +4,7 @@ import "github.com/selvage-mesh/selvage/ledger"
 
 // Count returns how many rows a table has.
 func (d *Desk) Count(table string) (n int) {
-	for range d.Tx.Prefix(ledger.Key("c", d.Company, table, "")) {
+	for range d.Tx.Prefix(ledger.Key("c", string(d.Company), table, "")) {
 		n++
 	}
 	return n

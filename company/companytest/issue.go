@@ -33,7 +33,7 @@ func (void) Scan([]byte, []byte, bool) iter.Seq2[[]byte, []byte] {
 type Desk struct {
 	Tx      *ledger.Tx
 	Mux     ledger.Mux
-	Company string
+	Company ledger.CompanyID
 	Now     time.Time
 	Height  uint64
 	Serial  int
@@ -42,7 +42,7 @@ type Desk struct {
 
 func NewDesk(t testing.TB) *Desk {
 	t.Helper()
-	d := &Desk{Tx: ledger.NewTx(void{}), Mux: rules.Handlers(), Company: UID(1), Now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)}
+	d := &Desk{Tx: ledger.NewTx(void{}), Mux: rules.Handlers(), Company: ledger.CompanyID(UID(1)), Now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)}
 	entity.CompanyTable.Put(d.Tx, d.Company, d.Company, entity.Company{ID: d.Company, Name: "Acme", Status: "active", IssuePrefix: "ACM", DefaultResponsibleUser: "local-board"})
 	return d
 }

@@ -18,7 +18,7 @@ func (d *Desk) Enlist(user string, r people.Role) people.Member {
 }
 
 // AsUser is what Authorize says to a user with a session.
-func (d *Desk) AsUser(user, kind, of string) error {
+func (d *Desk) AsUser(user, kind string, of ledger.CompanyID) error {
 	c := d.Context(Board, kind, nil)
 	c.Cmd.Actor, c.Cmd.Credential, c.Cmd.Company = ledger.Actor{Type: "user", ID: user}, ledger.Credential{Kind: "board_key", ID: UID(7)}, of
 	people.BoardKeys.Put(d.Tx, UID(7), people.BoardKey{ID: UID(7), User: user, Name: "k", Hash: HexHash("7")})

@@ -10,7 +10,7 @@ import (
 )
 
 // Speak authorises and carries out a command with a credential of its own.
-func (d *Desk) Speak(actor ledger.Actor, cred ledger.Credential, kind, of string, payload any) error {
+func (d *Desk) Speak(actor ledger.Actor, cred ledger.Credential, kind string, of ledger.CompanyID, payload any) error {
 	c := d.Context(Board, kind, payload)
 	c.Cmd.Actor, c.Cmd.Credential, c.Cmd.Company = actor, cred, of
 	c.Origin, c.Mesh = "n1", "m1"

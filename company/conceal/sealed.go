@@ -35,13 +35,13 @@ type Sealable interface {
 }
 
 // ValueAAD binds a sealed value to its place: it opens nowhere else.
-func ValueAAD(mesh, company, owner, path string) []byte {
-	return aad("selvage/value/v1", mesh, company, owner, path)
+func ValueAAD(mesh string, company ledger.CompanyID, owner, path string) []byte {
+	return aad("selvage/value/v1", mesh, string(company), owner, path)
 }
 
 // SecretAAD binds a sealed version of a secret to its place.
-func SecretAAD(mesh, company, secret string, version int) []byte {
-	return aad("selvage/secret/v1", mesh, company, secret, strconv.Itoa(version))
+func SecretAAD(mesh string, company ledger.CompanyID, secret string, version int) []byte {
+	return aad("selvage/secret/v1", mesh, string(company), secret, strconv.Itoa(version))
 }
 
 // aad joins parts so that no two lists of them give the same bytes.
@@ -269,7 +269,7 @@ type SealedConfig struct {
 }
 
 // AAD returns the bytes that bind one of its values to its place.
-func (o SealedConfig) AAD(mesh, company string, v SealedValue) []byte {
+func (o SealedConfig) AAD(mesh string, company ledger.CompanyID, v SealedValue) []byte {
 	if o.Type == "routine_trigger" {
 		return TriggerAAD(mesh, company, o.ID)
 	}
@@ -294,8 +294,8 @@ func (o *SealedConfig) Collect(root string, config json.RawMessage) {
 }
 
 // TriggerAAD binds the sealed secret of a trigger to its place.
-func TriggerAAD(mesh, company, trigger string) []byte {
-	return []byte("selvage/routine-trigger/v1/" + mesh + "/" + company + "/" + trigger)
+func TriggerAAD(mesh string, company ledger.CompanyID, trigger string) []byte {
+	return []byte("selvage/routine-trigger/v1/" + mesh + "/" + string(company) + "/" + trigger)
 }
 
 // Reseal is the payload of secret.reseal: values sealed with the current data key, in place

@@ -20,12 +20,12 @@ func PrefixKey(issuePrefix string) []byte { return ledger.Key("company-prefix", 
 
 // OwnerOf returns the company that an agent, goal, project or workspace belongs
 // to, or "".
-func OwnerOf(tx *ledger.Tx, id string) string {
+func OwnerOf(tx *ledger.Tx, id string) ledger.CompanyID {
 	if !IsID(id) {
 		return ""
 	}
 	v, _ := tx.Get(OwnerKey(id))
-	return string(v)
+	return ledger.CompanyID(v)
 }
 
 // OwnedTables are the names of the tables made with Owned. They are package variables, so
@@ -48,11 +48,11 @@ func Owned[ID ~string, T any](t ledger.Table[ID, T]) ledger.Table[ID, T] {
 func Disown(tx *ledger.Tx, id string) { tx.Delete(OwnerKey(id)) }
 
 // CompanyIDs yields the IDs of all companies, in order.
-func CompanyIDs(tx *ledger.Tx) iter.Seq[string] {
+func CompanyIDs(tx *ledger.Tx) iter.Seq[ledger.CompanyID] {
 	prefix := CompanyIDKey("")
-	return func(yield func(string) bool) {
+	return func(yield func(ledger.CompanyID) bool) {
 		for k := range tx.Prefix(prefix) {
-			if !yield(string(k[len(prefix):])) {
+			if !yield(ledger.CompanyID(k[len(prefix):])) {
 				return
 			}
 		}
@@ -61,7 +61,7 @@ func CompanyIDs(tx *ledger.Tx) iter.Seq[string] {
 
 // IsID reports whether s is a UUID in the form that this system writes: 36 characters, lower
 // case.
-func IsID(s string) bool {
+func IsID[S ~string](s S) bool {
 	if len(s) != 36 {
 		return false
 	}

@@ -9,18 +9,18 @@ import (
 
 // An ActivityRow is a line of the activity log as it is shown.
 type ActivityRow struct {
-	ID              string          `json:"id"`
-	Company         string          `json:"companyId"`
-	ActorType       string          `json:"actorType"`
-	ActorID         string          `json:"actorId"`
-	Action          string          `json:"action"`
-	EntityType      string          `json:"entityType"`
-	EntityID        string          `json:"entityId"`
-	Agent           core.NullText   `json:"agentId"`
-	Run             core.NullText   `json:"runId"`
-	ResponsibleUser core.NullText   `json:"responsibleUserId"`
-	Details         json.RawMessage `json:"details"`
-	CreatedAt       core.Time       `json:"createdAt"`
+	ID              string           `json:"id"`
+	Company         ledger.CompanyID `json:"companyId"`
+	ActorType       string           `json:"actorType"`
+	ActorID         string           `json:"actorId"`
+	Action          string           `json:"action"`
+	EntityType      string           `json:"entityType"`
+	EntityID        string           `json:"entityId"`
+	Agent           core.NullText    `json:"agentId"`
+	Run             core.NullText    `json:"runId"`
+	ResponsibleUser core.NullText    `json:"responsibleUserId"`
+	Details         json.RawMessage  `json:"details"`
+	CreatedAt       core.Time        `json:"createdAt"`
 	// Height is the entry's height, for proofs and for resuming.
 	Height uint64 `json:"height"`
 }

@@ -37,28 +37,28 @@ var (
 // Its configurations hold secrets. They are shown through RedactConfig only; JSON of the
 // row leaves them out.
 type Agent struct {
-	ID                 string          `cbor:"1,keyasint" json:"id"`
-	Company            string          `cbor:"2,keyasint" json:"companyId"`
-	Name               string          `cbor:"3,keyasint" json:"name"`
-	Role               string          `cbor:"4,keyasint" json:"role"`
-	Title              core.NullText   `cbor:"5,keyasint,omitempty" json:"title"`
-	Icon               core.NullText   `cbor:"6,keyasint,omitempty" json:"icon"`
-	Status             AgentStatus     `cbor:"7,keyasint" json:"status"`
-	ReportsTo          core.NullText   `cbor:"8,keyasint,omitempty" json:"reportsTo"`
-	Capabilities       core.NullText   `cbor:"9,keyasint,omitempty" json:"capabilities"`
-	AdapterType        string          `cbor:"10,keyasint" json:"adapterType"`
-	AdapterConfig      json.RawMessage `cbor:"11,keyasint" json:"-"`
-	RuntimeConfig      json.RawMessage `cbor:"12,keyasint" json:"-"`
-	DefaultEnvironment core.NullText   `cbor:"13,keyasint,omitempty" json:"defaultEnvironmentId"`
-	PauseReason        core.NullText   `cbor:"14,keyasint,omitempty" json:"pauseReason"`
-	PausedAt           core.Time       `cbor:"15,keyasint,omitempty" json:"pausedAt"`
-	ErrorReason        core.NullText   `cbor:"16,keyasint,omitempty" json:"errorReason"`
-	Permissions        Permissions     `cbor:"17,keyasint" json:"permissions"`
-	LastHeartbeatAt    core.Time       `cbor:"18,keyasint,omitempty" json:"lastHeartbeatAt"`
-	Metadata           json.RawMessage `cbor:"19,keyasint,omitempty" json:"-"`
-	ContextMode        string          `cbor:"20,keyasint,omitempty" json:"-"` // "thin", also for "", or "fat"
-	CreatedAt          core.Time       `cbor:"21,keyasint" json:"createdAt"`
-	UpdatedAt          core.Time       `cbor:"22,keyasint" json:"updatedAt"`
+	ID                 string           `cbor:"1,keyasint" json:"id"`
+	Company            ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Name               string           `cbor:"3,keyasint" json:"name"`
+	Role               string           `cbor:"4,keyasint" json:"role"`
+	Title              core.NullText    `cbor:"5,keyasint,omitempty" json:"title"`
+	Icon               core.NullText    `cbor:"6,keyasint,omitempty" json:"icon"`
+	Status             AgentStatus      `cbor:"7,keyasint" json:"status"`
+	ReportsTo          core.NullText    `cbor:"8,keyasint,omitempty" json:"reportsTo"`
+	Capabilities       core.NullText    `cbor:"9,keyasint,omitempty" json:"capabilities"`
+	AdapterType        string           `cbor:"10,keyasint" json:"adapterType"`
+	AdapterConfig      json.RawMessage  `cbor:"11,keyasint" json:"-"`
+	RuntimeConfig      json.RawMessage  `cbor:"12,keyasint" json:"-"`
+	DefaultEnvironment core.NullText    `cbor:"13,keyasint,omitempty" json:"defaultEnvironmentId"`
+	PauseReason        core.NullText    `cbor:"14,keyasint,omitempty" json:"pauseReason"`
+	PausedAt           core.Time        `cbor:"15,keyasint,omitempty" json:"pausedAt"`
+	ErrorReason        core.NullText    `cbor:"16,keyasint,omitempty" json:"errorReason"`
+	Permissions        Permissions      `cbor:"17,keyasint" json:"permissions"`
+	LastHeartbeatAt    core.Time        `cbor:"18,keyasint,omitempty" json:"lastHeartbeatAt"`
+	Metadata           json.RawMessage  `cbor:"19,keyasint,omitempty" json:"-"`
+	ContextMode        string           `cbor:"20,keyasint,omitempty" json:"-"` // "thin", also for "", or "fat"
+	CreatedAt          core.Time        `cbor:"21,keyasint" json:"createdAt"`
+	UpdatedAt          core.Time        `cbor:"22,keyasint" json:"updatedAt"`
 	// CreatedBy is the creator: a user's ID or an agent's UUID.
 	CreatedBy string `cbor:"23,keyasint,omitempty" json:"-"`
 }
@@ -113,7 +113,9 @@ func (a Agent) URLKey() string {
 }
 
 // AgentOf returns an agent of company.
-func AgentOf(tx *ledger.Tx, company, id string) (Agent, bool) { return AgentTable.Get(tx, company, id) }
+func AgentOf(tx *ledger.Tx, company ledger.CompanyID, id string) (Agent, bool) {
+	return AgentTable.Get(tx, company, id)
+}
 
 // AgentByID returns the agent with an ID, in any company.
 func AgentByID(tx *ledger.Tx, id string) (Agent, bool) {
@@ -125,7 +127,7 @@ func AgentByID(tx *ledger.Tx, id string) (Agent, bool) {
 
 // AgentByRef finds an agent by ID, or by urlKey or name within company. A terminated agent
 // is found by ID only.
-func AgentByRef(tx *ledger.Tx, company, ref string) (Agent, error) {
+func AgentByRef(tx *ledger.Tx, company ledger.CompanyID, ref string) (Agent, error) {
 	if id := strings.ToLower(ref); core.IsID(id) {
 		if a, ok := AgentByID(tx, id); ok {
 			return a, nil
@@ -153,7 +155,7 @@ func AgentByRef(tx *ledger.Tx, company, ref string) (Agent, error) {
 }
 
 // AgentsOf returns the agents of company by ID; terminated ones only if asked for.
-func AgentsOf(tx *ledger.Tx, company string, terminated bool) []Agent {
+func AgentsOf(tx *ledger.Tx, company ledger.CompanyID, terminated bool) []Agent {
 	out := []Agent{}
 	for _, a := range AgentTable.All(tx, company) {
 		if terminated || a.Status != AgentTerminated {

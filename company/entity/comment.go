@@ -10,31 +10,31 @@ import (
 // A Comment is one message on an issue, by a user, an agent or the system. Fields of the
 // contract without a value here are null.
 type Comment struct {
-	ID             string          `cbor:"1,keyasint" json:"id"`
-	Company        string          `cbor:"2,keyasint" json:"companyId"`
-	Issue          string          `cbor:"3,keyasint" json:"issueId"`
-	AuthorAgent    core.NullText   `cbor:"4,keyasint,omitempty" json:"authorAgentId"`
-	AuthorUser     core.NullText   `cbor:"5,keyasint,omitempty" json:"authorUserId"`
-	OnBehalfOf     core.NullText   `cbor:"6,keyasint,omitempty" json:"onBehalfOfUserId"`
-	AuthorType     string          `cbor:"7,keyasint" json:"authorType"` // user, agent or system
-	Run            core.NullText   `cbor:"8,keyasint,omitempty" json:"createdByRunId"`
-	DerivedAgent   core.NullText   `cbor:"-" json:"derivedAuthorAgentId"`
-	DerivedRun     core.NullText   `cbor:"-" json:"derivedCreatedByRunId"`
-	DerivedSource  core.NullText   `cbor:"-" json:"derivedAuthorSource"`
-	ClientRequest  core.NullText   `cbor:"9,keyasint,omitempty" json:"clientRequestId"`
-	SessionGen     *int            `cbor:"-" json:"conversationSessionGeneration"`
-	Body           string          `cbor:"10,keyasint" json:"body"`
-	Presentation   json.RawMessage `cbor:"11,keyasint,omitempty" json:"presentation"`
-	Metadata       json.RawMessage `cbor:"12,keyasint,omitempty" json:"metadata"`
-	DeletedAt      core.Time       `cbor:"13,keyasint,omitempty" json:"deletedAt"`
-	DeletedByType  core.NullText   `cbor:"14,keyasint,omitempty" json:"deletedByType"`
-	DeletedByAgent core.NullText   `cbor:"15,keyasint,omitempty" json:"deletedByAgentId"`
-	DeletedByUser  core.NullText   `cbor:"16,keyasint,omitempty" json:"deletedByUserId"`
-	DeletedByRun   core.NullText   `cbor:"17,keyasint,omitempty" json:"deletedByRunId"`
-	SourceTrust    core.NullText   `cbor:"-" json:"sourceTrust"`
-	CreatedAt      core.Time       `cbor:"18,keyasint" json:"createdAt"`
-	UpdatedAt      core.Time       `cbor:"19,keyasint" json:"updatedAt"`
-	Height         uint64          `cbor:"-" json:"-"` // of the entry; part of the key
+	ID             string           `cbor:"1,keyasint" json:"id"`
+	Company        ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Issue          string           `cbor:"3,keyasint" json:"issueId"`
+	AuthorAgent    core.NullText    `cbor:"4,keyasint,omitempty" json:"authorAgentId"`
+	AuthorUser     core.NullText    `cbor:"5,keyasint,omitempty" json:"authorUserId"`
+	OnBehalfOf     core.NullText    `cbor:"6,keyasint,omitempty" json:"onBehalfOfUserId"`
+	AuthorType     string           `cbor:"7,keyasint" json:"authorType"` // user, agent or system
+	Run            core.NullText    `cbor:"8,keyasint,omitempty" json:"createdByRunId"`
+	DerivedAgent   core.NullText    `cbor:"-" json:"derivedAuthorAgentId"`
+	DerivedRun     core.NullText    `cbor:"-" json:"derivedCreatedByRunId"`
+	DerivedSource  core.NullText    `cbor:"-" json:"derivedAuthorSource"`
+	ClientRequest  core.NullText    `cbor:"9,keyasint,omitempty" json:"clientRequestId"`
+	SessionGen     *int             `cbor:"-" json:"conversationSessionGeneration"`
+	Body           string           `cbor:"10,keyasint" json:"body"`
+	Presentation   json.RawMessage  `cbor:"11,keyasint,omitempty" json:"presentation"`
+	Metadata       json.RawMessage  `cbor:"12,keyasint,omitempty" json:"metadata"`
+	DeletedAt      core.Time        `cbor:"13,keyasint,omitempty" json:"deletedAt"`
+	DeletedByType  core.NullText    `cbor:"14,keyasint,omitempty" json:"deletedByType"`
+	DeletedByAgent core.NullText    `cbor:"15,keyasint,omitempty" json:"deletedByAgentId"`
+	DeletedByUser  core.NullText    `cbor:"16,keyasint,omitempty" json:"deletedByUserId"`
+	DeletedByRun   core.NullText    `cbor:"17,keyasint,omitempty" json:"deletedByRunId"`
+	SourceTrust    core.NullText    `cbor:"-" json:"sourceTrust"`
+	CreatedAt      core.Time        `cbor:"18,keyasint" json:"createdAt"`
+	UpdatedAt      core.Time        `cbor:"19,keyasint" json:"updatedAt"`
+	Height         uint64           `cbor:"-" json:"-"` // of the entry; part of the key
 }
 
 // Comments are keyed by "<issue>.<height>.<comment>", so that an issue's comments lie
@@ -46,14 +46,16 @@ var Comments = ledger.NewTable[string, Comment]("comment")
 
 func (cm Comment) RowKey() string { return cm.Issue + "." + ledger.Order(cm.Height) + "." + cm.ID }
 
-func CommentAtKey(company, id string) []byte { return ledger.Key("c", company, "comment-at", id) }
+func CommentAtKey(company ledger.CompanyID, id string) []byte {
+	return ledger.Key("c", string(company), "comment-at", id)
+}
 
-func CommentRequestKey(company, issue, request string) []byte {
-	return ledger.Key("c", company, "comment-request", core.TextKey(issue+"/"+request))
+func CommentRequestKey(company ledger.CompanyID, issue, request string) []byte {
+	return ledger.Key("c", string(company), "comment-request", core.TextKey(issue+"/"+request))
 }
 
 // CommentOf returns one comment of an issue.
-func CommentOf(tx *ledger.Tx, company, issue, id string) (Comment, bool) {
+func CommentOf(tx *ledger.Tx, company ledger.CompanyID, issue, id string) (Comment, bool) {
 	at, ok := tx.Get(CommentAtKey(company, id))
 	if !ok {
 		return Comment{}, false

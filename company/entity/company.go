@@ -22,21 +22,21 @@ const (
 
 // A Company is the owner of agents and their work. Every other row belongs to one company.
 type Company struct {
-	ID                     string        `cbor:"1,keyasint" json:"id"`
-	Name                   string        `cbor:"2,keyasint" json:"name"`
-	Description            core.NullText `cbor:"3,keyasint,omitempty" json:"description"`
-	Status                 CompanyStatus `cbor:"4,keyasint" json:"status"`
-	PauseReason            core.NullText `cbor:"5,keyasint,omitempty" json:"pauseReason"`
-	PausedAt               core.Time     `cbor:"6,keyasint,omitempty" json:"pausedAt"`
-	IssuePrefix            string        `cbor:"7,keyasint" json:"issuePrefix"`
-	IssueCounter           uint64        `cbor:"8,keyasint" json:"issueCounter"`
-	DefaultResponsibleUser core.NullText `cbor:"9,keyasint,omitempty" json:"defaultResponsibleUserId"`
-	RequireHireApproval    bool          `cbor:"10,keyasint,omitempty" json:"requireBoardApprovalForNewAgents"`
-	BrandColor             core.NullText `cbor:"11,keyasint,omitempty" json:"brandColor"`
-	LogoAsset              core.NullText `cbor:"12,keyasint,omitempty" json:"logoAssetId"`
-	AttachmentMaxBytes     int64         `cbor:"13,keyasint,omitempty" json:"attachmentMaxBytes"`
-	CreatedAt              core.Time     `cbor:"14,keyasint" json:"createdAt"`
-	UpdatedAt              core.Time     `cbor:"15,keyasint" json:"updatedAt"`
+	ID                     ledger.CompanyID `cbor:"1,keyasint" json:"id"`
+	Name                   string           `cbor:"2,keyasint" json:"name"`
+	Description            core.NullText    `cbor:"3,keyasint,omitempty" json:"description"`
+	Status                 CompanyStatus    `cbor:"4,keyasint" json:"status"`
+	PauseReason            core.NullText    `cbor:"5,keyasint,omitempty" json:"pauseReason"`
+	PausedAt               core.Time        `cbor:"6,keyasint,omitempty" json:"pausedAt"`
+	IssuePrefix            string           `cbor:"7,keyasint" json:"issuePrefix"`
+	IssueCounter           uint64           `cbor:"8,keyasint" json:"issueCounter"`
+	DefaultResponsibleUser core.NullText    `cbor:"9,keyasint,omitempty" json:"defaultResponsibleUserId"`
+	RequireHireApproval    bool             `cbor:"10,keyasint,omitempty" json:"requireBoardApprovalForNewAgents"`
+	BrandColor             core.NullText    `cbor:"11,keyasint,omitempty" json:"brandColor"`
+	LogoAsset              core.NullText    `cbor:"12,keyasint,omitempty" json:"logoAssetId"`
+	AttachmentMaxBytes     int64            `cbor:"13,keyasint,omitempty" json:"attachmentMaxBytes"`
+	CreatedAt              core.Time        `cbor:"14,keyasint" json:"createdAt"`
+	UpdatedAt              core.Time        `cbor:"15,keyasint" json:"updatedAt"`
 	// NoStrategyGate lets a CEO start work before a strategy is approved. Strategy is the first
 	// approval of one.
 	NoStrategyGate bool          `cbor:"20,keyasint,omitempty" json:"-"`
@@ -54,7 +54,7 @@ type FeedbackConsent struct {
 	Terms   core.NullText `cbor:"4,keyasint,omitempty"`
 }
 
-var CompanyTable = ledger.NewTable[string, Company]("company")
+var CompanyTable = ledger.NewTable[ledger.CompanyID, Company]("company")
 
 const (
 	// MaxName bounds names, in bytes.
@@ -64,22 +64,22 @@ const (
 // SaveCompany is the payload of company.create, company.update and company.branding. In an
 // update nil keeps a field and an empty value clears it.
 type SaveCompany struct {
-	ID                  string      `cbor:"1,keyasint"` // for company.create; other commands name it themselves
-	Name                *string     `cbor:"2,keyasint,omitempty"`
-	Description         *string     `cbor:"3,keyasint,omitempty"`
-	Budget              *core.Money `cbor:"4,keyasint,omitempty"` // per month
-	RequireHireApproval *bool       `cbor:"5,keyasint,omitempty"`
-	BrandColor          *string     `cbor:"6,keyasint,omitempty"`
-	LogoAsset           *string     `cbor:"7,keyasint,omitempty"`
-	AttachmentMaxBytes  *int64      `cbor:"8,keyasint,omitempty"`
-	ResponsibleUser     *string     `cbor:"9,keyasint,omitempty"`
-	RequireStrategy     *bool       `cbor:"20,keyasint,omitempty"`
-	FeedbackSharing     *bool       `cbor:"21,keyasint,omitempty"`
-	FeedbackTerms       *string     `cbor:"22,keyasint,omitempty"`
+	ID                  ledger.CompanyID `cbor:"1,keyasint"` // for company.create; other commands name it themselves
+	Name                *string          `cbor:"2,keyasint,omitempty"`
+	Description         *string          `cbor:"3,keyasint,omitempty"`
+	Budget              *core.Money      `cbor:"4,keyasint,omitempty"` // per month
+	RequireHireApproval *bool            `cbor:"5,keyasint,omitempty"`
+	BrandColor          *string          `cbor:"6,keyasint,omitempty"`
+	LogoAsset           *string          `cbor:"7,keyasint,omitempty"`
+	AttachmentMaxBytes  *int64           `cbor:"8,keyasint,omitempty"`
+	ResponsibleUser     *string          `cbor:"9,keyasint,omitempty"`
+	RequireStrategy     *bool            `cbor:"20,keyasint,omitempty"`
+	FeedbackSharing     *bool            `cbor:"21,keyasint,omitempty"`
+	FeedbackTerms       *string          `cbor:"22,keyasint,omitempty"`
 }
 
 // CompanyOf returns the company with an ID.
-func CompanyOf(tx *ledger.Tx, id string) (Company, bool) {
+func CompanyOf(tx *ledger.Tx, id ledger.CompanyID) (Company, bool) {
 	if !core.IsID(id) {
 		return Company{}, false
 	}
@@ -93,7 +93,7 @@ func CompanyByPrefix(tx *ledger.Tx, prefix string) (Company, bool) {
 	if !ok {
 		return Company{}, false
 	}
-	return CompanyOf(tx, string(id))
+	return CompanyOf(tx, ledger.CompanyID(id))
 }
 
 // Companies returns all companies, oldest first.
@@ -110,10 +110,10 @@ func Companies(tx *ledger.Tx) []Company {
 
 // UnfinishedDeletions returns the companies whose deletion is not finished, so that the
 // leader can continue it.
-func UnfinishedDeletions(tx *ledger.Tx) []string {
-	var out []string
+func UnfinishedDeletions(tx *ledger.Tx) []ledger.CompanyID {
+	var out []ledger.CompanyID
 	for _, k := range tx.Prefix(DeletingKey("")) {
-		out = append(out, string(k))
+		out = append(out, ledger.CompanyID(k))
 	}
 	return out
 }
@@ -180,7 +180,7 @@ func (p SaveCompany) Details() []byte {
 // that a pause by a person replaces one by the budget.
 func (row Company) Pause(reason string, now core.Time) (Company, error) {
 	if row.Status == CompanyArchived {
-		return row, core.Illegal("companyId", row.ID, row.Status, CompanyPaused, []CompanyStatus{CompanyActive}, "Cannot pause archived company")
+		return row, core.Illegal("companyId", string(row.ID), row.Status, CompanyPaused, []CompanyStatus{CompanyActive}, "Cannot pause archived company")
 	}
 	if row.Status == CompanyPaused {
 		if row.PauseReason == PausedForBudget && reason != PausedForBudget {
@@ -214,4 +214,6 @@ func (row Company) Rests() bool { return row.Status == CompanyPaused || row.Stat
 // Drafting reports whether the company's CEO can only draft, see strategy.go of company.
 func (row Company) Drafting() bool { return !row.NoStrategyGate && row.Strategy == "" }
 
-func BlobKey(sha256, company string) []byte { return ledger.Key("blob", sha256, company) }
+func BlobKey(sha256 string, company ledger.CompanyID) []byte {
+	return ledger.Key("blob", sha256, string(company))
+}

@@ -22,16 +22,16 @@ var (
 
 // A Goal is a purpose of work. Goals form a tree.
 type Goal struct {
-	ID          string        `cbor:"1,keyasint" json:"id"`
-	Company     string        `cbor:"2,keyasint" json:"companyId"`
-	Title       string        `cbor:"3,keyasint" json:"title"`
-	Description core.NullText `cbor:"4,keyasint,omitempty" json:"description"`
-	Level       GoalLevel     `cbor:"5,keyasint" json:"level"`
-	Status      GoalStatus    `cbor:"6,keyasint" json:"status"`
-	Parent      core.NullText `cbor:"7,keyasint,omitempty" json:"parentId"`
-	Owner       core.NullText `cbor:"8,keyasint,omitempty" json:"ownerAgentId"`
-	CreatedAt   core.Time     `cbor:"9,keyasint" json:"createdAt"`
-	UpdatedAt   core.Time     `cbor:"10,keyasint" json:"updatedAt"`
+	ID          string           `cbor:"1,keyasint" json:"id"`
+	Company     ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Title       string           `cbor:"3,keyasint" json:"title"`
+	Description core.NullText    `cbor:"4,keyasint,omitempty" json:"description"`
+	Level       GoalLevel        `cbor:"5,keyasint" json:"level"`
+	Status      GoalStatus       `cbor:"6,keyasint" json:"status"`
+	Parent      core.NullText    `cbor:"7,keyasint,omitempty" json:"parentId"`
+	Owner       core.NullText    `cbor:"8,keyasint,omitempty" json:"ownerAgentId"`
+	CreatedAt   core.Time        `cbor:"9,keyasint" json:"createdAt"`
+	UpdatedAt   core.Time        `cbor:"10,keyasint" json:"updatedAt"`
 }
 
 var (
@@ -57,7 +57,7 @@ type SaveGoal struct {
 }
 
 // GoalOf returns a goal of company, also its implied root.
-func GoalOf(tx *ledger.Tx, company, id string) (Goal, bool) {
+func GoalOf(tx *ledger.Tx, company ledger.CompanyID, id string) (Goal, bool) {
 	if g, ok := Goals.Get(tx, company, id); ok || id != ImpliedGoalID(company) {
 		return g, ok
 	}
@@ -76,7 +76,7 @@ func GoalByID(tx *ledger.Tx, id string) (Goal, bool) {
 }
 
 // GoalsOf returns the goals of company, oldest first.
-func GoalsOf(tx *ledger.Tx, company string) []Goal {
+func GoalsOf(tx *ledger.Tx, company ledger.CompanyID) []Goal {
 	out := []Goal{}
 	for _, g := range Goals.All(tx, company) {
 		out = append(out, g)

@@ -24,10 +24,12 @@ type ChainGoal struct {
 	Role core.NullText `json:"role"` // initiative, milestone or null
 }
 
-func ImpliedGoalID(company string) string { return core.DerivedID("root-goal", company) }
+func ImpliedGoalID(company ledger.CompanyID) string {
+	return core.DerivedID("root-goal", string(company))
+}
 
 // impliedGoalOwner returns the company whose implied root has the ID.
-func impliedGoalOwner(tx *ledger.Tx, id string) (company string, ok bool) {
+func impliedGoalOwner(tx *ledger.Tx, id string) (company ledger.CompanyID, ok bool) {
 	for of := range core.CompanyIDs(tx) {
 		if ImpliedGoalID(of) == id {
 			return of, true
@@ -37,16 +39,18 @@ func impliedGoalOwner(tx *ledger.Tx, id string) (company string, ok bool) {
 }
 
 // ImpliedGoal returns the implied root of a company without a stored one.
-func ImpliedGoal(tx *ledger.Tx, company string) (Goal, bool) {
+func ImpliedGoal(tx *ledger.Tx, company ledger.CompanyID) (Goal, bool) {
 	row, ok := CompanyTable.Get(tx, company, company)
 	if !ok {
 		return Goal{}, false
 	}
-	return Goal{ID: ImpliedGoalID(company), Company: company, Title: row.Name, Description: core.NullText(row.Description), Level: "company", Status: "active",
+	return Goal{ID: ImpliedGoalID(company), Company: company, Title: row.Name, Description: row.Description, Level: "company", Status: "active",
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt}, true
 }
 
-func RootGoalKey(company string) []byte { return ledger.Key("c", company, "goal-root") }
+func RootGoalKey(company ledger.CompanyID) []byte {
+	return ledger.Key("c", string(company), "goal-root")
+}
 
 // StoreGoal and DropGoal are the only writers of goals. They keep the ID of the root under
 // c/<company>/goal-root, because every issue without a goal reads it.
@@ -60,7 +64,7 @@ func DropGoal(tx *ledger.Tx, g Goal) {
 	settleRoot(tx, g.Company)
 }
 
-func settleRoot(tx *ledger.Tx, company string) {
+func settleRoot(tx *ledger.Tx, company ledger.CompanyID) {
 	var oldest Goal
 	for _, g := range Goals.All(tx, company) {
 		if g.Root() && (oldest.ID == "" || g.CreatedAt < oldest.CreatedAt) {
@@ -77,13 +81,13 @@ func settleRoot(tx *ledger.Tx, company string) {
 }
 
 // DefaultGoal returns the ID of a company's stored root goal, "" when it has none.
-func DefaultGoal(tx *ledger.Tx, company string) string {
+func DefaultGoal(tx *ledger.Tx, company ledger.CompanyID) string {
 	id, _ := tx.Get(RootGoalKey(company))
 	return string(id)
 }
 
 // RootGoal returns the root goal of a company, stored or implied.
-func RootGoal(tx *ledger.Tx, company string) (Goal, bool) {
+func RootGoal(tx *ledger.Tx, company ledger.CompanyID) (Goal, bool) {
 	if g, ok := Goals.Get(tx, company, DefaultGoal(tx, company)); ok {
 		return g, true
 	}

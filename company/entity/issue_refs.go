@@ -7,18 +7,20 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-func AgentExists(tx *ledger.Tx, company, id string) bool { return tx.Has(AgentTable.Key(company, id)) }
+func AgentExists(tx *ledger.Tx, company ledger.CompanyID, id string) bool {
+	return tx.Has(AgentTable.Key(company, id))
+}
 
-func ProjectExists(tx *ledger.Tx, company, id string) bool {
+func ProjectExists(tx *ledger.Tx, company ledger.CompanyID, id string) bool {
 	return tx.Has(ProjectTable.Key(company, id))
 }
 
-func GoalExists(tx *ledger.Tx, company, id string) bool {
+func GoalExists(tx *ledger.Tx, company ledger.CompanyID, id string) bool {
 	return tx.Has(Goals.Key(company, id)) || id == ImpliedGoalID(company)
 }
 
 // CompanyOfAgent returns the company that an agent belongs to, or "".
-func CompanyOfAgent(tx *ledger.Tx, agent string) string {
+func CompanyOfAgent(tx *ledger.Tx, agent string) ledger.CompanyID {
 	of := core.OwnerOf(tx, agent)
 	if of == "" || !AgentExists(tx, of, agent) {
 		return ""
@@ -27,7 +29,7 @@ func CompanyOfAgent(tx *ledger.Tx, agent string) string {
 }
 
 // Assignable refuses an assignee that does not exist or was terminated.
-func Assignable(tx *ledger.Tx, company, agent string) error {
+func Assignable(tx *ledger.Tx, company ledger.CompanyID, agent string) error {
 	a, ok := AgentTable.Get(tx, company, agent)
 	switch {
 	case !ok:
@@ -41,7 +43,7 @@ func Assignable(tx *ledger.Tx, company, agent string) error {
 }
 
 // Manages reports whether boss is a direct or indirect manager of agent.
-func Manages(tx *ledger.Tx, company, boss, agent string) bool {
+func Manages(tx *ledger.Tx, company ledger.CompanyID, boss, agent string) bool {
 	for range MaxIssueDepth {
 		a, ok := AgentTable.Get(tx, company, agent)
 		if !ok || a.ReportsTo == "" {
@@ -55,18 +57,18 @@ func Manages(tx *ledger.Tx, company, boss, agent string) bool {
 }
 
 // CompanyExists reports whether there is a company with this ID.
-func CompanyExists(tx *ledger.Tx, company string) bool {
+func CompanyExists(tx *ledger.Tx, company ledger.CompanyID) bool {
 	return company != "" && tx.Has(CompanyTable.Key(company, company))
 }
 
 // IssuePrefixOf returns the prefix of the identifiers of a company's issues.
-func IssuePrefixOf(tx *ledger.Tx, company string) (string, bool) {
+func IssuePrefixOf(tx *ledger.Tx, company ledger.CompanyID) (string, bool) {
 	row, ok := CompanyTable.Get(tx, company, company)
 	return row.IssuePrefix, ok
 }
 
 // AgentLabel returns the name and the status of an agent, "" when it was deleted.
-func AgentLabel(tx *ledger.Tx, company, agent string) (name, status string) {
+func AgentLabel(tx *ledger.Tx, company ledger.CompanyID, agent string) (name, status string) {
 	a, _ := AgentTable.Get(tx, company, agent)
 	return a.Name, string(a.Status)
 }

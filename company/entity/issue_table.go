@@ -41,7 +41,7 @@ var (
 
 // keepIssueKeys maintains the keys that find an issue by its ID alone, its identifier or its
 // status, and the counts.
-func keepIssueKeys(tx *ledger.Tx, company, id string, old, next *Issue) {
+func keepIssueKeys(tx *ledger.Tx, company ledger.CompanyID, id string, old, next *Issue) {
 	if next == nil {
 		tx.Delete(IssueCompanyKey(id))
 		tx.Delete(IdentifierKey(old.Identifier))
@@ -52,7 +52,7 @@ func keepIssueKeys(tx *ledger.Tx, company, id string, old, next *Issue) {
 	was := noStatus
 	if old == nil {
 		tx.Set(IssueCompanyKey(id), []byte(company))
-		tx.Set(IdentifierKey(next.Identifier), []byte(company+"/"+id))
+		tx.Set(IdentifierKey(next.Identifier), []byte(string(company)+"/"+id))
 	} else {
 		was = old.Counted()
 	}
@@ -73,7 +73,7 @@ func keepIssueKeys(tx *ledger.Tx, company, id string, old, next *Issue) {
 const noStatus = -1
 
 // recount moves one issue from one status to another in the counts of a company.
-func recount(tx *ledger.Tx, company string, was, is int) {
+func recount(tx *ledger.Tx, company ledger.CompanyID, was, is int) {
 	if was == is {
 		return
 	}
@@ -94,7 +94,7 @@ func recount(tx *ledger.Tx, company string, was, is int) {
 const IssuesByAssigneeName = "issue-assignee"
 
 // IssuesOf yields the IDs of an agent's issues with one of the statuses; none means all.
-func IssuesOf(tx *ledger.Tx, company, agent string, statuses ...IssueStatus) iter.Seq[string] {
+func IssuesOf(tx *ledger.Tx, company ledger.CompanyID, agent string, statuses ...IssueStatus) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, s := range IssueStatuses {
 			if len(statuses) > 0 && !slices.Contains(statuses, s) {
@@ -110,7 +110,7 @@ func IssuesOf(tx *ledger.Tx, company, agent string, statuses ...IssueStatus) ite
 }
 
 func IssueStatusKey(i Issue) []byte {
-	return ledger.Key("c", i.Company, "issue-status", string(i.Status), i.Sort().Key()+"."+i.ID)
+	return ledger.Key("c", string(i.Company), "issue-status", string(i.Status), i.Sort().Key()+"."+i.ID)
 }
 
 func IssueCompanyKey(id string) []byte { return ledger.Key("issue-company", id) }
@@ -171,10 +171,14 @@ func ParseIssueSort(k, v []byte) (s IssueSort, id string, ok bool) {
 	return s, string(k[issueSortBytes+1:]), true
 }
 
-func IssueCountKey(company string) []byte { return ledger.Key("c", company, "issue-count") }
+func IssueCountKey(company ledger.CompanyID) []byte {
+	return ledger.Key("c", string(company), "issue-count")
+}
 
 // IssueOf returns the issue with the given ID in company.
-func IssueOf(tx *ledger.Tx, company, id string) (Issue, bool) { return IssueTable.Get(tx, company, id) }
+func IssueOf(tx *ledger.Tx, company ledger.CompanyID, id string) (Issue, bool) {
+	return IssueTable.Get(tx, company, id)
+}
 
 // FindIssue returns the issue with a UUID or an identifier such as "ACM-42" (in any case),
 // in any company.
@@ -183,27 +187,27 @@ func FindIssue(tx *ledger.Tx, ref string) (Issue, bool) {
 		return Issue{}, false
 	}
 	if company, ok := tx.Get(IssueCompanyKey(ref)); ok {
-		return IssueTable.Get(tx, string(company), ref)
+		return IssueTable.Get(tx, ledger.CompanyID(company), ref)
 	}
 	at, ok := tx.Get(IdentifierKey(ref))
 	if !ok {
 		return Issue{}, false
 	}
 	company, id, _ := strings.Cut(string(at), "/")
-	return IssueTable.Get(tx, company, id)
+	return IssueTable.Get(tx, ledger.CompanyID(company), id)
 }
 
 // ChildrenOf yields the sub-issues of an issue by ID.
-func ChildrenOf(tx *ledger.Tx, company, issue string) iter.Seq[Issue] {
+func ChildrenOf(tx *ledger.Tx, company ledger.CompanyID, issue string) iter.Seq[Issue] {
 	return IssuesIn(tx, company, IssuesByParent.IDs(tx, company, issue, false))
 }
 
 // IssuesHeldBy yields the issues that a run has checked out.
-func IssuesHeldBy(tx *ledger.Tx, company, run string) iter.Seq[Issue] {
+func IssuesHeldBy(tx *ledger.Tx, company ledger.CompanyID, run string) iter.Seq[Issue] {
 	return IssuesIn(tx, company, IssuesByRun.IDs(tx, company, run, false))
 }
 
-func IssuesIn(tx *ledger.Tx, company string, ids iter.Seq[string]) iter.Seq[Issue] {
+func IssuesIn(tx *ledger.Tx, company ledger.CompanyID, ids iter.Seq[string]) iter.Seq[Issue] {
 	return func(yield func(Issue) bool) {
 		for id := range ids {
 			if i, ok := IssueTable.Get(tx, company, id); ok && !yield(i) {
@@ -228,7 +232,7 @@ func Ancestors(tx *ledger.Tx, i Issue) []Issue {
 }
 
 // Descendants returns the IDs of an issue and everything below it, at most MaxSubtree.
-func Descendants(tx *ledger.Tx, company, issue string) []string {
+func Descendants(tx *ledger.Tx, company ledger.CompanyID, issue string) []string {
 	out := []string{issue}
 	for n := 0; n < len(out) && len(out) < MaxSubtree; n++ {
 		for id := range IssuesByParent.IDs(tx, company, out[n], false) {
@@ -240,7 +244,7 @@ func Descendants(tx *ledger.Tx, company, issue string) []string {
 
 // CountIssues returns the number of visible issues of company by status. One row holds the
 // counts, eight bytes big endian for each of IssueStatuses.
-func CountIssues(tx *ledger.Tx, company string) map[IssueStatus]int {
+func CountIssues(tx *ledger.Tx, company ledger.CompanyID) map[IssueStatus]int {
 	n := map[IssueStatus]int{}
 	v, _ := tx.Get(IssueCountKey(company))
 	for at, s := range IssueStatuses {

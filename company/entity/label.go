@@ -10,12 +10,12 @@ import (
 
 // A Label marks issues of one company. Names are unique regardless of case.
 type Label struct {
-	ID        string    `cbor:"1,keyasint" json:"id"`
-	Company   string    `cbor:"2,keyasint" json:"companyId"`
-	Name      string    `cbor:"3,keyasint" json:"name"`
-	Color     string    `cbor:"4,keyasint" json:"color"` // "#rrggbb"
-	CreatedAt core.Time `cbor:"5,keyasint" json:"createdAt"`
-	UpdatedAt core.Time `cbor:"6,keyasint" json:"updatedAt"`
+	ID        string           `cbor:"1,keyasint" json:"id"`
+	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Name      string           `cbor:"3,keyasint" json:"name"`
+	Color     string           `cbor:"4,keyasint" json:"color"` // "#rrggbb"
+	CreatedAt core.Time        `cbor:"5,keyasint" json:"createdAt"`
+	UpdatedAt core.Time        `cbor:"6,keyasint" json:"updatedAt"`
 }
 
 var Labels = ledger.NewTable[string, Label]("label")
@@ -23,7 +23,7 @@ var Labels = ledger.NewTable[string, Label]("label")
 func LabelCompanyKey(id string) []byte { return ledger.Key("label-company", id) }
 
 // LabelsOf returns the labels of company by name.
-func LabelsOf(tx *ledger.Tx, company string) []Label {
+func LabelsOf(tx *ledger.Tx, company ledger.CompanyID) []Label {
 	out := []Label{}
 	for _, l := range Labels.All(tx, company) {
 		out = append(out, l)
@@ -40,7 +40,7 @@ func LabelByID(tx *ledger.Tx, id string) (Label, bool) {
 	if !ok {
 		return Label{}, false
 	}
-	return Labels.Get(tx, string(company), id)
+	return Labels.Get(tx, ledger.CompanyID(company), id)
 }
 
 // LabelRows returns the labels of i, by ID.

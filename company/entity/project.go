@@ -20,25 +20,25 @@ var ProjectStatuses = []ProjectStatus{"backlog", "planned", "in_progress", "comp
 // A Project groups issues that serve a goal. Its env may hold secrets; JSON of the row
 // leaves it out.
 type Project struct {
-	ID              string          `cbor:"1,keyasint" json:"id"`
-	Company         string          `cbor:"2,keyasint" json:"companyId"`
-	Goal            string          `cbor:"3,keyasint,omitempty" json:"-"` // the first of Goals
-	Name            string          `cbor:"4,keyasint" json:"name"`
-	Description     core.NullText   `cbor:"5,keyasint,omitempty" json:"description"`
-	Status          ProjectStatus   `cbor:"6,keyasint" json:"status"`
-	Lead            core.NullText   `cbor:"7,keyasint,omitempty" json:"leadAgentId"`
-	TargetDate      core.NullText   `cbor:"8,keyasint,omitempty" json:"targetDate"` // 2006-01-02
-	Color           core.NullText   `cbor:"9,keyasint,omitempty" json:"color"`
-	Icon            core.NullText   `cbor:"10,keyasint,omitempty" json:"icon"`
-	Env             json.RawMessage `cbor:"11,keyasint,omitempty" json:"-"`
-	PauseReason     core.NullText   `cbor:"12,keyasint,omitempty" json:"pauseReason"`
-	PausedAt        core.Time       `cbor:"13,keyasint,omitempty" json:"pausedAt"`
-	WorkspacePolicy json.RawMessage `cbor:"14,keyasint,omitempty" json:"executionWorkspacePolicy"`
-	ArchivedAt      core.Time       `cbor:"15,keyasint,omitempty" json:"archivedAt"`
-	CreatedAt       core.Time       `cbor:"16,keyasint" json:"createdAt"`
-	UpdatedAt       core.Time       `cbor:"17,keyasint" json:"updatedAt"`
-	Goals           []string        `cbor:"18,keyasint,omitempty" json:"-"`
-	Workspace       string          `cbor:"19,keyasint,omitempty" json:"-"` // the primary one
+	ID              string           `cbor:"1,keyasint" json:"id"`
+	Company         ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Goal            string           `cbor:"3,keyasint,omitempty" json:"-"` // the first of Goals
+	Name            string           `cbor:"4,keyasint" json:"name"`
+	Description     core.NullText    `cbor:"5,keyasint,omitempty" json:"description"`
+	Status          ProjectStatus    `cbor:"6,keyasint" json:"status"`
+	Lead            core.NullText    `cbor:"7,keyasint,omitempty" json:"leadAgentId"`
+	TargetDate      core.NullText    `cbor:"8,keyasint,omitempty" json:"targetDate"` // 2006-01-02
+	Color           core.NullText    `cbor:"9,keyasint,omitempty" json:"color"`
+	Icon            core.NullText    `cbor:"10,keyasint,omitempty" json:"icon"`
+	Env             json.RawMessage  `cbor:"11,keyasint,omitempty" json:"-"`
+	PauseReason     core.NullText    `cbor:"12,keyasint,omitempty" json:"pauseReason"`
+	PausedAt        core.Time        `cbor:"13,keyasint,omitempty" json:"pausedAt"`
+	WorkspacePolicy json.RawMessage  `cbor:"14,keyasint,omitempty" json:"executionWorkspacePolicy"`
+	ArchivedAt      core.Time        `cbor:"15,keyasint,omitempty" json:"archivedAt"`
+	CreatedAt       core.Time        `cbor:"16,keyasint" json:"createdAt"`
+	UpdatedAt       core.Time        `cbor:"17,keyasint" json:"updatedAt"`
+	Goals           []string         `cbor:"18,keyasint,omitempty" json:"-"`
+	Workspace       string           `cbor:"19,keyasint,omitempty" json:"-"` // the primary one
 }
 
 // Clone returns a copy that shares no memory with p, as the ledger's cache of
@@ -82,12 +82,12 @@ type SaveProject struct {
 }
 
 // ProjectOf returns a project of company.
-func ProjectOf(tx *ledger.Tx, company, id string) (Project, bool) {
+func ProjectOf(tx *ledger.Tx, company ledger.CompanyID, id string) (Project, bool) {
 	return ProjectTable.Get(tx, company, id)
 }
 
 // ProjectByRef finds a project by ID, or by urlKey within company.
-func ProjectByRef(tx *ledger.Tx, company, ref string) (Project, error) {
+func ProjectByRef(tx *ledger.Tx, company ledger.CompanyID, ref string) (Project, error) {
 	if id := strings.ToLower(ref); core.IsID(id) {
 		if p, ok := ProjectTable.Get(tx, core.OwnerOf(tx, id), id); ok {
 			return p, nil
@@ -113,7 +113,7 @@ func ProjectByRef(tx *ledger.Tx, company, ref string) (Project, error) {
 }
 
 // ProjectsOf returns the projects of company, oldest first.
-func ProjectsOf(tx *ledger.Tx, company string) []Project {
+func ProjectsOf(tx *ledger.Tx, company ledger.CompanyID) []Project {
 	out := []Project{}
 	for _, p := range ProjectTable.All(tx, company) {
 		out = append(out, p)
@@ -123,7 +123,7 @@ func ProjectsOf(tx *ledger.Tx, company string) []Project {
 }
 
 // CountProjectIssues returns how many issues belong to a project.
-func CountProjectIssues(tx *ledger.Tx, company, project string) (n int) {
+func CountProjectIssues(tx *ledger.Tx, company ledger.CompanyID, project string) (n int) {
 	for range IssuesByProject.IDs(tx, company, project, false) {
 		n++
 	}

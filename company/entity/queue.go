@@ -21,7 +21,7 @@ func QueueKey(r Run) []byte {
 	if turn == 0 {
 		turn = r.Queue
 	}
-	return ledger.Key("sched", "queue", r.Company, ledger.Order(turn), r.ID)
+	return ledger.Key("sched", "queue", string(r.Company), ledger.Order(turn), r.ID)
 }
 
 func QueueValue(r Run) []byte {
@@ -51,9 +51,9 @@ func QueueDepth(tx *ledger.Tx, now core.Time) (d Depth) {
 		for k, v := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
 			company, run := parseQueueKey(k[len(prefix):])
 			if of == "" {
-				of = company
+				of = string(company)
 			}
-			if company != of || n == maxQueueCounted {
+			if company != ledger.CompanyID(of) || n == maxQueueCounted {
 				break
 			}
 			n++
@@ -78,19 +78,19 @@ func QueueDepth(tx *ledger.Tx, now core.Time) (d Depth) {
 	}
 }
 
-func parseQueueKey(rest []byte) (company, run string) {
+func parseQueueKey(rest []byte) (company ledger.CompanyID, run string) {
 	of, ref, _ := strings.Cut(string(rest), "/")
 	_, id, _ := strings.Cut(ref, "/")
-	return of, id
+	return ledger.CompanyID(of), id
 }
 
 // QueuedRuns returns up to limit queued runs whose agents have room for them: one of each
 // company in turn, in the order of each company's queue. It begins after the company last,
 // so that all companies are served. perCompany bounds the runs of one company. A run that
 // waits for its own agent, or for the end of another run, is skipped and blocks no other.
-func QueuedRuns(tx *ledger.Tx, now core.Time, last string, limit, perCompany int) []Run {
+func QueuedRuns(tx *ledger.Tx, now core.Time, last ledger.CompanyID, limit, perCompany int) []Run {
 	type queue struct {
-		company string
+		company ledger.CompanyID
 		runs    []Run
 	}
 	var queues []queue
@@ -147,7 +147,7 @@ func QueuedRuns(tx *ledger.Tx, now core.Time, last string, limit, perCompany int
 			break
 		}
 		queues = append(queues, q)
-		from = ledger.PrefixEnd(ledger.Key("sched", "queue", q.company, ""))
+		from = ledger.PrefixEnd(ledger.Key("sched", "queue", string(q.company), ""))
 	}
 	if n := slices.IndexFunc(queues, func(q queue) bool { return q.company > last }); n > 0 {
 		queues = slices.Concat(queues[n:], queues[:n])
@@ -180,7 +180,7 @@ func (r Run) HeldUp(tx *ledger.Tx) bool {
 
 // RoomForRuns returns how many more runs of an agent may run. A deleted or stopped agent has
 // room for all, so that its queued runs are started and then cancelled.
-func RoomForRuns(tx *ledger.Tx, company, agent string) int {
+func RoomForRuns(tx *ledger.Tx, company ledger.CompanyID, agent string) int {
 	a, ok := Wakeable(tx, company, agent)
 	if !ok || a.Stopped(tx) != "" {
 		return MaxLiveRuns

@@ -46,63 +46,63 @@ const (
 // A Run is one heartbeat of one agent: why it was woken, where it runs, and how it ended.
 // The JSON keys are those of the contract, in its order. Keys without a value here are null.
 type Run struct {
-	ID                         string          `cbor:"1,keyasint" json:"id"`
-	Company                    string          `cbor:"2,keyasint" json:"companyId"`
-	Agent                      string          `cbor:"3,keyasint" json:"agentId"`
-	Source                     WakeSource      `cbor:"4,keyasint" json:"invocationSource"`
-	TriggerDetail              core.NullText   `cbor:"5,keyasint,omitempty" json:"triggerDetail"`
-	Status                     RunStatus       `cbor:"6,keyasint" json:"status"`
-	ResponsibleUser            core.NullText   `cbor:"7,keyasint,omitempty" json:"responsibleUserId"`
-	IdentityContext            core.NullText   `cbor:"8,keyasint,omitempty" json:"activeIdentityContextId"`
-	StartedAt                  core.Time       `cbor:"9,keyasint,omitempty" json:"startedAt"`
-	FinishedAt                 core.Time       `cbor:"10,keyasint,omitempty" json:"finishedAt"`
-	ControlDeadlineAt          core.Time       `cbor:"11,keyasint,omitempty" json:"executionControlDeadlineAt"`
-	StatusDelivery             core.NullText   `cbor:"12,keyasint,omitempty" json:"executionStatusDeliveryId"`
-	Error                      core.NullText   `cbor:"13,keyasint,omitempty" json:"error"`
-	WakeupRequest              core.NullText   `cbor:"14,keyasint,omitempty" json:"wakeupRequestId"`
-	ExitCode                   *int            `cbor:"15,keyasint,omitempty" json:"exitCode"`
-	Signal                     core.NullText   `cbor:"16,keyasint,omitempty" json:"signal"`
-	UsageJSON                  json.RawMessage `cbor:"17,keyasint,omitempty" json:"usageJson"`
-	ResultJSON                 json.RawMessage `cbor:"18,keyasint,omitempty" json:"resultJson"`
-	RuntimeMode                string          `cbor:"19,keyasint" json:"runtimeMode"`
-	RuntimeModeResolverVersion core.NullText   `cbor:"20,keyasint,omitempty" json:"runtimeModeResolverVersion"`
-	RuntimeModeReason          core.NullText   `cbor:"21,keyasint,omitempty" json:"runtimeModeReason"`
-	RuntimeModeResolvedAt      core.Time       `cbor:"22,keyasint,omitempty" json:"runtimeModeResolvedAt"`
-	RunnerProfileJSON          json.RawMessage `cbor:"23,keyasint,omitempty" json:"runnerProfileJson"`
-	NextEventSeq               int64           `cbor:"31,keyasint" json:"nextEventSeq"`
-	SessionBefore              core.NullText   `cbor:"34,keyasint,omitempty" json:"sessionIdBefore"`
-	SessionAfter               core.NullText   `cbor:"35,keyasint,omitempty" json:"sessionIdAfter"`
-	LogStore                   core.NullText   `cbor:"36,keyasint,omitempty" json:"logStore"`
-	LogRef                     core.NullText   `cbor:"37,keyasint,omitempty" json:"logRef"`
-	LogBytes                   *int64          `cbor:"38,keyasint,omitempty" json:"logBytes"`
-	LogSHA256                  core.NullText   `cbor:"39,keyasint,omitempty" json:"logSha256"`
-	StdoutExcerpt              *string         `cbor:"41,keyasint,omitempty" json:"stdoutExcerpt"`
-	StderrExcerpt              *string         `cbor:"42,keyasint,omitempty" json:"stderrExcerpt"`
-	ErrorCode                  core.NullText   `cbor:"43,keyasint,omitempty" json:"errorCode"`
-	ControllerBoot             core.NullText   `cbor:"45,keyasint,omitempty" json:"controllerBootId"`
-	ControllerLeaseExpiresAt   core.Time       `cbor:"46,keyasint,omitempty" json:"controllerLeaseExpiresAt"`
-	ExecutionStage             core.NullText   `cbor:"47,keyasint,omitempty" json:"executionStage"`
-	ProcessPID                 *int64          `cbor:"48,keyasint,omitempty" json:"processPid"`
-	ProcessGroup               *int64          `cbor:"49,keyasint,omitempty" json:"processGroupId"`
-	ProcessStartedAt           core.Time       `cbor:"50,keyasint,omitempty" json:"processStartedAt"`
-	LastOutputAt               core.Time       `cbor:"51,keyasint,omitempty" json:"lastOutputAt"`
-	LastOutputSeq              int64           `cbor:"52,keyasint,omitempty" json:"lastOutputSeq"`
-	LastOutputStream           core.NullText   `cbor:"53,keyasint,omitempty" json:"lastOutputStream"`
-	LastOutputBytes            *int64          `cbor:"54,keyasint,omitempty" json:"lastOutputBytes"`
-	RetryOf                    core.NullText   `cbor:"55,keyasint,omitempty" json:"retryOfRunId"`
-	ProcessLossRetryCount      int             `cbor:"56,keyasint,omitempty" json:"processLossRetryCount"`
-	ScheduledRetryAt           core.Time       `cbor:"57,keyasint,omitempty" json:"scheduledRetryAt"`
-	ScheduledRetryAttempt      int             `cbor:"58,keyasint,omitempty" json:"scheduledRetryAttempt"`
-	ScheduledRetryReason       core.NullText   `cbor:"59,keyasint,omitempty" json:"scheduledRetryReason"`
-	IssueCommentStatus         string          `cbor:"60,keyasint" json:"issueCommentStatus"`
-	LivenessState              core.NullText   `cbor:"63,keyasint,omitempty" json:"livenessState"`
-	LivenessReason             core.NullText   `cbor:"64,keyasint,omitempty" json:"livenessReason"`
-	ContinuationAttempt        int             `cbor:"65,keyasint,omitempty" json:"continuationAttempt"`
-	LastUsefulActionAt         core.Time       `cbor:"66,keyasint,omitempty" json:"lastUsefulActionAt"`
-	NextAction                 core.NullText   `cbor:"67,keyasint,omitempty" json:"nextAction"`
-	Context                    RunContext      `cbor:"68,keyasint" json:"contextSnapshot"`
-	CreatedAt                  core.Time       `cbor:"69,keyasint" json:"createdAt"`
-	UpdatedAt                  core.Time       `cbor:"70,keyasint" json:"updatedAt"`
+	ID                         string           `cbor:"1,keyasint" json:"id"`
+	Company                    ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Agent                      string           `cbor:"3,keyasint" json:"agentId"`
+	Source                     WakeSource       `cbor:"4,keyasint" json:"invocationSource"`
+	TriggerDetail              core.NullText    `cbor:"5,keyasint,omitempty" json:"triggerDetail"`
+	Status                     RunStatus        `cbor:"6,keyasint" json:"status"`
+	ResponsibleUser            core.NullText    `cbor:"7,keyasint,omitempty" json:"responsibleUserId"`
+	IdentityContext            core.NullText    `cbor:"8,keyasint,omitempty" json:"activeIdentityContextId"`
+	StartedAt                  core.Time        `cbor:"9,keyasint,omitempty" json:"startedAt"`
+	FinishedAt                 core.Time        `cbor:"10,keyasint,omitempty" json:"finishedAt"`
+	ControlDeadlineAt          core.Time        `cbor:"11,keyasint,omitempty" json:"executionControlDeadlineAt"`
+	StatusDelivery             core.NullText    `cbor:"12,keyasint,omitempty" json:"executionStatusDeliveryId"`
+	Error                      core.NullText    `cbor:"13,keyasint,omitempty" json:"error"`
+	WakeupRequest              core.NullText    `cbor:"14,keyasint,omitempty" json:"wakeupRequestId"`
+	ExitCode                   *int             `cbor:"15,keyasint,omitempty" json:"exitCode"`
+	Signal                     core.NullText    `cbor:"16,keyasint,omitempty" json:"signal"`
+	UsageJSON                  json.RawMessage  `cbor:"17,keyasint,omitempty" json:"usageJson"`
+	ResultJSON                 json.RawMessage  `cbor:"18,keyasint,omitempty" json:"resultJson"`
+	RuntimeMode                string           `cbor:"19,keyasint" json:"runtimeMode"`
+	RuntimeModeResolverVersion core.NullText    `cbor:"20,keyasint,omitempty" json:"runtimeModeResolverVersion"`
+	RuntimeModeReason          core.NullText    `cbor:"21,keyasint,omitempty" json:"runtimeModeReason"`
+	RuntimeModeResolvedAt      core.Time        `cbor:"22,keyasint,omitempty" json:"runtimeModeResolvedAt"`
+	RunnerProfileJSON          json.RawMessage  `cbor:"23,keyasint,omitempty" json:"runnerProfileJson"`
+	NextEventSeq               int64            `cbor:"31,keyasint" json:"nextEventSeq"`
+	SessionBefore              core.NullText    `cbor:"34,keyasint,omitempty" json:"sessionIdBefore"`
+	SessionAfter               core.NullText    `cbor:"35,keyasint,omitempty" json:"sessionIdAfter"`
+	LogStore                   core.NullText    `cbor:"36,keyasint,omitempty" json:"logStore"`
+	LogRef                     core.NullText    `cbor:"37,keyasint,omitempty" json:"logRef"`
+	LogBytes                   *int64           `cbor:"38,keyasint,omitempty" json:"logBytes"`
+	LogSHA256                  core.NullText    `cbor:"39,keyasint,omitempty" json:"logSha256"`
+	StdoutExcerpt              *string          `cbor:"41,keyasint,omitempty" json:"stdoutExcerpt"`
+	StderrExcerpt              *string          `cbor:"42,keyasint,omitempty" json:"stderrExcerpt"`
+	ErrorCode                  core.NullText    `cbor:"43,keyasint,omitempty" json:"errorCode"`
+	ControllerBoot             core.NullText    `cbor:"45,keyasint,omitempty" json:"controllerBootId"`
+	ControllerLeaseExpiresAt   core.Time        `cbor:"46,keyasint,omitempty" json:"controllerLeaseExpiresAt"`
+	ExecutionStage             core.NullText    `cbor:"47,keyasint,omitempty" json:"executionStage"`
+	ProcessPID                 *int64           `cbor:"48,keyasint,omitempty" json:"processPid"`
+	ProcessGroup               *int64           `cbor:"49,keyasint,omitempty" json:"processGroupId"`
+	ProcessStartedAt           core.Time        `cbor:"50,keyasint,omitempty" json:"processStartedAt"`
+	LastOutputAt               core.Time        `cbor:"51,keyasint,omitempty" json:"lastOutputAt"`
+	LastOutputSeq              int64            `cbor:"52,keyasint,omitempty" json:"lastOutputSeq"`
+	LastOutputStream           core.NullText    `cbor:"53,keyasint,omitempty" json:"lastOutputStream"`
+	LastOutputBytes            *int64           `cbor:"54,keyasint,omitempty" json:"lastOutputBytes"`
+	RetryOf                    core.NullText    `cbor:"55,keyasint,omitempty" json:"retryOfRunId"`
+	ProcessLossRetryCount      int              `cbor:"56,keyasint,omitempty" json:"processLossRetryCount"`
+	ScheduledRetryAt           core.Time        `cbor:"57,keyasint,omitempty" json:"scheduledRetryAt"`
+	ScheduledRetryAttempt      int              `cbor:"58,keyasint,omitempty" json:"scheduledRetryAttempt"`
+	ScheduledRetryReason       core.NullText    `cbor:"59,keyasint,omitempty" json:"scheduledRetryReason"`
+	IssueCommentStatus         string           `cbor:"60,keyasint" json:"issueCommentStatus"`
+	LivenessState              core.NullText    `cbor:"63,keyasint,omitempty" json:"livenessState"`
+	LivenessReason             core.NullText    `cbor:"64,keyasint,omitempty" json:"livenessReason"`
+	ContinuationAttempt        int              `cbor:"65,keyasint,omitempty" json:"continuationAttempt"`
+	LastUsefulActionAt         core.Time        `cbor:"66,keyasint,omitempty" json:"lastUsefulActionAt"`
+	NextAction                 core.NullText    `cbor:"67,keyasint,omitempty" json:"nextAction"`
+	Context                    RunContext       `cbor:"68,keyasint" json:"contextSnapshot"`
+	CreatedAt                  core.Time        `cbor:"69,keyasint" json:"createdAt"`
+	UpdatedAt                  core.Time        `cbor:"70,keyasint" json:"updatedAt"`
 	notHere                    `cbor:"-"`
 
 	// Node and Session have authority over the run; Session 0 means not placed. Both stay after
@@ -260,7 +260,7 @@ func liveOf(r *Run) string {
 }
 
 // keepRunCompany maintains the key that finds a run by its ID alone.
-func keepRunCompany(tx *ledger.Tx, company, id string, old, next *Run) {
+func keepRunCompany(tx *ledger.Tx, company ledger.CompanyID, id string, old, next *Run) {
 	switch {
 	case next == nil:
 		tx.Delete(RunCompanyKey(id))
@@ -290,29 +290,31 @@ func RunByID(tx *ledger.Tx, id string) (Run, bool) {
 	if !ok {
 		return Run{}, false
 	}
-	return RunTable.Get(tx, string(company), id)
+	return RunTable.Get(tx, ledger.CompanyID(company), id)
 }
 
 // RunOf returns the run with the given ID in company.
-func RunOf(tx *ledger.Tx, company, id string) (Run, bool) { return RunTable.Get(tx, company, id) }
+func RunOf(tx *ledger.Tx, company ledger.CompanyID, id string) (Run, bool) {
+	return RunTable.Get(tx, company, id)
+}
 
 // RunsOf yields the runs of company, newest first.
-func RunsOf(tx *ledger.Tx, company string) iter.Seq[Run] {
+func RunsOf(tx *ledger.Tx, company ledger.CompanyID) iter.Seq[Run] {
 	return runsIn(tx, company, runsByTime, AllRuns)
 }
 
 // RunsOfAgent yields the runs of an agent, newest first.
-func RunsOfAgent(tx *ledger.Tx, company, agent string) iter.Seq[Run] {
+func RunsOfAgent(tx *ledger.Tx, company ledger.CompanyID, agent string) iter.Seq[Run] {
 	return runsIn(tx, company, runsByAgent, agent)
 }
 
 // RunsOfIssue yields the runs that were woken for an issue, newest first.
-func RunsOfIssue(tx *ledger.Tx, company, issue string) iter.Seq[Run] {
+func RunsOfIssue(tx *ledger.Tx, company ledger.CompanyID, issue string) iter.Seq[Run] {
 	return runsIn(tx, company, runsByIssue, issue)
 }
 
 // LiveRunsOfAgent returns the queued and running runs of an agent, oldest first.
-func LiveRunsOfAgent(tx *ledger.Tx, company, agent string) []Run {
+func LiveRunsOfAgent(tx *ledger.Tx, company ledger.CompanyID, agent string) []Run {
 	var out []Run
 	for id := range RunsLive.IDs(tx, company, agent, false) {
 		if r, ok := RunTable.Get(tx, company, id); ok {
@@ -337,7 +339,7 @@ func LiveRunsOnIssue(tx *ledger.Tx, i Issue) []Run {
 // LiveBelow returns, for each issue, how many issues below it at any depth have a run that
 // is running or waits for a node: one of their assignee about them, or the one that holds
 // them. Hidden issues and scheduled retries do not count.
-func LiveBelow(tx *ledger.Tx, company string) map[string]int {
+func LiveBelow(tx *ledger.Tx, company ledger.CompanyID) map[string]int {
 	var live []string
 	for _, r := range LiveRunsOf(tx, company) {
 		if r.Status == RunScheduledRetry {
@@ -376,7 +378,7 @@ func compareUint(a, b uint64) int {
 
 // runsIn yields the runs that x lists under value, newest first. The index holds "<queue
 // order>.<run ID>", so it is ordered by time.
-func runsIn(tx *ledger.Tx, company string, x ledger.Index[string, string], value string) iter.Seq[Run] {
+func runsIn(tx *ledger.Tx, company ledger.CompanyID, x ledger.Index[string, string], value string) iter.Seq[Run] {
 	return func(yield func(Run) bool) {
 		for ref := range x.IDs(tx, company, value, true) {
 			if r, ok := RunTable.Get(tx, company, ref[len(ledger.Order(0))+1:]); ok && !yield(r) {
@@ -390,7 +392,7 @@ func (r Run) Ref() string { return ledger.Order(r.Queue) + "." + r.ID }
 
 // RunAlive reports whether run is a running run of agent, so that writes under it are
 // accepted.
-func RunAlive(tx *ledger.Tx, company, run, agent string) bool {
+func RunAlive(tx *ledger.Tx, company ledger.CompanyID, run, agent string) bool {
 	r := RunTable.Look(tx, company, run)
 	return r != nil && r.Agent == agent && r.Status == RunRunning
 }
@@ -405,8 +407,8 @@ func SuccessorOf(tx *ledger.Tx, r Run) string {
 }
 
 // LiveRunsOf returns the queued and running runs of a company, oldest first.
-func LiveRunsOf(tx *ledger.Tx, company string) []Run {
-	prefix := ledger.Key("c", company, "run-live", "")
+func LiveRunsOf(tx *ledger.Tx, company ledger.CompanyID) []Run {
+	prefix := ledger.Key("c", string(company), "run-live", "")
 	var out []Run
 	for k := range tx.Prefix(prefix) {
 		if _, id, ok := strings.Cut(string(k[len(prefix):]), "/"); ok {
@@ -421,17 +423,17 @@ func LiveRunsOf(tx *ledger.Tx, company string) []Run {
 
 // A WatchDecision is somebody's decision about a silent run. A run keeps the last one.
 type WatchDecision struct {
-	ID        string        `cbor:"1,keyasint" json:"id"`
-	Company   string        `cbor:"2,keyasint" json:"companyId"`
-	Run       string        `cbor:"3,keyasint" json:"runId"`
-	Decision  string        `cbor:"4,keyasint" json:"decision"`
-	Until     core.Time     `cbor:"5,keyasint,omitempty" json:"snoozedUntil"`
-	Reason    core.NullText `cbor:"6,keyasint,omitempty" json:"reason"`
-	Issue     core.NullText `cbor:"7,keyasint,omitempty" json:"evaluationIssueId"`
-	ByAgent   core.NullText `cbor:"8,keyasint,omitempty" json:"createdByAgentId"`
-	ByUser    core.NullText `cbor:"9,keyasint,omitempty" json:"createdByUserId"`
-	ByRun     core.NullText `cbor:"10,keyasint,omitempty" json:"createdByRunId"`
-	CreatedAt core.Time     `cbor:"11,keyasint" json:"createdAt"`
+	ID        string           `cbor:"1,keyasint" json:"id"`
+	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Run       string           `cbor:"3,keyasint" json:"runId"`
+	Decision  string           `cbor:"4,keyasint" json:"decision"`
+	Until     core.Time        `cbor:"5,keyasint,omitempty" json:"snoozedUntil"`
+	Reason    core.NullText    `cbor:"6,keyasint,omitempty" json:"reason"`
+	Issue     core.NullText    `cbor:"7,keyasint,omitempty" json:"evaluationIssueId"`
+	ByAgent   core.NullText    `cbor:"8,keyasint,omitempty" json:"createdByAgentId"`
+	ByUser    core.NullText    `cbor:"9,keyasint,omitempty" json:"createdByUserId"`
+	ByRun     core.NullText    `cbor:"10,keyasint,omitempty" json:"createdByRunId"`
+	CreatedAt core.Time        `cbor:"11,keyasint" json:"createdAt"`
 }
 
 // Issue returns the issue of a run, "" for none.

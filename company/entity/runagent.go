@@ -83,7 +83,7 @@ func first[T any](otherwise T, settings ...setting[T]) T {
 // A WakeTarget is an agent with the methods that waking needs.
 type WakeTarget struct{ Agent }
 
-func Wakeable(tx *ledger.Tx, company, agent string) (WakeTarget, bool) {
+func Wakeable(tx *ledger.Tx, company ledger.CompanyID, agent string) (WakeTarget, bool) {
 	a, ok := AgentTable.Get(tx, company, agent)
 	return WakeTarget{a}, ok
 }
@@ -115,7 +115,7 @@ func (a WakeTarget) Stopped(tx *ledger.Tx) string {
 
 // AdapterConfigOf returns an agent's name and stored adapterConfig, with plain values. It is
 // for the node that executes the agent's runs and must not be shown.
-func AdapterConfigOf(tx *ledger.Tx, company, agent string) (name string, config json.RawMessage, ok bool) {
+func AdapterConfigOf(tx *ledger.Tx, company ledger.CompanyID, agent string) (name string, config json.RawMessage, ok bool) {
 	a, ok := Wakeable(tx, company, agent)
 	return a.Name, json.RawMessage(a.AdapterConfig), ok
 }

@@ -9,28 +9,28 @@ import (
 
 // A RunEvent is one recorded step of a run.
 type RunEvent struct {
-	ID                    uint64          `cbor:"1,keyasint" json:"id"`
-	Company               string          `cbor:"2,keyasint" json:"companyId"`
-	Run                   string          `cbor:"3,keyasint" json:"runId"`
-	Agent                 string          `cbor:"4,keyasint" json:"agentId"`
-	Seq                   int64           `cbor:"5,keyasint" json:"seq"`
-	Type                  string          `cbor:"6,keyasint" json:"eventType"`
-	Stream                core.NullText   `cbor:"7,keyasint,omitempty" json:"stream"`
-	Level                 core.NullText   `cbor:"8,keyasint,omitempty" json:"level"`
-	Color                 core.NullText   `cbor:"9,keyasint,omitempty" json:"color"`
-	Message               core.NullText   `cbor:"10,keyasint,omitempty" json:"message"`
-	Payload               json.RawMessage `cbor:"11,keyasint,omitempty" json:"payload"`
-	SourceInstance        core.NullText   `cbor:"12,keyasint,omitempty" json:"sourceInstanceId"`
-	SourceEvent           core.NullText   `cbor:"13,keyasint,omitempty" json:"sourceEventId"`
-	SourceSeq             *int64          `cbor:"14,keyasint,omitempty" json:"sourceSeq"`
-	SourcePayloadSHA256   core.NullText   `cbor:"15,keyasint,omitempty" json:"sourcePayloadSha256"`
-	ProtocolSchemaVersion core.NullText   `cbor:"16,keyasint,omitempty" json:"protocolSchemaVersion"`
-	CreatedAt             core.Time       `cbor:"17,keyasint" json:"createdAt"`
+	ID                    uint64           `cbor:"1,keyasint" json:"id"`
+	Company               ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Run                   string           `cbor:"3,keyasint" json:"runId"`
+	Agent                 string           `cbor:"4,keyasint" json:"agentId"`
+	Seq                   int64            `cbor:"5,keyasint" json:"seq"`
+	Type                  string           `cbor:"6,keyasint" json:"eventType"`
+	Stream                core.NullText    `cbor:"7,keyasint,omitempty" json:"stream"`
+	Level                 core.NullText    `cbor:"8,keyasint,omitempty" json:"level"`
+	Color                 core.NullText    `cbor:"9,keyasint,omitempty" json:"color"`
+	Message               core.NullText    `cbor:"10,keyasint,omitempty" json:"message"`
+	Payload               json.RawMessage  `cbor:"11,keyasint,omitempty" json:"payload"`
+	SourceInstance        core.NullText    `cbor:"12,keyasint,omitempty" json:"sourceInstanceId"`
+	SourceEvent           core.NullText    `cbor:"13,keyasint,omitempty" json:"sourceEventId"`
+	SourceSeq             *int64           `cbor:"14,keyasint,omitempty" json:"sourceSeq"`
+	SourcePayloadSHA256   core.NullText    `cbor:"15,keyasint,omitempty" json:"sourcePayloadSha256"`
+	ProtocolSchemaVersion core.NullText    `cbor:"16,keyasint,omitempty" json:"protocolSchemaVersion"`
+	CreatedAt             core.Time        `cbor:"17,keyasint" json:"createdAt"`
 }
 
 // RunEventKey is c/<company>/run-event/<run>/<seq>.
-func RunEventKey(company, run string, seq int64) []byte {
-	return ledger.Key("c", company, "run-event", run, ledger.Order(uint64(seq)))
+func RunEventKey(company ledger.CompanyID, run string, seq int64) []byte {
+	return ledger.Key("c", string(company), "run-event", run, ledger.Order(uint64(seq)))
 }
 
 // Live returns the payload of the live event for e. A large payload of e is left out; clients
@@ -51,9 +51,9 @@ func (e RunEvent) Live(r Run) []byte {
 }
 
 // EventsOf returns up to limit events of a run after a sequence number.
-func EventsOf(tx *ledger.Tx, company, run string, after int64, limit int) []RunEvent {
+func EventsOf(tx *ledger.Tx, company ledger.CompanyID, run string, after int64, limit int) []RunEvent {
 	out := []RunEvent{}
-	prefix := ledger.Key("c", company, "run-event", run, "")
+	prefix := ledger.Key("c", string(company), "run-event", run, "")
 	for _, b := range tx.Scan(RunEventKey(company, run, max(after, 0)+1), ledger.PrefixEnd(prefix), false) {
 		if len(out) == limit {
 			break

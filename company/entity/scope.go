@@ -24,7 +24,7 @@ const (
 const PausedForBudget = "budget"
 
 // ScopePaused reports whether a scope is paused because of its budget.
-func ScopePaused(tx *ledger.Tx, company string, t ScopeType, id string) bool {
+func ScopePaused(tx *ledger.Tx, company ledger.CompanyID, t ScopeType, id string) bool {
 	switch t {
 	case ScopeAgent:
 		a, _ := AgentTable.Get(tx, company, id)
@@ -39,7 +39,7 @@ func ScopePaused(tx *ledger.Tx, company string, t ScopeType, id string) bool {
 
 // ProjectOfWork returns the project whose budget runs about an issue keep to, "" for
 // none.
-func ProjectOfWork(tx *ledger.Tx, company, issue string) string {
+func ProjectOfWork(tx *ledger.Tx, company ledger.CompanyID, issue string) string {
 	if issue == "" {
 		return ""
 	}
@@ -48,14 +48,14 @@ func ProjectOfWork(tx *ledger.Tx, company, issue string) string {
 
 // ProjectStopped reports whether no run about an issue begins because of the budget of
 // its project.
-func ProjectStopped(tx *ledger.Tx, company, issue string) bool {
+func ProjectStopped(tx *ledger.Tx, company ledger.CompanyID, issue string) bool {
 	project := ProjectOfWork(tx, company, issue)
 	return project != "" && ScopePaused(tx, company, ScopeProject, project)
 }
 
 // RunsInScope returns up to limit live runs of a company or project: of the agents of
 // the one, on the issues of the other.
-func RunsInScope(tx *ledger.Tx, company string, t ScopeType, id string, limit int) []Run {
+func RunsInScope(tx *ledger.Tx, company ledger.CompanyID, t ScopeType, id string, limit int) []Run {
 	var out []Run
 	switch t {
 	case ScopeCompany:
@@ -82,7 +82,7 @@ func RunsInScope(tx *ledger.Tx, company string, t ScopeType, id string, limit in
 }
 
 // ProjectOfIssue returns the project that an issue belongs to, "" for none.
-func ProjectOfIssue(tx *ledger.Tx, company, issue string) string {
+func ProjectOfIssue(tx *ledger.Tx, company ledger.CompanyID, issue string) string {
 	i, _ := IssueTable.Get(tx, company, issue)
 	return i.Project
 }

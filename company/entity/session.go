@@ -12,17 +12,17 @@ import (
 // A TaskSession is what an adapter needs to go on where an agent's last run on
 // a task ended. There is one for each agent, adapter and task.
 type TaskSession struct {
-	ID          string          `cbor:"1,keyasint" json:"id"`
-	Company     string          `cbor:"2,keyasint" json:"companyId"`
-	Agent       string          `cbor:"3,keyasint" json:"agentId"`
-	AdapterType string          `cbor:"4,keyasint" json:"adapterType"`
-	TaskKey     string          `cbor:"5,keyasint" json:"taskKey"`
-	Params      json.RawMessage `cbor:"6,keyasint,omitempty" json:"sessionParamsJson"`
-	SessionID   core.NullText   `cbor:"7,keyasint,omitempty" json:"sessionDisplayId"`
-	LastRun     core.NullText   `cbor:"8,keyasint,omitempty" json:"lastRunId"`
-	LastError   core.NullText   `cbor:"9,keyasint,omitempty" json:"lastError"`
-	CreatedAt   core.Time       `cbor:"10,keyasint" json:"createdAt"`
-	UpdatedAt   core.Time       `cbor:"11,keyasint" json:"updatedAt"`
+	ID          string           `cbor:"1,keyasint" json:"id"`
+	Company     ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Agent       string           `cbor:"3,keyasint" json:"agentId"`
+	AdapterType string           `cbor:"4,keyasint" json:"adapterType"`
+	TaskKey     string           `cbor:"5,keyasint" json:"taskKey"`
+	Params      json.RawMessage  `cbor:"6,keyasint,omitempty" json:"sessionParamsJson"`
+	SessionID   core.NullText    `cbor:"7,keyasint,omitempty" json:"sessionDisplayId"`
+	LastRun     core.NullText    `cbor:"8,keyasint,omitempty" json:"lastRunId"`
+	LastError   core.NullText    `cbor:"9,keyasint,omitempty" json:"lastError"`
+	CreatedAt   core.Time        `cbor:"10,keyasint" json:"createdAt"`
+	UpdatedAt   core.Time        `cbor:"11,keyasint" json:"updatedAt"`
 	// Fingerprint names the configuration that the session was begun with; with
 	// another one a run starts afresh.
 	Fingerprint string `cbor:"12,keyasint,omitempty" json:"-"`
@@ -30,22 +30,22 @@ type TaskSession struct {
 
 // A RuntimeState is what an agent's runs added up to.
 type RuntimeState struct {
-	Agent             string          `cbor:"1,keyasint" json:"agentId"`
-	Company           string          `cbor:"2,keyasint" json:"companyId"`
-	AdapterType       string          `cbor:"3,keyasint" json:"adapterType"`
-	SessionID         core.NullText   `cbor:"4,keyasint,omitempty" json:"sessionId"`
-	State             json.RawMessage `cbor:"5,keyasint,omitempty" json:"stateJson"`
-	LastRun           core.NullText   `cbor:"6,keyasint,omitempty" json:"lastRunId"`
-	LastRunStatus     core.NullText   `cbor:"7,keyasint,omitempty" json:"lastRunStatus"`
-	InputTokens       int64           `cbor:"8,keyasint,omitempty" json:"totalInputTokens"`
-	OutputTokens      int64           `cbor:"9,keyasint,omitempty" json:"totalOutputTokens"`
-	CachedInputTokens int64           `cbor:"10,keyasint,omitempty" json:"totalCachedInputTokens"`
-	CostCents         int64           `cbor:"-" json:"totalCostCents"` // filled from the cost rows by whoever serves it
-	LastError         core.NullText   `cbor:"11,keyasint,omitempty" json:"lastError"`
-	CreatedAt         core.Time       `cbor:"12,keyasint" json:"createdAt"`
-	UpdatedAt         core.Time       `cbor:"13,keyasint" json:"updatedAt"`
-	DisplayID         core.NullText   `cbor:"14,keyasint,omitempty" json:"sessionDisplayId"`
-	Params            json.RawMessage `cbor:"15,keyasint,omitempty" json:"sessionParamsJson"`
+	Agent             string           `cbor:"1,keyasint" json:"agentId"`
+	Company           ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	AdapterType       string           `cbor:"3,keyasint" json:"adapterType"`
+	SessionID         core.NullText    `cbor:"4,keyasint,omitempty" json:"sessionId"`
+	State             json.RawMessage  `cbor:"5,keyasint,omitempty" json:"stateJson"`
+	LastRun           core.NullText    `cbor:"6,keyasint,omitempty" json:"lastRunId"`
+	LastRunStatus     core.NullText    `cbor:"7,keyasint,omitempty" json:"lastRunStatus"`
+	InputTokens       int64            `cbor:"8,keyasint,omitempty" json:"totalInputTokens"`
+	OutputTokens      int64            `cbor:"9,keyasint,omitempty" json:"totalOutputTokens"`
+	CachedInputTokens int64            `cbor:"10,keyasint,omitempty" json:"totalCachedInputTokens"`
+	CostCents         int64            `cbor:"-" json:"totalCostCents"` // filled from the cost rows by whoever serves it
+	LastError         core.NullText    `cbor:"11,keyasint,omitempty" json:"lastError"`
+	CreatedAt         core.Time        `cbor:"12,keyasint" json:"createdAt"`
+	UpdatedAt         core.Time        `cbor:"13,keyasint" json:"updatedAt"`
+	DisplayID         core.NullText    `cbor:"14,keyasint,omitempty" json:"sessionDisplayId"`
+	Params            json.RawMessage  `cbor:"15,keyasint,omitempty" json:"sessionParamsJson"`
 }
 
 var (
@@ -69,7 +69,7 @@ func SessionFor(tx *ledger.Tx, r Run) (TaskSession, bool) {
 }
 
 // TaskSessionsOf returns the sessions that are kept of an agent.
-func TaskSessionsOf(tx *ledger.Tx, company, agent string) []TaskSession {
+func TaskSessionsOf(tx *ledger.Tx, company ledger.CompanyID, agent string) []TaskSession {
 	out := []TaskSession{}
 	for _, b := range tx.Prefix(TaskSessions.Key(company, agent+".")) {
 		var s TaskSession
@@ -83,7 +83,7 @@ func TaskSessionsOf(tx *ledger.Tx, company, agent string) []TaskSession {
 
 // RuntimeStateOf returns what an agent's runs added up to. An agent that never
 // ran has a state of zeros.
-func RuntimeStateOf(tx *ledger.Tx, company, agent string) RuntimeState {
+func RuntimeStateOf(tx *ledger.Tx, company ledger.CompanyID, agent string) RuntimeState {
 	state, ok := RuntimeStates.Get(tx, company, agent)
 	if a, found := Wakeable(tx, company, agent); !ok && found {
 		state = RuntimeState{Agent: agent, Company: company, AdapterType: a.AdapterType, CreatedAt: a.CreatedAt, UpdatedAt: a.CreatedAt}
@@ -99,7 +99,7 @@ func RunsOfSession(tx *ledger.Tx, session uint64) []Run {
 	prefix := ledger.Key("sched", "session", ledger.Order(session), "")
 	var out []Run
 	for k, company := range tx.Prefix(prefix) {
-		if r, ok := RunTable.Get(tx, string(company), string(k[len(prefix):])); ok {
+		if r, ok := RunTable.Get(tx, ledger.CompanyID(company), string(k[len(prefix):])); ok {
 			out = append(out, r)
 		}
 	}
@@ -131,7 +131,7 @@ func SessionsWithRuns(tx *ledger.Tx) []NodeLost {
 		next, found := NodeLost{}, false
 		for k, company := range tx.Scan(from, ledger.PrefixEnd(prefix), false) {
 			session, run := parseSessionKey(k[len(prefix):])
-			r, _ := RunTable.Get(tx, string(company), run)
+			r, _ := RunTable.Get(tx, ledger.CompanyID(company), run)
 			next, found = NodeLost{Node: r.Node, Session: session}, true
 			break
 		}

@@ -38,38 +38,38 @@ const (
 
 // A Wakeup is a request to wake an agent and what became of it.
 type Wakeup struct {
-	ID             string          `cbor:"1,keyasint" json:"id"`
-	Company        string          `cbor:"2,keyasint" json:"companyId"`
-	Agent          string          `cbor:"3,keyasint" json:"agentId"`
-	Source         WakeSource      `cbor:"4,keyasint" json:"source"`
-	TriggerDetail  core.NullText   `cbor:"5,keyasint,omitempty" json:"triggerDetail"`
-	Reason         core.NullText   `cbor:"6,keyasint,omitempty" json:"reason"`
-	Payload        json.RawMessage `cbor:"7,keyasint,omitempty" json:"payload"`
-	Status         WakeStatus      `cbor:"8,keyasint" json:"status"`
-	CoalescedCount int             `cbor:"9,keyasint,omitempty" json:"coalescedCount"`
-	ActorType      core.NullText   `cbor:"10,keyasint,omitempty" json:"requestedByActorType"`
-	ActorID        core.NullText   `cbor:"11,keyasint,omitempty" json:"requestedByActorId"`
-	IdempotencyKey core.NullText   `cbor:"12,keyasint,omitempty" json:"idempotencyKey"`
-	Run            core.NullText   `cbor:"13,keyasint,omitempty" json:"runId"`
-	RequestedAt    core.Time       `cbor:"14,keyasint" json:"requestedAt"`
-	ClaimedAt      core.Time       `cbor:"15,keyasint,omitempty" json:"claimedAt"`
-	FinishedAt     core.Time       `cbor:"16,keyasint,omitempty" json:"finishedAt"`
-	Error          core.NullText   `cbor:"17,keyasint,omitempty" json:"error"`
-	CreatedAt      core.Time       `cbor:"18,keyasint" json:"createdAt"`
-	UpdatedAt      core.Time       `cbor:"19,keyasint" json:"updatedAt"`
+	ID             string           `cbor:"1,keyasint" json:"id"`
+	Company        ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Agent          string           `cbor:"3,keyasint" json:"agentId"`
+	Source         WakeSource       `cbor:"4,keyasint" json:"source"`
+	TriggerDetail  core.NullText    `cbor:"5,keyasint,omitempty" json:"triggerDetail"`
+	Reason         core.NullText    `cbor:"6,keyasint,omitempty" json:"reason"`
+	Payload        json.RawMessage  `cbor:"7,keyasint,omitempty" json:"payload"`
+	Status         WakeStatus       `cbor:"8,keyasint" json:"status"`
+	CoalescedCount int              `cbor:"9,keyasint,omitempty" json:"coalescedCount"`
+	ActorType      core.NullText    `cbor:"10,keyasint,omitempty" json:"requestedByActorType"`
+	ActorID        core.NullText    `cbor:"11,keyasint,omitempty" json:"requestedByActorId"`
+	IdempotencyKey core.NullText    `cbor:"12,keyasint,omitempty" json:"idempotencyKey"`
+	Run            core.NullText    `cbor:"13,keyasint,omitempty" json:"runId"`
+	RequestedAt    core.Time        `cbor:"14,keyasint" json:"requestedAt"`
+	ClaimedAt      core.Time        `cbor:"15,keyasint,omitempty" json:"claimedAt"`
+	FinishedAt     core.Time        `cbor:"16,keyasint,omitempty" json:"finishedAt"`
+	Error          core.NullText    `cbor:"17,keyasint,omitempty" json:"error"`
+	CreatedAt      core.Time        `cbor:"18,keyasint" json:"createdAt"`
+	UpdatedAt      core.Time        `cbor:"19,keyasint" json:"updatedAt"`
 }
 
 // Wakeups holds the requests; WakeupOrderKey finds the n-th of an agent, so that
 // the one that falls out of keptWakeups is found without a scan.
 var Wakeups = ledger.NewTable[string, Wakeup]("wakeup")
 
-func WakeupOrderKey(company, agent string, n uint64) []byte {
-	return ledger.Key("c", company, "wakeup-order", agent, ledger.Order(n))
+func WakeupOrderKey(company ledger.CompanyID, agent string, n uint64) []byte {
+	return ledger.Key("c", string(company), "wakeup-order", agent, ledger.Order(n))
 }
 
 // WakeupOnceKey finds the request that was made with an idempotency key.
-func WakeupOnceKey(company, agent, key string) []byte {
-	return ledger.Key("c", company, "wakeup-once", agent, core.DerivedID(key))
+func WakeupOnceKey(company ledger.CompanyID, agent, key string) []byte {
+	return ledger.Key("c", string(company), "wakeup-once", agent, core.DerivedID(key))
 }
 
 // A Wake asks to wake an agent; it is the payload of "agent.wake". The IDs of
@@ -134,8 +134,8 @@ var AgentClocks = ledger.NewTable[string, AgentClock]("agent-clock")
 const MaxWakeComments = 50
 
 // WakeupsOf returns the kept wakeup requests of an agent, newest first.
-func WakeupsOf(tx *ledger.Tx, company, agent string) []Wakeup {
-	from := ledger.Key("c", company, "wakeup-order", agent, "")
+func WakeupsOf(tx *ledger.Tx, company ledger.CompanyID, agent string) []Wakeup {
+	from := ledger.Key("c", string(company), "wakeup-order", agent, "")
 	var out []Wakeup
 	for _, id := range tx.Scan(from, ledger.PrefixEnd(from), true) {
 		if u, ok := Wakeups.Get(tx, company, string(id)); ok {
@@ -147,7 +147,7 @@ func WakeupsOf(tx *ledger.Tx, company, agent string) []Wakeup {
 
 // A Timer is an agent's heartbeat timer as it stands.
 type Timer struct {
-	Company string
+	Company ledger.CompanyID
 	Agent   string
 	Seq     uint64 // of the next tick
 	DueAt   core.Time
@@ -156,7 +156,7 @@ type Timer struct {
 // TimerOf returns the timer of an agent; ok is false when it has none. What
 // fell due while nobody led fires once: the next tick counts from the last one
 // that was due before it fired.
-func TimerOf(tx *ledger.Tx, company, agent string) (t Timer, ok bool) {
+func TimerOf(tx *ledger.Tx, company ledger.CompanyID, agent string) (t Timer, ok bool) {
 	a, ok := Wakeable(tx, company, agent)
 	if !ok || a.Gone() {
 		return Timer{}, false

@@ -20,29 +20,29 @@ import (
 // which lie on the nodes' disks. Provider is always "local_disk", the contract's
 // word for what no other service keeps.
 type Asset struct {
-	ID           string        `cbor:"1,keyasint" json:"id"`
-	Company      string        `cbor:"2,keyasint" json:"companyId"`
-	Provider     string        `cbor:"3,keyasint" json:"provider"`
-	ObjectKey    string        `cbor:"4,keyasint" json:"objectKey"` // <company>/<place>/<yyyy>/<mm>/<dd>/<uuid>-<name>
-	ContentType  string        `cbor:"5,keyasint" json:"contentType"`
-	Size         int64         `cbor:"6,keyasint" json:"byteSize"`
-	SHA256       string        `cbor:"7,keyasint" json:"sha256"` // hex
-	Filename     core.NullText `cbor:"8,keyasint,omitempty" json:"originalFilename"`
-	CreatedAgent core.NullText `cbor:"9,keyasint,omitempty" json:"createdByAgentId"`
-	CreatedUser  core.NullText `cbor:"10,keyasint,omitempty" json:"createdByUserId"`
-	CreatedAt    core.Time     `cbor:"11,keyasint" json:"createdAt"`
-	UpdatedAt    core.Time     `cbor:"12,keyasint" json:"updatedAt"`
+	ID           string           `cbor:"1,keyasint" json:"id"`
+	Company      ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Provider     string           `cbor:"3,keyasint" json:"provider"`
+	ObjectKey    string           `cbor:"4,keyasint" json:"objectKey"` // <company>/<place>/<yyyy>/<mm>/<dd>/<uuid>-<name>
+	ContentType  string           `cbor:"5,keyasint" json:"contentType"`
+	Size         int64            `cbor:"6,keyasint" json:"byteSize"`
+	SHA256       string           `cbor:"7,keyasint" json:"sha256"` // hex
+	Filename     core.NullText    `cbor:"8,keyasint,omitempty" json:"originalFilename"`
+	CreatedAgent core.NullText    `cbor:"9,keyasint,omitempty" json:"createdByAgentId"`
+	CreatedUser  core.NullText    `cbor:"10,keyasint,omitempty" json:"createdByUserId"`
+	CreatedAt    core.Time        `cbor:"11,keyasint" json:"createdAt"`
+	UpdatedAt    core.Time        `cbor:"12,keyasint" json:"updatedAt"`
 }
 
 // An Attachment links an asset to an issue, and perhaps to one of its comments.
 type Attachment struct {
-	ID        string        `cbor:"1,keyasint" json:"id"`
-	Company   string        `cbor:"2,keyasint" json:"companyId"`
-	Issue     string        `cbor:"3,keyasint" json:"issueId"`
-	Comment   core.NullText `cbor:"4,keyasint,omitempty" json:"issueCommentId"`
-	Run       core.NullText `cbor:"5,keyasint,omitempty" json:"originatingRunId"`
-	Asset     string        `cbor:"6,keyasint" json:"assetId"`
-	CreatedAt core.Time     `cbor:"7,keyasint" json:"createdAt"`
+	ID        string           `cbor:"1,keyasint" json:"id"`
+	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Issue     string           `cbor:"3,keyasint" json:"issueId"`
+	Comment   core.NullText    `cbor:"4,keyasint,omitempty" json:"issueCommentId"`
+	Run       core.NullText    `cbor:"5,keyasint,omitempty" json:"originatingRunId"`
+	Asset     string           `cbor:"6,keyasint" json:"assetId"`
+	CreatedAt core.Time        `cbor:"7,keyasint" json:"createdAt"`
 }
 
 // Keys of assets and attachments beside their rows:
@@ -58,13 +58,13 @@ var (
 	attachmentsIssue = ledger.NewIndex[string, string]("attachment-issue")
 )
 
-func ObjectKey(company, key string) []byte {
+func ObjectKey(company ledger.CompanyID, key string) []byte {
 	sum := sha256.Sum256([]byte(key))
-	return ledger.Key("c", company, "asset-object", hex.EncodeToString(sum[:]))
+	return ledger.Key("c", string(company), "asset-object", hex.EncodeToString(sum[:]))
 }
 
-func sweepKey(company, issue string) []byte {
-	return ledger.Key("c", company, "attachment-sweep", issue)
+func sweepKey(company ledger.CompanyID, issue string) []byte {
+	return ledger.Key("c", string(company), "attachment-sweep", issue)
 }
 
 const (
@@ -135,10 +135,10 @@ func AssetByID(tx *ledger.Tx, id string) (Asset, bool) {
 
 // LooseAssetsOf yields the assets of a company that belong to no issue, in the
 // order of their IDs, with their namespaces.
-func LooseAssetsOf(tx *ledger.Tx, company string) iter.Seq2[Asset, string] {
+func LooseAssetsOf(tx *ledger.Tx, company ledger.CompanyID) iter.Seq2[Asset, string] {
 	return func(yield func(Asset, string) bool) {
 		for _, a := range Assets.All(tx, company) {
-			space, loose := strings.CutPrefix(a.ObjectKey, company+"/assets/")
+			space, loose := strings.CutPrefix(a.ObjectKey, string(company)+"/assets/")
 			if !loose {
 				continue
 			}
@@ -178,7 +178,7 @@ func AttachmentsOf(tx *ledger.Tx, i entity.Issue) []Attached {
 }
 
 // AttachmentsToSweep reports whether attachments of deleted issues are left.
-func AttachmentsToSweep(tx *ledger.Tx, company string) bool {
+func AttachmentsToSweep(tx *ledger.Tx, company ledger.CompanyID) bool {
 	for range tx.Prefix(sweepKey(company, "")) {
 		return true
 	}
@@ -197,7 +197,7 @@ func addAsset(c *ledger.Context, f company.NewFile, place string) (Asset, error)
 	}
 	of, now := c.Cmd.Company, core.TimeOf(c.Now)
 	a := Asset{ID: f.ID, Company: of, Provider: "local_disk", ContentType: f.ContentType, Size: f.Size, SHA256: f.SHA256, Filename: core.NullText(f.Name),
-		ObjectKey: of + "/" + place + "/" + c.Now.UTC().Format("2006/01/02") + "/" + f.Object + "-" + safeName(f.Name), CreatedAt: now, UpdatedAt: now}
+		ObjectKey: string(of) + "/" + place + "/" + c.Now.UTC().Format("2006/01/02") + "/" + f.Object + "-" + safeName(f.Name), CreatedAt: now, UpdatedAt: now}
 	switch c.Cmd.Actor.Type {
 	case "agent":
 		a.CreatedAgent = core.NullText(c.Cmd.Actor.ID)
@@ -296,7 +296,7 @@ func checkLogo(row entity.Company, tx *ledger.Tx) error {
 // dropLogo removes the logo that a company had, unless it is more than that.
 func dropLogo(tx *ledger.Tx, was, now entity.Company) {
 	old, ok := Assets.Get(tx, was.ID, string(was.LogoAsset))
-	if ok && now.LogoAsset != was.LogoAsset && strings.HasPrefix(old.ObjectKey, was.ID+"/assets/"+LogoNamespace+"/") {
+	if ok && now.LogoAsset != was.LogoAsset && strings.HasPrefix(old.ObjectKey, string(was.ID)+"/assets/"+LogoNamespace+"/") {
 		dropAsset(tx, old)
 	}
 }
@@ -440,7 +440,7 @@ func HandleSweepAttachments(c *ledger.Context, _ SweepAttachments) (any, error) 
 		c.Delete(sweepKey(company, issue))
 	}
 	if left < sweepChunk || len(over) > 0 {
-		c.Record(ledger.Change{Action: "issue.attachments_swept", EntityType: "company", EntityID: company,
+		c.Record(ledger.Change{Action: "issue.attachments_swept", EntityType: "company", EntityID: string(company),
 			Details: core.Object{}.Int("attachments", int64(sweepChunk-max(left, 0))).Close()})
 	}
 	return nil, nil
@@ -455,7 +455,7 @@ var Rules = company.Rules{
 			tx.Delete(entity.BlobKey(a.SHA256, a.Company))
 		},
 	},
-	Left: func(tx *ledger.Tx, company, issue string) iter.Seq2[[]byte, func(core.Time)] {
+	Left: func(tx *ledger.Tx, company ledger.CompanyID, issue string) iter.Seq2[[]byte, func(core.Time)] {
 		return func(yield func([]byte, func(core.Time)) bool) {
 			for id := range productsIssue.IDs(tx, company, issue, false) {
 				w, _ := Products.Get(tx, company, id)

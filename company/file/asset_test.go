@@ -46,7 +46,7 @@ func TestAttachmentsAndWhoMayTouchThem(t *testing.T) {
 	if mine.Asset.CreatedAgent != core.NullText(ada) || mine.Asset.CreatedUser != "" || mine.Attachment.Run != core.NullText(asAda.Run) {
 		t.Errorf("added by %+v", mine)
 	}
-	if want := d.Company + "/issues/" + i.ID + "/2026/11/21/"; !strings.HasPrefix(mine.Asset.ObjectKey, want) || !strings.HasSuffix(mine.Asset.ObjectKey, "-a_b.txt") {
+	if want := string(d.Company) + "/issues/" + i.ID + "/2026/11/21/"; !strings.HasPrefix(mine.Asset.ObjectKey, want) || !strings.HasSuffix(mine.Asset.ObjectKey, "-a_b.txt") {
 		t.Errorf("lies at %s", mine.Asset.ObjectKey)
 	}
 	companytest.WantRefusal(t, d.Do(companytest.As{Agent: ada, Run: ""}, "attachment.create", file.CreateAttachment{Issue: i.ID, ID: d.ID(), File: d.File("x")}, nil), ledger.Forbidden, "An agent writes on issues under a run of its own that is still going on; this request named none.")
@@ -75,7 +75,7 @@ func TestAttachmentsAndWhoMayTouchThem(t *testing.T) {
 		t.Errorf("the issue has %+v", got)
 	}
 	d.Must(t, asAda, "attachment.delete", file.DeleteAttachment{ID: mine.Attachment.ID}, nil)
-	if refs := d.Refs(); len(refs) != 0 || core.OwnerOf(d.Tx, mine.Asset.ID)+core.OwnerOf(d.Tx, mine.Attachment.ID) != "" {
+	if refs := d.Refs(); len(refs) != 0 || string(core.OwnerOf(d.Tx, mine.Asset.ID))+string(core.OwnerOf(d.Tx, mine.Attachment.ID)) != "" {
 		t.Errorf("left behind: %v", refs)
 	}
 }
@@ -87,7 +87,7 @@ func TestNamespacesOfAssets(t *testing.T) {
 		var a file.Asset
 		if err := d.Do(companytest.Board, "asset.create", file.CreateAsset{File: d.File("x"), Namespace: space}, &a); (err == nil) != ok {
 			t.Errorf("%q: %v", space, err)
-		} else if ok && !strings.HasPrefix(a.ObjectKey, d.Company+"/assets/") {
+		} else if ok && !strings.HasPrefix(a.ObjectKey, string(d.Company)+"/assets/") {
 			t.Errorf("%q lies at %s", space, a.ObjectKey)
 		}
 	}

@@ -14,27 +14,27 @@ import (
 // A WorkProduct is something that work on an issue brought forth, and where it
 // is: a pull request, a commit, a preview, a file.
 type WorkProduct struct {
-	ID                 string          `cbor:"1,keyasint" json:"id"`
-	Company            string          `cbor:"2,keyasint" json:"companyId"`
-	Project            core.NullText   `cbor:"3,keyasint,omitempty" json:"projectId"`
-	Issue              string          `cbor:"4,keyasint" json:"issueId"`
-	ExecutionWorkspace core.NullText   `cbor:"5,keyasint,omitempty" json:"executionWorkspaceId"`
-	RuntimeService     core.NullText   `cbor:"6,keyasint,omitempty" json:"runtimeServiceId"`
-	Type               string          `cbor:"7,keyasint" json:"type"`
-	Provider           string          `cbor:"8,keyasint" json:"provider"`
-	External           core.NullText   `cbor:"9,keyasint,omitempty" json:"externalId"`
-	Title              string          `cbor:"10,keyasint" json:"title"`
-	URL                core.NullText   `cbor:"11,keyasint,omitempty" json:"url"`
-	Status             string          `cbor:"12,keyasint" json:"status"`
-	ReviewState        string          `cbor:"13,keyasint" json:"reviewState"`
-	Primary            bool            `cbor:"14,keyasint,omitempty" json:"isPrimary"`
-	Health             string          `cbor:"15,keyasint" json:"healthStatus"`
-	Summary            core.NullText   `cbor:"16,keyasint,omitempty" json:"summary"`
-	Metadata           json.RawMessage `cbor:"17,keyasint,omitempty" json:"metadata"`
-	SourceTrust        core.NullText   `cbor:"-" json:"sourceTrust"`
-	Run                core.NullText   `cbor:"18,keyasint,omitempty" json:"createdByRunId"`
-	CreatedAt          core.Time       `cbor:"19,keyasint" json:"createdAt"`
-	UpdatedAt          core.Time       `cbor:"20,keyasint" json:"updatedAt"`
+	ID                 string           `cbor:"1,keyasint" json:"id"`
+	Company            ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Project            core.NullText    `cbor:"3,keyasint,omitempty" json:"projectId"`
+	Issue              string           `cbor:"4,keyasint" json:"issueId"`
+	ExecutionWorkspace core.NullText    `cbor:"5,keyasint,omitempty" json:"executionWorkspaceId"`
+	RuntimeService     core.NullText    `cbor:"6,keyasint,omitempty" json:"runtimeServiceId"`
+	Type               string           `cbor:"7,keyasint" json:"type"`
+	Provider           string           `cbor:"8,keyasint" json:"provider"`
+	External           core.NullText    `cbor:"9,keyasint,omitempty" json:"externalId"`
+	Title              string           `cbor:"10,keyasint" json:"title"`
+	URL                core.NullText    `cbor:"11,keyasint,omitempty" json:"url"`
+	Status             string           `cbor:"12,keyasint" json:"status"`
+	ReviewState        string           `cbor:"13,keyasint" json:"reviewState"`
+	Primary            bool             `cbor:"14,keyasint,omitempty" json:"isPrimary"`
+	Health             string           `cbor:"15,keyasint" json:"healthStatus"`
+	Summary            core.NullText    `cbor:"16,keyasint,omitempty" json:"summary"`
+	Metadata           json.RawMessage  `cbor:"17,keyasint,omitempty" json:"metadata"`
+	SourceTrust        core.NullText    `cbor:"-" json:"sourceTrust"`
+	Run                core.NullText    `cbor:"18,keyasint,omitempty" json:"createdByRunId"`
+	CreatedAt          core.Time        `cbor:"19,keyasint" json:"createdAt"`
+	UpdatedAt          core.Time        `cbor:"20,keyasint" json:"updatedAt"`
 }
 
 // Clone returns a copy that shares nothing with w.

@@ -13,15 +13,15 @@ import (
 // A Dismissal says that a user put an item of the inbox aside: until something
 // happens to it again, or until a time.
 type Dismissal struct {
-	ID           string    `cbor:"1,keyasint" json:"id"`
-	Company      string    `cbor:"2,keyasint" json:"companyId"`
-	User         string    `cbor:"3,keyasint" json:"userId"`
-	Key          string    `cbor:"4,keyasint" json:"itemKey"`
-	Kind         string    `cbor:"5,keyasint" json:"kind"` // dismiss or snooze
-	SnoozedUntil core.Time `cbor:"6,keyasint,omitempty" json:"snoozedUntil"`
-	DismissedAt  core.Time `cbor:"7,keyasint" json:"dismissedAt"`
-	CreatedAt    core.Time `cbor:"8,keyasint" json:"createdAt"`
-	UpdatedAt    core.Time `cbor:"9,keyasint" json:"updatedAt"`
+	ID           string           `cbor:"1,keyasint" json:"id"`
+	Company      ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	User         string           `cbor:"3,keyasint" json:"userId"`
+	Key          string           `cbor:"4,keyasint" json:"itemKey"`
+	Kind         string           `cbor:"5,keyasint" json:"kind"` // dismiss or snooze
+	SnoozedUntil core.Time        `cbor:"6,keyasint,omitempty" json:"snoozedUntil"`
+	DismissedAt  core.Time        `cbor:"7,keyasint" json:"dismissedAt"`
+	CreatedAt    core.Time        `cbor:"8,keyasint" json:"createdAt"`
+	UpdatedAt    core.Time        `cbor:"9,keyasint" json:"updatedAt"`
 }
 
 // Holds reports whether an item whose last activity was at a time is put aside
@@ -62,7 +62,7 @@ var dismissalKinds = []company.Kind{
 }
 
 // DismissalsOf returns what a user put aside in company, the newest first.
-func DismissalsOf(tx *ledger.Tx, company, user string) []Dismissal {
+func DismissalsOf(tx *ledger.Tx, company ledger.CompanyID, user string) []Dismissal {
 	out := []Dismissal{}
 	for _, v := range tx.Prefix(dismissals.Key(company, core.TextKey(user)+".")) {
 		var d Dismissal
@@ -85,7 +85,7 @@ func dismiss(c *ledger.Context, p Dismiss) (any, error) {
 	row := dismissalRow(user, p.Key)
 	d, ok := dismissals.Get(c.Tx, company, row)
 	if !ok {
-		d = Dismissal{ID: core.DerivedID("dismissal", company, user, p.Key), Company: company, User: user, Key: p.Key, CreatedAt: now}
+		d = Dismissal{ID: core.DerivedID("dismissal", string(company), user, p.Key), Company: company, User: user, Key: p.Key, CreatedAt: now}
 		if all := DismissalsOf(c.Tx, company, user); len(all) >= maxDismissals {
 			dismissals.Delete(c.Tx, company, dismissalRow(user, all[len(all)-1].Key))
 		}

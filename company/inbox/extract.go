@@ -60,7 +60,7 @@ type Match struct {
 // Extracts returns the issues in which something was found, those changed last
 // first; more says that there are others behind them, partial that there was more
 // text than one search reads.
-func Extracts(tx *ledger.Tx, companyID string, x Extraction) (out []Extract, more, partial bool) {
+func Extracts(tx *ledger.Tx, companyID ledger.CompanyID, x Extraction) (out []Extract, more, partial bool) {
 	of, held := map[string]*Extract{}, 0
 	take := func(i entity.Issue, m Match, text string) {
 		for _, at := range x.places(text) {

@@ -37,7 +37,7 @@ func TracesOfIssue(tx *ledger.Tx, i entity.Issue) []FeedbackTrace {
 }
 
 // TracesOf returns the traces of a company, at most MaxTraces.
-func TracesOf(tx *ledger.Tx, of string) []FeedbackTrace {
+func TracesOf(tx *ledger.Tx, of ledger.CompanyID) []FeedbackTrace {
 	out := []FeedbackTrace{}
 	if row, ok := entity.CompanyOf(tx, of); !ok || !row.Feedback.Sharing {
 		return out

@@ -42,7 +42,7 @@ type standing struct {
 }
 
 // look reads what lies below an issue, when a filter asks for that.
-func (f *IssueFilters) look(tx *ledger.Tx, of string) {
+func (f *IssueFilters) look(tx *ledger.Tx, of ledger.CompanyID) {
 	if f.Below != "" {
 		f.under = map[string]bool{}
 		for _, id := range entity.Descendants(tx, of, f.Below) {

@@ -48,7 +48,7 @@ type IssueQuery struct {
 
 // ListIssues returns the issues that q selects, sorted and cut. Without a
 // filter that needs rows, only the rows that are returned are read.
-func ListIssues(tx *ledger.Tx, of string, q IssueQuery) []entity.Issue {
+func ListIssues(tx *ledger.Tx, of ledger.CompanyID, q IssueQuery) []entity.Issue {
 	limit := min(cmp.Or(q.Limit, entity.DefaultIssueLimit), entity.MaxIssueLimit)
 	found, ordered := q.First(tx, of, limit)
 	if !ordered {
@@ -69,7 +69,7 @@ func ListIssues(tx *ledger.Tx, of string, q IssueQuery) []entity.Issue {
 }
 
 // CountMatching returns how many issues q selects, whatever its limit.
-func CountMatching(tx *ledger.Tx, company string, q IssueQuery) int {
+func CountMatching(tx *ledger.Tx, company ledger.CompanyID, q IssueQuery) int {
 	return len(q.candidates(tx, company))
 }
 
@@ -82,7 +82,7 @@ type candidate struct {
 	Issue  *entity.Issue
 }
 
-func (q IssueQuery) candidates(tx *ledger.Tx, of string) []candidate {
+func (q IssueQuery) candidates(tx *ledger.Tx, of ledger.CompanyID) []candidate {
 	if q.Text != "" {
 		q.mentioned = mentions(tx, of, q.Text)
 	}
@@ -114,7 +114,7 @@ func (q IssueQuery) candidates(tx *ledger.Tx, of string) []candidate {
 }
 
 // scan walks the status index, and reads rows only for filters that need them.
-func (q IssueQuery) scan(tx *ledger.Tx, of string) []candidate {
+func (q IssueQuery) scan(tx *ledger.Tx, of ledger.CompanyID) []candidate {
 	var out []candidate
 	for _, s := range q.statuses() {
 		out = slices.AppendSeq(out, q.stream(tx, of, s, ""))
@@ -143,9 +143,9 @@ func (q IssueQuery) statuses() []entity.IssueStatus {
 
 // stream yields what the status index has under a status and the beginning of a
 // sort key, in its order, without what q can tell by it not to select.
-func (q IssueQuery) stream(tx *ledger.Tx, of string, s entity.IssueStatus, sort string) iter.Seq[candidate] {
+func (q IssueQuery) stream(tx *ledger.Tx, of ledger.CompanyID, s entity.IssueStatus, sort string) iter.Seq[candidate] {
 	return func(yield func(candidate) bool) {
-		table := ledger.Key("c", of, "issue-status", string(s), "")
+		table := ledger.Key("c", string(of), "issue-status", string(s), "")
 		for k, v := range tx.Prefix(append(table[:len(table):len(table)], sort...)) {
 			at, id, ok := entity.ParseIssueSort(k[len(table):], v)
 			if !ok || at.Hidden && !q.Hidden || at.Updated < q.UpdatedSince {
@@ -160,7 +160,7 @@ func (q IssueQuery) stream(tx *ledger.Tx, of string, s entity.IssueStatus, sort 
 
 // First returns the page that q asks for when the order of the status index is
 // its order, reading no more than the page; else false.
-func (q IssueQuery) First(tx *ledger.Tx, of string, limit int) (page []candidate, ok bool) {
+func (q IssueQuery) First(tx *ledger.Tx, of ledger.CompanyID, limit int) (page []candidate, ok bool) {
 	if q.needsRows() || q.Parent != "" || q.Assignee != "" || q.Label != "" || q.Project != "" {
 		return nil, false
 	}

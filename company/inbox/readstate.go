@@ -11,27 +11,27 @@ import (
 
 // A ReadState says when a user last read an issue.
 type ReadState struct {
-	ID        string    `cbor:"1,keyasint" json:"id"`
-	Company   string    `cbor:"2,keyasint" json:"companyId"`
-	Issue     string    `cbor:"3,keyasint" json:"issueId"`
-	User      string    `cbor:"4,keyasint" json:"userId"`
-	ReadAt    core.Time `cbor:"5,keyasint" json:"lastReadAt"`
-	CreatedAt core.Time `cbor:"6,keyasint" json:"createdAt"`
-	UpdatedAt core.Time `cbor:"7,keyasint" json:"updatedAt"`
+	ID        string           `cbor:"1,keyasint" json:"id"`
+	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Issue     string           `cbor:"3,keyasint" json:"issueId"`
+	User      string           `cbor:"4,keyasint" json:"userId"`
+	ReadAt    core.Time        `cbor:"5,keyasint" json:"lastReadAt"`
+	CreatedAt core.Time        `cbor:"6,keyasint" json:"createdAt"`
+	UpdatedAt core.Time        `cbor:"7,keyasint" json:"updatedAt"`
 }
 
 // An InboxArchive says that a user put an issue away until it changes again.
 type InboxArchive struct {
-	ID            string        `cbor:"1,keyasint" json:"id"`
-	Company       string        `cbor:"2,keyasint" json:"companyId"`
-	Issue         string        `cbor:"3,keyasint" json:"issueId"`
-	User          string        `cbor:"4,keyasint" json:"userId"`
-	ArchivedType  string        `cbor:"5,keyasint" json:"archivedByActorType"`
-	ArchivedAgent core.NullText `cbor:"6,keyasint,omitempty" json:"archivedByAgentId"`
-	ArchivedRun   core.NullText `cbor:"7,keyasint,omitempty" json:"archivedByRunId"`
-	ArchivedAt    core.Time     `cbor:"8,keyasint" json:"archivedAt"`
-	CreatedAt     core.Time     `cbor:"9,keyasint" json:"createdAt"`
-	UpdatedAt     core.Time     `cbor:"10,keyasint" json:"updatedAt"`
+	ID            string           `cbor:"1,keyasint" json:"id"`
+	Company       ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Issue         string           `cbor:"3,keyasint" json:"issueId"`
+	User          string           `cbor:"4,keyasint" json:"userId"`
+	ArchivedType  string           `cbor:"5,keyasint" json:"archivedByActorType"`
+	ArchivedAgent core.NullText    `cbor:"6,keyasint,omitempty" json:"archivedByAgentId"`
+	ArchivedRun   core.NullText    `cbor:"7,keyasint,omitempty" json:"archivedByRunId"`
+	ArchivedAt    core.Time        `cbor:"8,keyasint" json:"archivedAt"`
+	CreatedAt     core.Time        `cbor:"9,keyasint" json:"createdAt"`
+	UpdatedAt     core.Time        `cbor:"10,keyasint" json:"updatedAt"`
 }
 
 // Both tables are keyed by "<issue>.<hash of the user>", so that one issue's
@@ -167,7 +167,7 @@ func Archived(tx *ledger.Tx, i entity.Issue, user string) bool {
 
 func roomForReader(tx *ledger.Tx, table string, i entity.Issue) error {
 	n := 0
-	for range tx.Prefix(ledger.Key("c", i.Company, table, i.ID+".")) {
+	for range tx.Prefix(ledger.Key("c", string(i.Company), table, i.ID+".")) {
 		n++
 	}
 	if n >= entity.MaxReads {
@@ -179,7 +179,7 @@ func roomForReader(tx *ledger.Tx, table string, i entity.Issue) error {
 // dropReads removes every reader's view of i.
 func dropReads(tx *ledger.Tx, i entity.Issue) {
 	for _, table := range []string{"issue-read", "issue-archive"} {
-		for k := range tx.Prefix(ledger.Key("c", i.Company, table, i.ID+".")) {
+		for k := range tx.Prefix(ledger.Key("c", string(i.Company), table, i.ID+".")) {
 			tx.Delete(k)
 		}
 	}

@@ -64,7 +64,7 @@ type Found struct {
 
 // Search finds the visible issues of company in which every word of the query
 // stands: in the issue itself, its comments or its documents.
-func Search(tx *ledger.Tx, of, query string, limit, offset int) (f Found) {
+func Search(tx *ledger.Tx, of ledger.CompanyID, query string, limit, offset int) (f Found) {
 	words := searchWords(query)
 	if len(words) == 0 {
 		return f
@@ -156,7 +156,7 @@ func containsWords(words []string, texts ...string) bool {
 // eachText hands out the texts of comments and the latest ones of documents, of
 // issues that may be hidden or gone, until they are longer than one search
 // reads; it reports whether some were left out.
-func eachText(tx *ledger.Tx, company string, found func(field, issue, text string)) (partial bool) {
+func eachText(tx *ledger.Tx, company ledger.CompanyID, found func(field, issue, text string)) (partial bool) {
 	return eachTextOf(tx, company, func(t foundText) { found(t.field, t.issue, t.text) })
 }
 
@@ -167,7 +167,7 @@ type foundText struct {
 	key                string // of a document
 }
 
-func eachTextOf(tx *ledger.Tx, of string, found func(foundText)) (partial bool) {
+func eachTextOf(tx *ledger.Tx, of ledger.CompanyID, found func(foundText)) (partial bool) {
 	size := 0
 	company.Ask.Each(tx, of, func(issue, key, text string) bool {
 		if size += len(text); size > maxSearched/2 {
@@ -191,7 +191,7 @@ func eachTextOf(tx *ledger.Tx, of string, found func(foundText)) (partial bool) 
 
 // mentions returns the issues in whose comments or documents a text stands,
 // whatever its case.
-func mentions(tx *ledger.Tx, company, text string) map[string]bool {
+func mentions(tx *ledger.Tx, company ledger.CompanyID, text string) map[string]bool {
 	out, part := map[string]bool{}, strings.ToLower(text)
 	eachText(tx, company, func(_, issue, text string) {
 		if !out[issue] && strings.Contains(strings.ToLower(text), part) {

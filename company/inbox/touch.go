@@ -84,7 +84,7 @@ func hear(tx *ledger.Tx, cm entity.Comment) {
 	}
 }
 
-func voices(tx *ledger.Tx, company, issue string) (n int) {
+func voices(tx *ledger.Tx, company ledger.CompanyID, issue string) (n int) {
 	for range tx.Prefix(SaidOn.Key(company, issue+".")) {
 		n++
 	}
@@ -147,17 +147,17 @@ func heard(tx *ledger.Tx, i entity.Issue, who string) (s standing) {
 }
 
 // issuesOfUser yields the IDs of the issues that a user made, has or spoke on.
-func issuesOfUser(tx *ledger.Tx, company, user string) iter.Seq[string] {
+func issuesOfUser(tx *ledger.Tx, company ledger.CompanyID, user string) iter.Seq[string] {
 	return handled(tx, company, nil, Hands("made", "user", user), Hands("has", "user", user), Hands("said", "user", user))
 }
 
 // issuesOfAgent yields the IDs of the issues that an agent made, has or spoke on.
-func issuesOfAgent(tx *ledger.Tx, of, agent string) iter.Seq[string] {
+func issuesOfAgent(tx *ledger.Tx, of ledger.CompanyID, agent string) iter.Seq[string] {
 	return handled(tx, of, entity.IssuesOf(tx, of, agent), Hands("made", "agent", agent), Hands("said", "agent", agent))
 }
 
 // handled yields each ID once that first or the index has under the values.
-func handled(tx *ledger.Tx, company string, first iter.Seq[string], values ...string) iter.Seq[string] {
+func handled(tx *ledger.Tx, company ledger.CompanyID, first iter.Seq[string], values ...string) iter.Seq[string] {
 	all := map[string]bool{}
 	if first != nil {
 		for id := range first {

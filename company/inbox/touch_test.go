@@ -37,7 +37,7 @@ func TestTheIndexOfInboxesIsMadeForOldCompanies(t *testing.T) {
 	families := func() map[string]string {
 		out := map[string]string{}
 		for _, name := range []string{"issue-touch", "issue-said"} {
-			for k, v := range d.Tx.Prefix(ledger.Key("c", d.Company, name, "")) {
+			for k, v := range d.Tx.Prefix(ledger.Key("c", string(d.Company), name, "")) {
 				out[string(k)] = string(v)
 			}
 		}

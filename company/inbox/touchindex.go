@@ -41,13 +41,13 @@ var indexingKinds = []company.Kind{
 
 // IssuesToIndex reports whether the inboxes of a company may miss something that was
 // said before there was an index.
-func IssuesToIndex(tx *ledger.Tx, company string) bool {
+func IssuesToIndex(tx *ledger.Tx, company ledger.CompanyID) bool {
 	row, _ := indexings.Get(tx, company, theVoices)
 	return !row.Done
 }
 
 // indexed notes that a company has no issues of before.
-func indexed(tx *ledger.Tx, company string) {
+func indexed(tx *ledger.Tx, company ledger.CompanyID) {
 	indexings.Put(tx, company, theVoices, indexing{Done: true})
 }
 
@@ -62,7 +62,7 @@ func indexIssues(c *ledger.Context, _ IndexIssues) (any, error) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "the issues are indexed")
 	}
 	var list []entity.Issue
-	prefix := ledger.Key("c", of, "issue", "")
+	prefix := ledger.Key("c", string(of), "issue", "")
 	next := ""
 	for k := range c.Tx.Scan(entity.IssueTable.Key(of, row.Next), ledger.PrefixEnd(prefix), false) {
 		id := string(k[len(prefix):])
@@ -96,6 +96,6 @@ func indexIssues(c *ledger.Context, _ IndexIssues) (any, error) {
 		}
 	}
 	indexings.Put(c.Tx, of, theVoices, indexing{Next: next, Done: next == ""})
-	c.Record(ledger.Change{Action: "company.issues_indexed", EntityType: "company", EntityID: of, Details: core.Object{}.Int("issues", int64(len(list))).Bool("done", next == "").Close()})
+	c.Record(ledger.Change{Action: "company.issues_indexed", EntityType: "company", EntityID: string(of), Details: core.Object{}.Int("issues", int64(len(list))).Bool("done", next == "").Close()})
 	return nil, nil
 }

@@ -11,17 +11,17 @@ import (
 
 // A Vote is a user's opinion of what an agent wrote. It stays in the mesh.
 type Vote struct {
-	ID           string        `cbor:"1,keyasint" json:"id"`
-	Company      string        `cbor:"2,keyasint" json:"companyId"`
-	Issue        string        `cbor:"3,keyasint" json:"issueId"`
-	TargetType   string        `cbor:"4,keyasint" json:"targetType"` // issue_comment or issue_document_revision
-	Target       string        `cbor:"5,keyasint" json:"targetId"`
-	User         string        `cbor:"6,keyasint" json:"authorUserId"`
-	Vote         string        `cbor:"7,keyasint" json:"vote"` // up or down
-	Reason       core.NullText `cbor:"8,keyasint,omitempty" json:"reason"`
-	AllowSharing bool          `cbor:"9,keyasint,omitempty" json:"allowSharing"`
-	CreatedAt    core.Time     `cbor:"10,keyasint" json:"createdAt"`
-	UpdatedAt    core.Time     `cbor:"11,keyasint" json:"updatedAt"`
+	ID           string           `cbor:"1,keyasint" json:"id"`
+	Company      ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Issue        string           `cbor:"3,keyasint" json:"issueId"`
+	TargetType   string           `cbor:"4,keyasint" json:"targetType"` // issue_comment or issue_document_revision
+	Target       string           `cbor:"5,keyasint" json:"targetId"`
+	User         string           `cbor:"6,keyasint" json:"authorUserId"`
+	Vote         string           `cbor:"7,keyasint" json:"vote"` // up or down
+	Reason       core.NullText    `cbor:"8,keyasint,omitempty" json:"reason"`
+	AllowSharing bool             `cbor:"9,keyasint,omitempty" json:"allowSharing"`
+	CreatedAt    core.Time        `cbor:"10,keyasint" json:"createdAt"`
+	UpdatedAt    core.Time        `cbor:"11,keyasint" json:"updatedAt"`
 }
 
 // CastVote is the payload of issue.vote.

@@ -178,8 +178,8 @@ func expire(c *ledger.Context, _ Expire) (any, error) {
 }
 
 // Expiring returns the records whose time is over, at most limit.
-func Expiring(tx *ledger.Tx, company string, now core.Time, limit int) (out []string) {
-	prefix := ledger.Key("c", company, "memory-expiry", "")
+func Expiring(tx *ledger.Tx, company ledger.CompanyID, now core.Time, limit int) (out []string) {
+	prefix := ledger.Key("c", string(company), "memory-expiry", "")
 	for k := range tx.Scan(prefix, append(prefix[:len(prefix):len(prefix)], ledger.Order(uint64(now)+1)...), false) {
 		if len(out) == limit {
 			break

@@ -79,7 +79,7 @@ var (
 const embeddingKey = "setting"
 
 // EmbeddingOf returns what was set for a company, or with "" for the mesh.
-func EmbeddingOf(tx *ledger.Tx, company string) (Embedding, bool) {
+func EmbeddingOf(tx *ledger.Tx, company ledger.CompanyID) (Embedding, bool) {
 	if company == "" {
 		return meshEmbeddings.Get(tx, embeddingKey)
 	}
@@ -87,7 +87,7 @@ func EmbeddingOf(tx *ledger.Tx, company string) (Embedding, bool) {
 }
 
 // EmbeddingFor returns what holds for a company, with the agent who pays, "" for none.
-func EmbeddingFor(tx *ledger.Tx, company string) Embedding {
+func EmbeddingFor(tx *ledger.Tx, company ledger.CompanyID) Embedding {
 	e, ok := EmbeddingOf(tx, company)
 	if !ok {
 		e, _ = EmbeddingOf(tx, "")
@@ -140,7 +140,7 @@ func configure(c *ledger.Context, p Configure) (any, error) {
 	default:
 		embeddings.Put(c.Tx, of, embeddingKey, e)
 	}
-	entityID := of
+	entityID := string(of)
 	if of == "" {
 		entityID = embeddingKey
 	}

@@ -197,7 +197,7 @@ func TestChangesAreKeptForAWhile(t *testing.T) {
 		t.Error("an index is ahead of the state")
 	}
 	n := 0
-	for range d.Tx.Prefix(ledger.Key("c", d.Company, "memory-change", "")) {
+	for range d.Tx.Prefix(ledger.Key("c", string(d.Company), "memory-change", "")) {
 		n++
 	}
 	if n != memory.MaxChanges {

@@ -11,20 +11,20 @@ import (
 // A Record is one thing that is remembered. Names of agents, projects, issues, comments
 // and runs say where it came from; what they name may be gone.
 type Record struct {
-	ID         string        `cbor:"1,keyasint" json:"id"`
-	Company    string        `cbor:"2,keyasint" json:"companyId"`
-	Kind       string        `cbor:"3,keyasint" json:"kind"` // a word, such as note, fact, lesson; outcome: of a closed issue
-	Text       string        `cbor:"4,keyasint" json:"text"`
-	Tags       []string      `cbor:"5,keyasint,omitempty" json:"tags"` // sorted
-	Agent      core.NullText `cbor:"6,keyasint,omitempty" json:"agentId"`
-	Private    bool          `cbor:"7,keyasint,omitempty" json:"private"` // read by Agent and the board alone
-	Project    core.NullText `cbor:"8,keyasint,omitempty" json:"projectId"`
-	Issue      core.NullText `cbor:"9,keyasint,omitempty" json:"issueId"`
-	Comment    core.NullText `cbor:"10,keyasint,omitempty" json:"commentId"`
-	Run        core.NullText `cbor:"11,keyasint,omitempty" json:"runId"`
-	Importance int64         `cbor:"12,keyasint,omitempty" json:"importance"`
-	ExpiresAt  core.Time     `cbor:"13,keyasint,omitempty" json:"expiresAt"`
-	Links      []string      `cbor:"14,keyasint,omitempty" json:"links"` // other records
+	ID         string           `cbor:"1,keyasint" json:"id"`
+	Company    ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Kind       string           `cbor:"3,keyasint" json:"kind"` // a word, such as note, fact, lesson; outcome: of a closed issue
+	Text       string           `cbor:"4,keyasint" json:"text"`
+	Tags       []string         `cbor:"5,keyasint,omitempty" json:"tags"` // sorted
+	Agent      core.NullText    `cbor:"6,keyasint,omitempty" json:"agentId"`
+	Private    bool             `cbor:"7,keyasint,omitempty" json:"private"` // read by Agent and the board alone
+	Project    core.NullText    `cbor:"8,keyasint,omitempty" json:"projectId"`
+	Issue      core.NullText    `cbor:"9,keyasint,omitempty" json:"issueId"`
+	Comment    core.NullText    `cbor:"10,keyasint,omitempty" json:"commentId"`
+	Run        core.NullText    `cbor:"11,keyasint,omitempty" json:"runId"`
+	Importance int64            `cbor:"12,keyasint,omitempty" json:"importance"`
+	ExpiresAt  core.Time        `cbor:"13,keyasint,omitempty" json:"expiresAt"`
+	Links      []string         `cbor:"14,keyasint,omitempty" json:"links"` // other records
 
 	// Model and Vector are those that the author gave, or with Embedded those that a node had
 	// made by a model of the gateway. Each node embeds the text by its words, too, under a
@@ -110,7 +110,7 @@ var (
 const totalKey = "total"
 
 // Of returns a record.
-func Of(tx *ledger.Tx, company, id string) (Record, bool) {
+func Of(tx *ledger.Tx, company ledger.CompanyID, id string) (Record, bool) {
 	if !core.IsID(id) {
 		return Record{}, false
 	}
@@ -127,13 +127,13 @@ func ByID(tx *ledger.Tx, id string) (Record, bool) {
 }
 
 // CountOf returns what the records of a company add up to.
-func CountOf(tx *ledger.Tx, company string) Count {
+func CountOf(tx *ledger.Tx, company ledger.CompanyID) Count {
 	n, _ := counts.Get(tx, company, totalKey)
 	return n
 }
 
 // Each calls f with every record of a company until it says no.
-func Each(tx *ledger.Tx, company string, f func(Record) bool) {
+func Each(tx *ledger.Tx, company ledger.CompanyID, f func(Record) bool) {
 	for _, r := range records.All(tx, company) {
 		if !f(r) {
 			return
@@ -143,7 +143,7 @@ func Each(tx *ledger.Tx, company string, f func(Record) bool) {
 
 // After calls f with the records of a company whose IDs come after one, "" for all, until
 // it says no.
-func After(tx *ledger.Tx, company, id string, f func(Record) bool) {
+func After(tx *ledger.Tx, company ledger.CompanyID, id string, f func(Record) bool) {
 	prefix := records.Key(company, "")
 	from := prefix
 	if id != "" {
@@ -157,7 +157,7 @@ func After(tx *ledger.Tx, company, id string, f func(Record) bool) {
 }
 
 // LastChanged is the record of the last change, "" for none.
-func LastChanged(tx *ledger.Tx, company string) string {
+func LastChanged(tx *ledger.Tx, company ledger.CompanyID) string {
 	ch, _ := changes.Get(tx, company, ledger.Order(CountOf(tx, company).Changes))
 	return ch.ID
 }
@@ -165,7 +165,7 @@ func LastChanged(tx *ledger.Tx, company string) string {
 // ChangedSince returns the records that were stored or went after a number of changes, the
 // last of which was of the record named last; at most limit, and how far that leads. ok is
 // false when that is too long ago to tell, or another history.
-func ChangedSince(tx *ledger.Tx, company string, after uint64, last string, limit int) (ids []string, upTo uint64, ok bool) {
+func ChangedSince(tx *ledger.Tx, company ledger.CompanyID, after uint64, last string, limit int) (ids []string, upTo uint64, ok bool) {
 	now := CountOf(tx, company).Changes
 	if after > now || now-after >= MaxChanges {
 		return nil, now, false

@@ -37,7 +37,7 @@ func AllowanceOf(tx *ledger.Tx, i entity.Issue) (Allowance, bool) {
 
 // AllowanceOfRun returns the issue whose allowance pays for a run, "" for none: that of the
 // run's issue. It does not change during the run.
-func AllowanceOfRun(tx *ledger.Tx, of, run string) string {
+func AllowanceOfRun(tx *ledger.Tx, of ledger.CompanyID, run string) string {
 	if run == "" {
 		return ""
 	}
@@ -48,7 +48,7 @@ func AllowanceOfRun(tx *ledger.Tx, of, run string) string {
 }
 
 // allowanceOfIssue is called for every cost event, so it copies nothing.
-func allowanceOfIssue(tx *ledger.Tx, of, issue string) string {
+func allowanceOfIssue(tx *ledger.Tx, of ledger.CompanyID, issue string) string {
 	if issue == "" {
 		return ""
 	}
@@ -84,7 +84,7 @@ func allow(c *ledger.Context, i entity.Issue, limit *core.Money) (entity.Issue, 
 }
 
 // countAllowance adds to the held and spent money of an allowance, "" for none.
-func countAllowance(tx *ledger.Tx, company, issue string, held, spent core.Money) {
+func countAllowance(tx *ledger.Tx, company ledger.CompanyID, issue string, held, spent core.Money) {
 	if issue == "" || held == 0 && spent == 0 {
 		return
 	}

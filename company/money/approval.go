@@ -55,18 +55,18 @@ func (s ApprovalStatus) Next() []ApprovalStatus {
 // An Approval is a command that waits for the board. Its payload says what will happen;
 // approving it does so in the same entry.
 type Approval struct {
-	ID               string          `cbor:"1,keyasint" json:"id"`
-	Company          string          `cbor:"2,keyasint" json:"companyId"`
-	Type             ApprovalType    `cbor:"3,keyasint" json:"type"`
-	RequestedByAgent core.NullText   `cbor:"4,keyasint,omitempty" json:"requestedByAgentId"`
-	RequestedByUser  core.NullText   `cbor:"5,keyasint,omitempty" json:"requestedByUserId"`
-	Status           ApprovalStatus  `cbor:"6,keyasint" json:"status"`
-	Payload          json.RawMessage `cbor:"7,keyasint" json:"payload"` // without secrets, see approvalDrafts
-	DecisionNote     core.NullText   `cbor:"8,keyasint,omitempty" json:"decisionNote"`
-	DecidedByUser    core.NullText   `cbor:"9,keyasint,omitempty" json:"decidedByUserId"`
-	DecidedAt        core.Time       `cbor:"10,keyasint,omitempty" json:"decidedAt"`
-	CreatedAt        core.Time       `cbor:"11,keyasint" json:"createdAt"`
-	UpdatedAt        core.Time       `cbor:"12,keyasint" json:"updatedAt"`
+	ID               string           `cbor:"1,keyasint" json:"id"`
+	Company          ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Type             ApprovalType     `cbor:"3,keyasint" json:"type"`
+	RequestedByAgent core.NullText    `cbor:"4,keyasint,omitempty" json:"requestedByAgentId"`
+	RequestedByUser  core.NullText    `cbor:"5,keyasint,omitempty" json:"requestedByUserId"`
+	Status           ApprovalStatus   `cbor:"6,keyasint" json:"status"`
+	Payload          json.RawMessage  `cbor:"7,keyasint" json:"payload"` // without secrets, see approvalDrafts
+	DecisionNote     core.NullText    `cbor:"8,keyasint,omitempty" json:"decisionNote"`
+	DecidedByUser    core.NullText    `cbor:"9,keyasint,omitempty" json:"decidedByUserId"`
+	DecidedAt        core.Time        `cbor:"10,keyasint,omitempty" json:"decidedAt"`
+	CreatedAt        core.Time        `cbor:"11,keyasint" json:"createdAt"`
+	UpdatedAt        core.Time        `cbor:"12,keyasint" json:"updatedAt"`
 	// Agent is the agent of a hire: from the start if it was created pending with the request,
 	// otherwise from the approval on.
 	Agent core.NullText `cbor:"13,keyasint,omitempty" json:"agentId"`
@@ -97,14 +97,14 @@ func (a Approval) Clone() Approval {
 
 // An ApprovalComment is a message about an approval.
 type ApprovalComment struct {
-	ID          string        `cbor:"1,keyasint" json:"id"`
-	Company     string        `cbor:"2,keyasint" json:"companyId"`
-	Approval    string        `cbor:"3,keyasint" json:"approvalId"`
-	AuthorAgent core.NullText `cbor:"4,keyasint,omitempty" json:"authorAgentId"`
-	AuthorUser  core.NullText `cbor:"5,keyasint,omitempty" json:"authorUserId"`
-	Body        string        `cbor:"6,keyasint" json:"body"`
-	CreatedAt   core.Time     `cbor:"7,keyasint" json:"createdAt"`
-	UpdatedAt   core.Time     `cbor:"8,keyasint" json:"updatedAt"`
+	ID          string           `cbor:"1,keyasint" json:"id"`
+	Company     ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Approval    string           `cbor:"3,keyasint" json:"approvalId"`
+	AuthorAgent core.NullText    `cbor:"4,keyasint,omitempty" json:"authorAgentId"`
+	AuthorUser  core.NullText    `cbor:"5,keyasint,omitempty" json:"authorUserId"`
+	Body        string           `cbor:"6,keyasint" json:"body"`
+	CreatedAt   core.Time        `cbor:"7,keyasint" json:"createdAt"`
+	UpdatedAt   core.Time        `cbor:"8,keyasint" json:"updatedAt"`
 }
 
 // approvalDraft is a payload with its secrets. It is stored only where it differs from the
@@ -179,7 +179,7 @@ func ApprovalByID(tx *ledger.Tx, id string) (Approval, bool) {
 	if !ok {
 		return Approval{}, false
 	}
-	return Approvals.Get(tx, string(company), id)
+	return Approvals.Get(tx, ledger.CompanyID(company), id)
 }
 
 // An ApprovalQuery selects approvals of one company; empty fields select all.
@@ -191,7 +191,7 @@ type ApprovalQuery struct {
 }
 
 // ApprovalsOf returns the approvals of company that q selects, newest first.
-func ApprovalsOf(tx *ledger.Tx, company string, q ApprovalQuery) []Approval {
+func ApprovalsOf(tx *ledger.Tx, company ledger.CompanyID, q ApprovalQuery) []Approval {
 	if len(q.Statuses) == 0 {
 		q.Statuses = ApprovalStatuses
 	}
@@ -235,7 +235,7 @@ func ApprovalsOf(tx *ledger.Tx, company string, q ApprovalQuery) []Approval {
 
 // PendingApprovals counts the pending approvals of company, and those of them that are about
 // budgets.
-func PendingApprovals(tx *ledger.Tx, company string) (all, budget int) {
+func PendingApprovals(tx *ledger.Tx, company ledger.CompanyID) (all, budget int) {
 	for _, t := range ApprovalTypes {
 		n := 0
 		for range approvalsByState.IDs(tx, company, Approval{Status: ApprovalPending, Type: t}.State(), false) {
@@ -249,7 +249,7 @@ func PendingApprovals(tx *ledger.Tx, company string) (all, budget int) {
 }
 
 // ApprovalsOfIssue returns the approvals that are linked to an issue, oldest first.
-func ApprovalsOfIssue(tx *ledger.Tx, company, issue string) []Approval {
+func ApprovalsOfIssue(tx *ledger.Tx, company ledger.CompanyID, issue string) []Approval {
 	out := []Approval{}
 	for ref := range approvalsByIssue.IDs(tx, company, issue, false) {
 		if a, ok := Approvals.Get(tx, company, IDOfRef(ref)); ok {
@@ -260,12 +260,12 @@ func ApprovalsOfIssue(tx *ledger.Tx, company, issue string) []Approval {
 }
 
 // IssuesOfApproval yields the issues that are linked to an approval, by ID.
-func IssuesOfApproval(tx *ledger.Tx, of, approval string) iter.Seq[entity.Issue] {
+func IssuesOfApproval(tx *ledger.Tx, of ledger.CompanyID, approval string) iter.Seq[entity.Issue] {
 	return entity.IssuesIn(tx, of, IssuesByApproval.IDs(tx, of, approval, false))
 }
 
 // CommentsOfApproval returns the comments on an approval, oldest first.
-func CommentsOfApproval(tx *ledger.Tx, company, approval string) []ApprovalComment {
+func CommentsOfApproval(tx *ledger.Tx, company ledger.CompanyID, approval string) []ApprovalComment {
 	out := []ApprovalComment{}
 	for _, v := range tx.Prefix(approvalComments.Key(company, approval+".")) {
 		out = append(out, core.DecodeRow[ApprovalComment](v))

@@ -349,7 +349,7 @@ func TestDeletingACompanyTakesItsApprovalsWithIt(t *testing.T) {
 		}
 	}
 	for k := range d.Tx.Writes() {
-		if v, ok := d.Tx.Get([]byte(k)); ok && (strings.Contains(k, d.Company) || strings.Contains(k, a.ID)) && !strings.Contains(k, "~") {
+		if v, ok := d.Tx.Get([]byte(k)); ok && (strings.Contains(k, string(d.Company)) || strings.Contains(k, a.ID)) && !strings.Contains(k, "~") {
 			t.Errorf("%s is left: %s", k, v)
 		}
 	}

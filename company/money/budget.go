@@ -204,7 +204,7 @@ var BudgetTable = ledger.NewTable[string, ScopeBudget]("budget").Hot()
 func scopeKey(t entity.ScopeType, id string) string { return string(t) + "." + id }
 
 // BudgetOf returns the budget of a scope at now.
-func BudgetOf(tx *ledger.Tx, company string, t entity.ScopeType, id string, now core.Time) ScopeBudget {
+func BudgetOf(tx *ledger.Tx, company ledger.CompanyID, t entity.ScopeType, id string, now core.Time) ScopeBudget {
 	b, ok := BudgetTable.Get(tx, company, scopeKey(t, id))
 	if !ok {
 		return ScopeBudget{Type: t, ID: id}
@@ -212,7 +212,7 @@ func BudgetOf(tx *ledger.Tx, company string, t entity.ScopeType, id string, now 
 	return b.roll(now)
 }
 
-func putBudget(tx *ledger.Tx, company string, b ScopeBudget) {
+func putBudget(tx *ledger.Tx, company ledger.CompanyID, b ScopeBudget) {
 	if len(b.Policies) == 0 {
 		b.Policies = nil // as it is decoded, see Hot
 	}
@@ -324,7 +324,7 @@ func (b ScopeBudget) MonthlyLimit() core.Money {
 
 // SpentMonthlyCents returns what a scope spent in the calendar month of now, by
 // the time of the entries, in whole cents.
-func SpentMonthlyCents(tx *ledger.Tx, company string, t entity.ScopeType, id string, now core.Time) int64 {
+func SpentMonthlyCents(tx *ledger.Tx, company ledger.CompanyID, t entity.ScopeType, id string, now core.Time) int64 {
 	return BudgetOf(tx, company, t, id, now).Month.Cents()
 }
 
@@ -354,12 +354,12 @@ var (
 )
 
 // Incident returns one incident of company.
-func Incident(tx *ledger.Tx, company, id string) (BudgetIncident, bool) {
+func Incident(tx *ledger.Tx, company ledger.CompanyID, id string) (BudgetIncident, bool) {
 	return Incidents.Get(tx, company, id)
 }
 
 // OpenIncidents returns the open incidents of current windows, newest first.
-func OpenIncidents(tx *ledger.Tx, company string, now core.Time) []BudgetIncident {
+func OpenIncidents(tx *ledger.Tx, company ledger.CompanyID, now core.Time) []BudgetIncident {
 	out := []BudgetIncident{}
 	for id := range incidentsOpen.IDs(tx, company, "open", false) {
 		if in, ok := Incidents.Get(tx, company, id); ok && now < in.End {
@@ -374,7 +374,7 @@ func OpenIncidents(tx *ledger.Tx, company string, now core.Time) []BudgetInciden
 const MaxIncidents = 500
 
 // IncidentsOf returns the newest incidents with a status, "" for any.
-func IncidentsOf(tx *ledger.Tx, company, status string) []BudgetIncident {
+func IncidentsOf(tx *ledger.Tx, company ledger.CompanyID, status string) []BudgetIncident {
 	out := []BudgetIncident{}
 	for _, in := range Incidents.All(tx, company) {
 		if status == "" || in.Status == status {
@@ -386,7 +386,7 @@ func IncidentsOf(tx *ledger.Tx, company, status string) []BudgetIncident {
 }
 
 // Budgets returns every scope of company that has a policy, at now, newest policy first.
-func Budgets(tx *ledger.Tx, company string, now core.Time) []ScopeBudget {
+func Budgets(tx *ledger.Tx, company ledger.CompanyID, now core.Time) []ScopeBudget {
 	var out []ScopeBudget
 	for _, b := range BudgetTable.All(tx, company) {
 		if len(b.Policies) > 0 {
@@ -410,7 +410,7 @@ func (e CostEvent) ScopesOf() []scope {
 	if e.Project != "" {
 		scopes = append(scopes, scope{entity.ScopeProject, string(e.Project)})
 	}
-	return append(scopes, scope{entity.ScopeCompany, e.Company})
+	return append(scopes, scope{entity.ScopeCompany, string(e.Company)})
 }
 
 // A scope is what has a budget.
@@ -487,7 +487,7 @@ func openIncident(c *ledger.Context, b ScopeBudget, p BudgetPolicy, threshold st
 }
 
 // lasting returns id until the incident's window has ended, then "".
-func lasting(tx *ledger.Tx, company, id string, now core.Time) string {
+func lasting(tx *ledger.Tx, company ledger.CompanyID, id string, now core.Time) string {
 	if in, ok := Incidents.Get(tx, company, id); id == "" || !ok || now >= in.End {
 		return ""
 	}
@@ -530,16 +530,16 @@ func overBudget(c *ledger.Context, agent, project string) error {
 }
 
 // AgentBudget returns the monthly limit of an agent and what it has spent.
-func AgentBudget(tx *ledger.Tx, of, agent string, now core.Time) (limit, spent core.Money) {
+func AgentBudget(tx *ledger.Tx, of ledger.CompanyID, agent string, now core.Time) (limit, spent core.Money) {
 	return monthly(tx, of, entity.ScopeAgent, agent, now)
 }
 
 // CompanyBudget returns the monthly limit of a company and what it has spent.
-func CompanyBudget(tx *ledger.Tx, of string, now core.Time) (limit, spent core.Money) {
-	return monthly(tx, of, entity.ScopeCompany, of, now)
+func CompanyBudget(tx *ledger.Tx, of ledger.CompanyID, now core.Time) (limit, spent core.Money) {
+	return monthly(tx, of, entity.ScopeCompany, string(of), now)
 }
 
-func monthly(tx *ledger.Tx, company string, t entity.ScopeType, id string, now core.Time) (limit, spent core.Money) {
+func monthly(tx *ledger.Tx, company ledger.CompanyID, t entity.ScopeType, id string, now core.Time) (limit, spent core.Money) {
 	b := BudgetOf(tx, company, t, id, now)
 	if p, ok := b.Policy(WindowMonth); ok && p.Active {
 		limit = p.Amount
@@ -565,7 +565,7 @@ var Rules = company.Rules{
 		if p.Budget == nil || was.ID == "" && *p.Budget <= 0 {
 			return nil
 		}
-		return limits{}.Set(c, entity.ScopeCompany, row.ID, *p.Budget)
+		return limits{}.Set(c, entity.ScopeCompany, string(row.ID), *p.Budget)
 	},
 	AgentEnds: cancelHire,
 	AgentDeleted: func(c *ledger.Context, a entity.Agent) {
@@ -574,7 +574,7 @@ var Rules = company.Rules{
 		BudgetTable.Delete(c.Tx, a.Company, scopeKey(entity.ScopeAgent, a.ID))
 	},
 	IssueDeleted: func(c *ledger.Context, i entity.Issue) { dropApprovalLinks(c.Tx, i) },
-	CheckWake: func(tx *ledger.Tx, company string, _ entity.Issue, w entity.Wake) error {
+	CheckWake: func(tx *ledger.Tx, company ledger.CompanyID, _ entity.Issue, w entity.Wake) error {
 		if w.Approval != "" && !tx.Has(Approvals.Key(company, w.Approval)) {
 			return ledger.Refuse(ledger.NotFound, nil, "Approval not found")
 		}
@@ -590,7 +590,7 @@ var Rules = company.Rules{
 		return slices.ContainsFunc(ApprovalsOfIssue(tx, i.Company, i.ID), func(a Approval) bool { return a.Status.Open() })
 	},
 	Limits: limits{},
-	Sealed: func(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
+	Sealed: func(tx *ledger.Tx, company ledger.CompanyID) (out []conceal.SealedConfig) {
 		for _, p := range ModelProvidersOf(tx, company) {
 			if p.Sealed != "" {
 				out = append(out, conceal.SealedConfig{Type: "model_provider", ID: p.ID, Owner: p.ID, Values: []conceal.SealedValue{{Path: ModelKeyPath, Sealed: p.Sealed}}})
@@ -638,16 +638,16 @@ func (limits) Set(c *ledger.Context, t entity.ScopeType, id string, limit core.M
 	return err
 }
 
-func (limits) Limit(tx *ledger.Tx, company, agent string, now core.Time) core.Money {
+func (limits) Limit(tx *ledger.Tx, company ledger.CompanyID, agent string, now core.Time) core.Money {
 	limit, _ := AgentBudget(tx, company, agent, now)
 	return limit
 }
 
-func (limits) Today(tx *ledger.Tx, of, agent string, now core.Time) core.Money {
+func (limits) Today(tx *ledger.Tx, of ledger.CompanyID, agent string, now core.Time) core.Money {
 	return BudgetOf(tx, of, entity.ScopeAgent, agent, now).Day
 }
 
-func (limits) Told(tx *ledger.Tx, of, agent string, now core.Time) any {
+func (limits) Told(tx *ledger.Tx, of ledger.CompanyID, agent string, now core.Time) any {
 	b := BudgetOf(tx, of, entity.ScopeAgent, agent, now)
 	budget := fatBudget{SpentMonthlyCents: b.Month, Policies: []fatPolicy{}}
 	for _, p := range b.Policies {

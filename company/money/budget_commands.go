@@ -84,7 +84,7 @@ func setPolicy(c *ledger.Context, p SetBudget) (ScopeBudget, error) {
 	policy, ok := b.Policy(p.Window)
 	if !ok {
 		b = b.seed(p.Window, now)
-		policy = BudgetPolicy{ID: core.DerivedID("budget-policy", of, string(p.Type), p.Scope, string(p.Window)), Window: p.Window,
+		policy = BudgetPolicy{ID: core.DerivedID("budget-policy", string(of), string(p.Type), p.Scope, string(p.Window)), Window: p.Window,
 			WarnPercent: DefaultWarnPercent, HardStop: true, Notify: true, Active: true, CreatedAt: now}
 	}
 	policy.Amount, policy.UpdatedAt = p.Amount, now

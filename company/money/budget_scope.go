@@ -9,20 +9,20 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-func ScopeExists(tx *ledger.Tx, of string, t entity.ScopeType, id string) bool {
+func ScopeExists(tx *ledger.Tx, of ledger.CompanyID, t entity.ScopeType, id string) bool {
 	switch t {
 	case entity.ScopeAgent:
 		return entity.AgentExists(tx, of, id)
 	case entity.ScopeProject:
 		return entity.ProjectExists(tx, of, id)
 	case entity.ScopeCompany:
-		return id == of && tx.Has(entity.CompanyTable.Key(of, of))
+		return ledger.CompanyID(id) == of && tx.Has(entity.CompanyTable.Key(of, of))
 	}
 	return false
 }
 
 // ScopeName returns the name of a scope, "" when it was deleted.
-func ScopeName(tx *ledger.Tx, of string, t entity.ScopeType, id string) string {
+func ScopeName(tx *ledger.Tx, of ledger.CompanyID, t entity.ScopeType, id string) string {
 	switch t {
 	case entity.ScopeAgent:
 		a, _ := entity.AgentTable.Get(tx, of, id)
@@ -165,7 +165,7 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 // BudgetsToSweep reports whether budget.sweep would change something in a company: a scope is
 // paused for a budget that is not exhausted at now, or has runs although it is, or an
 // incident of a past window is open, or work that a budget stopped must be woken.
-func BudgetsToSweep(tx *ledger.Tx, of string, now core.Time) bool {
+func BudgetsToSweep(tx *ledger.Tx, of ledger.CompanyID, now core.Time) bool {
 	if workToResume(tx, of) || len(pastIncidents(tx, of, now, 1)) > 0 || len(staleReservations(tx, of, now, 1)) > 0 {
 		return true
 	}

@@ -12,25 +12,25 @@ import (
 
 // A CostEvent is money that an agent spent, reported or metered.
 type CostEvent struct {
-	ID                string        `cbor:"1,keyasint" json:"id"`
-	Company           string        `cbor:"2,keyasint" json:"companyId"`
-	Agent             string        `cbor:"3,keyasint" json:"agentId"`
-	Issue             core.NullText `cbor:"4,keyasint,omitempty" json:"issueId"`
-	Project           core.NullText `cbor:"5,keyasint,omitempty" json:"projectId"`
-	Goal              core.NullText `cbor:"6,keyasint,omitempty" json:"goalId"`
-	Run               core.NullText `cbor:"7,keyasint,omitempty" json:"heartbeatRunId"`
-	BillingCode       core.NullText `cbor:"8,keyasint,omitempty" json:"billingCode"`
-	Provider          string        `cbor:"9,keyasint" json:"provider"`
-	Biller            string        `cbor:"10,keyasint" json:"biller"`
-	BillingType       string        `cbor:"11,keyasint" json:"billingType"`
-	CostStatus        string        `cbor:"12,keyasint" json:"costStatus"`
-	Model             string        `cbor:"13,keyasint" json:"model"`
-	InputTokens       int64         `cbor:"14,keyasint,omitempty" json:"inputTokens"`
-	CachedInputTokens int64         `cbor:"15,keyasint,omitempty" json:"cachedInputTokens"`
-	OutputTokens      int64         `cbor:"16,keyasint,omitempty" json:"outputTokens"`
-	Cost              core.Money    `cbor:"17,keyasint,omitempty" json:"costCents"`
-	OccurredAt        core.Time     `cbor:"18,keyasint" json:"occurredAt"`
-	CreatedAt         core.Time     `cbor:"19,keyasint" json:"createdAt"`
+	ID                string           `cbor:"1,keyasint" json:"id"`
+	Company           ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Agent             string           `cbor:"3,keyasint" json:"agentId"`
+	Issue             core.NullText    `cbor:"4,keyasint,omitempty" json:"issueId"`
+	Project           core.NullText    `cbor:"5,keyasint,omitempty" json:"projectId"`
+	Goal              core.NullText    `cbor:"6,keyasint,omitempty" json:"goalId"`
+	Run               core.NullText    `cbor:"7,keyasint,omitempty" json:"heartbeatRunId"`
+	BillingCode       core.NullText    `cbor:"8,keyasint,omitempty" json:"billingCode"`
+	Provider          string           `cbor:"9,keyasint" json:"provider"`
+	Biller            string           `cbor:"10,keyasint" json:"biller"`
+	BillingType       string           `cbor:"11,keyasint" json:"billingType"`
+	CostStatus        string           `cbor:"12,keyasint" json:"costStatus"`
+	Model             string           `cbor:"13,keyasint" json:"model"`
+	InputTokens       int64            `cbor:"14,keyasint,omitempty" json:"inputTokens"`
+	CachedInputTokens int64            `cbor:"15,keyasint,omitempty" json:"cachedInputTokens"`
+	OutputTokens      int64            `cbor:"16,keyasint,omitempty" json:"outputTokens"`
+	Cost              core.Money       `cbor:"17,keyasint,omitempty" json:"costCents"`
+	OccurredAt        core.Time        `cbor:"18,keyasint" json:"occurredAt"`
+	CreatedAt         core.Time        `cbor:"19,keyasint" json:"createdAt"`
 	// Reservation paid for a metered call; "" for reported costs.
 	Reservation core.NullText `cbor:"20,keyasint,omitempty" json:"reservationId,omitempty"`
 }
@@ -129,10 +129,12 @@ const (
 	MsPerDay  core.Time = 24 * msPerHour
 )
 
-func CostIDKey(company, id string) []byte { return ledger.Key("c", company, "cost-id", id) }
+func CostIDKey(company ledger.CompanyID, id string) []byte {
+	return ledger.Key("c", string(company), "cost-id", id)
+}
 
-func costRunKey(company, run, what string) []byte {
-	return ledger.Key("c", company, "cost-run", run+"."+what)
+func costRunKey(company ledger.CompanyID, run, what string) []byte {
+	return ledger.Key("c", string(company), "cost-run", run+"."+what)
 }
 
 // ReportCost is the payload of cost.report: one event, without Company and CreatedAt. The
@@ -264,7 +266,7 @@ func bookCost(tx *ledger.Tx, e CostEvent) []byte {
 	return encoded
 }
 
-func add(tx *ledger.Tx, t ledger.Table[string, CostCell], company, id string, cell CostCell) {
+func add(tx *ledger.Tx, t ledger.Table[string, CostCell], company ledger.CompanyID, id string, cell CostCell) {
 	if old := t.Look(tx, company, id); old != nil {
 		cell.Total = old.Total.Plus(cell.Total)
 	}

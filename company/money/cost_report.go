@@ -44,7 +44,7 @@ func (s Span) cut() cut {
 
 // costCells yields the costs in s as cells. A combination is yielded once for each of its
 // days and hours, and for each event at the ends of s.
-func costCells(tx *ledger.Tx, company string, s Span) iter.Seq[CostCell] {
+func costCells(tx *ledger.Tx, company ledger.CompanyID, s Span) iter.Seq[CostCell] {
 	c := s.cut()
 	return func(yield func(CostCell) bool) {
 		for e := range eventsIn(tx, company, c.head) {
@@ -72,7 +72,7 @@ func costCells(tx *ledger.Tx, company string, s Span) iter.Seq[CostCell] {
 }
 
 // CostsOfAgent yields the cost events of an agent's work, by time.
-func CostsOfAgent(tx *ledger.Tx, company, agent string) iter.Seq[CostEvent] {
+func CostsOfAgent(tx *ledger.Tx, company ledger.CompanyID, agent string) iter.Seq[CostEvent] {
 	return func(yield func(CostEvent) bool) {
 		for row := range costsByAgent.IDs(tx, company, agent, false) {
 			if e, ok := CostEvents.Get(tx, company, row); ok && !yield(e) {
@@ -83,7 +83,7 @@ func CostsOfAgent(tx *ledger.Tx, company, agent string) iter.Seq[CostEvent] {
 }
 
 // CostsOfAgentSince yields the cost events of an agent's work since a time, newest first.
-func CostsOfAgentSince(tx *ledger.Tx, company, agent string, since core.Time) iter.Seq[CostEvent] {
+func CostsOfAgentSince(tx *ledger.Tx, company ledger.CompanyID, agent string, since core.Time) iter.Seq[CostEvent] {
 	return func(yield func(CostEvent) bool) {
 		for row := range costsByAgent.IDs(tx, company, agent, true) {
 			if e, ok := CostEvents.Get(tx, company, row); ok && (e.OccurredAt < since || !yield(e)) {
@@ -93,7 +93,7 @@ func CostsOfAgentSince(tx *ledger.Tx, company, agent string, since core.Time) it
 	}
 }
 
-func eventsIn(tx *ledger.Tx, company string, s Span) iter.Seq[CostEvent] {
+func eventsIn(tx *ledger.Tx, company ledger.CompanyID, s Span) iter.Seq[CostEvent] {
 	return func(yield func(CostEvent) bool) {
 		for _, v := range scanTimes(tx, company, "cost", "", s) {
 			if !yield(decode[CostEvent](v)) {
@@ -104,11 +104,11 @@ func eventsIn(tx *ledger.Tx, company string, s Span) iter.Seq[CostEvent] {
 }
 
 // scanTimes yields the rows of a table whose ID is prefix, a time in s, and a rest.
-func scanTimes(tx *ledger.Tx, company, table, prefix string, s Span) iter.Seq2[[]byte, []byte] {
+func scanTimes(tx *ledger.Tx, company ledger.CompanyID, table, prefix string, s Span) iter.Seq2[[]byte, []byte] {
 	if s.From >= s.To {
 		return func(func([]byte, []byte) bool) {}
 	}
-	return tx.Scan(ledger.Key("c", company, table, prefix+ledger.Order(uint64(s.From))), ledger.Key("c", company, table, prefix+ledger.Order(uint64(s.To))), false)
+	return tx.Scan(ledger.Key("c", string(company), table, prefix+ledger.Order(uint64(s.From))), ledger.Key("c", string(company), table, prefix+ledger.Order(uint64(s.To))), false)
 }
 
 func decode[T any](b []byte) (row T) {
@@ -144,7 +144,7 @@ const (
 )
 
 // CostsBy returns what company spent in s, the most expensive line first.
-func CostsBy(tx *ledger.Tx, company string, by CostGrouping, s Span) []CostSum {
+func CostsBy(tx *ledger.Tx, company ledger.CompanyID, by CostGrouping, s Span) []CostSum {
 	lines := map[CostCell]*CostSum{}
 	providers, models := map[[3]string]bool{}, map[[3]string]bool{}
 	for cell := range costCells(tx, company, s) {
@@ -220,7 +220,7 @@ type DayCost struct {
 
 // CostsByDay returns what company spent in s, which has an end, the earliest day first and of a
 // day the most expensive line first.
-func CostsByDay(tx *ledger.Tx, company string, s Span) []DayCost {
+func CostsByDay(tx *ledger.Tx, company ledger.CompanyID, s Span) []DayCost {
 	out := []DayCost{}
 	for day := max(s.From, 0) / MsPerDay * MsPerDay; day < s.To; day += MsPerDay {
 		part := Span{max(day, s.From), min(day+MsPerDay, s.To)}
@@ -232,7 +232,7 @@ func CostsByDay(tx *ledger.Tx, company string, s Span) []DayCost {
 }
 
 // SpentIn returns what company spent in s.
-func SpentIn(tx *ledger.Tx, company string, s Span) Total {
+func SpentIn(tx *ledger.Tx, company ledger.CompanyID, s Span) Total {
 	var t Total
 	for cell := range costCells(tx, company, s) {
 		t = t.Plus(cell.Total)
@@ -249,7 +249,7 @@ type WindowSpend struct {
 
 // SpendWindows returns the costs of the last 5 hours, day and week before now, each from the
 // start of its first hour.
-func SpendWindows(tx *ledger.Tx, company string, now core.Time) []WindowSpend {
+func SpendWindows(tx *ledger.Tx, company ledger.CompanyID, now core.Time) []WindowSpend {
 	out := []WindowSpend{}
 	for _, hours := range []int64{5, 24, 168} {
 		from := max((now-core.Time(hours)*msPerHour)/msPerHour*msPerHour, 0)
@@ -281,7 +281,7 @@ type IssueCosts struct {
 }
 
 // CostsOfIssue returns what was spent on an issue and its sub-issues in s.
-func CostsOfIssue(tx *ledger.Tx, of, issue string, s Span) IssueCosts {
+func CostsOfIssue(tx *ledger.Tx, of ledger.CompanyID, issue string, s Span) IssueCosts {
 	ids := entity.Descendants(tx, of, issue)
 	out := IssueCosts{Issues: len(ids)}
 	c := s.cut()

@@ -51,7 +51,7 @@ func TestReportCost(t *testing.T) {
 	}
 	companytest.WantRefusal(t, d.Cost(companytest.As{Agent: ada, Run: ""}, bob, 1), ledger.Forbidden, "Agent can only report its own costs")
 	companytest.WantRefusal(t, d.Cost(companytest.Board, companytest.UID(3), 1), ledger.NotFound, "Agent not found")
-	entity.AgentTable.Put(d.Tx, companytest.UID(4), companytest.UID(5), entity.Agent{ID: companytest.UID(5), Company: companytest.UID(4)})
+	entity.AgentTable.Put(d.Tx, ledger.CompanyID(companytest.UID(4)), companytest.UID(5), entity.Agent{ID: companytest.UID(5), Company: ledger.CompanyID(companytest.UID(4))})
 	companytest.WantRefusal(t, d.Cost(companytest.Board, companytest.UID(5), 1), ledger.Unprocessable, "Agent does not belong to company")
 	for what, e := range map[string]money.CostEvent{"Issue": {Issue: core.NullText(companytest.UID(3))}, "Project": {Project: core.NullText(companytest.UID(3))}, "Goal": {Goal: core.NullText(companytest.UID(3))}, "Heartbeat run": {Run: core.NullText(companytest.UID(3))}} {
 		e.ID, e.Agent, e.Provider, e.Model = d.ID(), ada, "p", "m"
@@ -196,7 +196,7 @@ func TestBudgetsOfCompanyAndProject(t *testing.T) {
 	for _, scope := range []entity.ScopeType{entity.ScopeCompany, entity.ScopeProject} {
 		d := companytest.NewDesk(t)
 		ada, project := d.Agent("Ada"), d.Project("Arm")
-		id := map[entity.ScopeType]string{entity.ScopeCompany: d.Company, entity.ScopeProject: project}[scope]
+		id := map[entity.ScopeType]string{entity.ScopeCompany: string(d.Company), entity.ScopeProject: project}[scope]
 		who := companytest.As{Agent: ada, Run: d.Run(ada)}
 		i := d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Project: project})
 		d.Must(t, who, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: []entity.IssueStatus{entity.IssueTodo}}, nil)
@@ -299,7 +299,7 @@ func TestCostProperties(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(rt, "what") == 0 {
 				p := money.SetBudget{Type: rapid.SampledFrom([]entity.ScopeType{entity.ScopeAgent, entity.ScopeProject, entity.ScopeCompany}).Draw(rt, "type"),
 					Window: rapid.SampledFrom(money.WindowKinds).Draw(rt, "window"), Amount: core.Cents(rapid.Int64Range(0, 300).Draw(rt, "limit"))}
-				p.Scope = map[entity.ScopeType]string{entity.ScopeCompany: d.Company, entity.ScopeAgent: rapid.SampledFrom(all).Draw(rt, "agent"), entity.ScopeProject: rapid.SampledFrom(areas[1:]).Draw(rt, "project")}[p.Type]
+				p.Scope = map[entity.ScopeType]string{entity.ScopeCompany: string(d.Company), entity.ScopeAgent: rapid.SampledFrom(all).Draw(rt, "agent"), entity.ScopeProject: rapid.SampledFrom(areas[1:]).Draw(rt, "project")}[p.Type]
 				d.Must(t, companytest.Board, "budget.set", p, nil)
 			} else {
 				e := money.CostEvent{ID: d.ID(), Agent: rapid.SampledFrom(all).Draw(rt, "agent"), Project: core.NullText(rapid.SampledFrom(areas).Draw(rt, "project")),

@@ -14,33 +14,33 @@ import (
 // A FinanceEvent is a booking that is not the cost of a call: a fee, bought or expired
 // credit, a correction. Budgets do not count it.
 type FinanceEvent struct {
-	ID          string          `cbor:"1,keyasint" json:"id"`
-	Company     string          `cbor:"2,keyasint" json:"companyId"`
-	Agent       core.NullText   `cbor:"3,keyasint,omitempty" json:"agentId"`
-	Issue       core.NullText   `cbor:"4,keyasint,omitempty" json:"issueId"`
-	Project     core.NullText   `cbor:"5,keyasint,omitempty" json:"projectId"`
-	Goal        core.NullText   `cbor:"6,keyasint,omitempty" json:"goalId"`
-	Run         core.NullText   `cbor:"7,keyasint,omitempty" json:"heartbeatRunId"`
-	Cost        core.NullText   `cbor:"8,keyasint,omitempty" json:"costEventId"`
-	BillingCode core.NullText   `cbor:"9,keyasint,omitempty" json:"billingCode"`
-	Description core.NullText   `cbor:"10,keyasint,omitempty" json:"description"`
-	Kind        string          `cbor:"11,keyasint" json:"eventKind"`
-	Direction   string          `cbor:"12,keyasint" json:"direction"`
-	Biller      string          `cbor:"13,keyasint" json:"biller"`
-	Provider    core.NullText   `cbor:"14,keyasint,omitempty" json:"provider"`
-	Adapter     core.NullText   `cbor:"15,keyasint,omitempty" json:"executionAdapterType"`
-	Tier        core.NullText   `cbor:"16,keyasint,omitempty" json:"pricingTier"`
-	Region      core.NullText   `cbor:"17,keyasint,omitempty" json:"region"`
-	Model       core.NullText   `cbor:"18,keyasint,omitempty" json:"model"`
-	Quantity    *int64          `cbor:"19,keyasint,omitempty" json:"quantity"`
-	Unit        core.NullText   `cbor:"20,keyasint,omitempty" json:"unit"`
-	Amount      core.Money      `cbor:"21,keyasint,omitempty" json:"amountCents"`
-	Currency    string          `cbor:"22,keyasint" json:"currency"`
-	Estimated   bool            `cbor:"23,keyasint,omitempty" json:"estimated"`
-	Invoice     core.NullText   `cbor:"24,keyasint,omitempty" json:"externalInvoiceId"`
-	Metadata    json.RawMessage `cbor:"25,keyasint,omitempty" json:"metadataJson"` // an object, without secrets
-	OccurredAt  core.Time       `cbor:"26,keyasint" json:"occurredAt"`
-	CreatedAt   core.Time       `cbor:"27,keyasint" json:"createdAt"`
+	ID          string           `cbor:"1,keyasint" json:"id"`
+	Company     ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Agent       core.NullText    `cbor:"3,keyasint,omitempty" json:"agentId"`
+	Issue       core.NullText    `cbor:"4,keyasint,omitempty" json:"issueId"`
+	Project     core.NullText    `cbor:"5,keyasint,omitempty" json:"projectId"`
+	Goal        core.NullText    `cbor:"6,keyasint,omitempty" json:"goalId"`
+	Run         core.NullText    `cbor:"7,keyasint,omitempty" json:"heartbeatRunId"`
+	Cost        core.NullText    `cbor:"8,keyasint,omitempty" json:"costEventId"`
+	BillingCode core.NullText    `cbor:"9,keyasint,omitempty" json:"billingCode"`
+	Description core.NullText    `cbor:"10,keyasint,omitempty" json:"description"`
+	Kind        string           `cbor:"11,keyasint" json:"eventKind"`
+	Direction   string           `cbor:"12,keyasint" json:"direction"`
+	Biller      string           `cbor:"13,keyasint" json:"biller"`
+	Provider    core.NullText    `cbor:"14,keyasint,omitempty" json:"provider"`
+	Adapter     core.NullText    `cbor:"15,keyasint,omitempty" json:"executionAdapterType"`
+	Tier        core.NullText    `cbor:"16,keyasint,omitempty" json:"pricingTier"`
+	Region      core.NullText    `cbor:"17,keyasint,omitempty" json:"region"`
+	Model       core.NullText    `cbor:"18,keyasint,omitempty" json:"model"`
+	Quantity    *int64           `cbor:"19,keyasint,omitempty" json:"quantity"`
+	Unit        core.NullText    `cbor:"20,keyasint,omitempty" json:"unit"`
+	Amount      core.Money       `cbor:"21,keyasint,omitempty" json:"amountCents"`
+	Currency    string           `cbor:"22,keyasint" json:"currency"`
+	Estimated   bool             `cbor:"23,keyasint,omitempty" json:"estimated"`
+	Invoice     core.NullText    `cbor:"24,keyasint,omitempty" json:"externalInvoiceId"`
+	Metadata    json.RawMessage  `cbor:"25,keyasint,omitempty" json:"metadataJson"` // an object, without secrets
+	OccurredAt  core.Time        `cbor:"26,keyasint" json:"occurredAt"`
+	CreatedAt   core.Time        `cbor:"27,keyasint" json:"createdAt"`
 }
 
 // Clone returns a copy that shares no memory with e. The ledger's cache of decoded rows
@@ -134,7 +134,7 @@ func bookFinance(c *ledger.Context, e FinanceEvent) (any, error) {
 	if e.Metadata, err = core.CheckObject("metadataJson", e.Metadata, entity.MaxConfig); err != nil {
 		return nil, err
 	}
-	taken := ledger.Key("c", e.Company, "finance-id", e.ID)
+	taken := ledger.Key("c", string(e.Company), "finance-id", e.ID)
 	if c.Has(taken) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "Finance event ID is taken")
 	}
@@ -181,9 +181,9 @@ func (e FinanceEvent) check(tx *ledger.Tx) error {
 }
 
 // FinanceEvents returns the newest bookings of company in s.
-func FinanceEvents(tx *ledger.Tx, company string, s Span, limit int) []FinanceEvent {
+func FinanceEvents(tx *ledger.Tx, company ledger.CompanyID, s Span, limit int) []FinanceEvent {
 	out := []FinanceEvent{}
-	from, to := ledger.Key("c", company, "finance", ledger.Order(uint64(max(s.From, 0)))), ledger.Key("c", company, "finance", ledger.Order(uint64(s.End())))
+	from, to := ledger.Key("c", string(company), "finance", ledger.Order(uint64(max(s.From, 0)))), ledger.Key("c", string(company), "finance", ledger.Order(uint64(s.End())))
 	for _, v := range tx.Scan(from, to, true) {
 		if len(out) == limit {
 			break
@@ -195,7 +195,7 @@ func FinanceEvents(tx *ledger.Tx, company string, s Span, limit int) []FinanceEv
 
 // Finances sums up the bookings of company in s, one line for each key that by returns,
 // greatest debit first. by sets the names of the line.
-func Finances(tx *ledger.Tx, company string, s Span, by func(FinanceSum) FinanceSum) []FinanceSum {
+func Finances(tx *ledger.Tx, company ledger.CompanyID, s Span, by func(FinanceSum) FinanceSum) []FinanceSum {
 	lines := map[FinanceSum]FinanceSum{}
 	seen := map[[2]string]bool{}
 	add := func(one FinanceSum) {

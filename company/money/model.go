@@ -78,10 +78,10 @@ func (k ModelKind) DefaultURL() string {
 // A ModelProvider is an upstream of the model gateway: of one company, or of the mesh for all
 // companies.
 type ModelProvider struct {
-	ID      string        `cbor:"1,keyasint" json:"id"`
-	Company core.NullText `cbor:"2,keyasint,omitempty" json:"companyId"` // null: of the mesh
-	Name    string        `cbor:"3,keyasint" json:"name"`                // lower case, digits, dots, dashes and underscores
-	Kind    ModelKind     `cbor:"4,keyasint" json:"kind"`
+	ID      string                      `cbor:"1,keyasint" json:"id"`
+	Company core.Null[ledger.CompanyID] `cbor:"2,keyasint,omitempty" json:"companyId"` // null: of the mesh
+	Name    string                      `cbor:"3,keyasint" json:"name"`                // lower case, digits, dots, dashes and underscores
+	Kind    ModelKind                   `cbor:"4,keyasint" json:"kind"`
 	// BaseURL is the address before "/chat/completions", or for kind anthropic before
 	// "/v1/messages".
 	BaseURL string `cbor:"5,keyasint" json:"baseUrl"`
@@ -208,7 +208,7 @@ var modelKinds = []company.Kind{
 
 // ModelProvidersOf returns the upstreams of a company, or with "" of the mesh, by
 // name.
-func ModelProvidersOf(tx *ledger.Tx, company string) []ModelProvider {
+func ModelProvidersOf(tx *ledger.Tx, company ledger.CompanyID) []ModelProvider {
 	out := []ModelProvider{}
 	rows := meshModelProviders.All(tx)
 	if company != "" {
@@ -222,7 +222,7 @@ func ModelProvidersOf(tx *ledger.Tx, company string) []ModelProvider {
 }
 
 // ModelProviderOf returns an upstream of a company, or with "" of the mesh.
-func ModelProviderOf(tx *ledger.Tx, company, id string) (ModelProvider, bool) {
+func ModelProviderOf(tx *ledger.Tx, company ledger.CompanyID, id string) (ModelProvider, bool) {
 	switch {
 	case !core.IsID(id):
 		return ModelProvider{}, false
@@ -234,7 +234,7 @@ func ModelProviderOf(tx *ledger.Tx, company, id string) (ModelProvider, bool) {
 
 // ModelPricesOf returns the prices that were set for a company, or with "" for
 // the mesh, by model.
-func ModelPricesOf(tx *ledger.Tx, company string) []ModelPrice {
+func ModelPricesOf(tx *ledger.Tx, company ledger.CompanyID) []ModelPrice {
 	out := []ModelPrice{}
 	rows := meshModelPrices.All(tx)
 	if company != "" {
@@ -251,7 +251,7 @@ func putModelProvider(tx *ledger.Tx, p ModelProvider) {
 	if p.Company == "" {
 		meshModelProviders.Put(tx, p.ID, p)
 	} else {
-		modelProviders.Put(tx, string(p.Company), p.ID, p)
+		modelProviders.Put(tx, ledger.CompanyID(p.Company), p.ID, p)
 	}
 }
 
@@ -275,7 +275,7 @@ func saveModelProvider(c *ledger.Context, p SaveModelProvider) (any, error) {
 			return nil, ledger.Refuse(ledger.Conflict, nil, "There are %d model providers already", MaxModelProviders)
 		}
 		action = "model_provider.created"
-		row = ModelProvider{ID: p.ID, Company: core.NullText(of), CreatedAt: now}
+		row = ModelProvider{ID: p.ID, Company: core.Null[ledger.CompanyID](of), CreatedAt: now}
 		if p.Kind != nil {
 			row.Free = p.Kind.Local()
 		}
@@ -345,11 +345,11 @@ func (p ModelProvider) check(tx *ledger.Tx) error {
 		}
 	}
 	if p.Secret != "" {
-		if shared, _ := company.Ask.Known(tx, string(p.Company), string(p.Secret)); p.Company == "" || !shared {
+		if shared, _ := company.Ask.Known(tx, ledger.CompanyID(p.Company), string(p.Secret)); p.Company == "" || !shared {
 			return ledger.Refuse(ledger.NotFound, nil, "Secret not found")
 		}
 	}
-	for _, o := range ModelProvidersOf(tx, string(p.Company)) {
+	for _, o := range ModelProvidersOf(tx, ledger.CompanyID(p.Company)) {
 		if o.ID != p.ID && o.Name == p.Name {
 			return ledger.Refuse(ledger.Conflict, nil, "There is a model provider called %s already", p.Name)
 		}
@@ -386,7 +386,7 @@ func removeModelProvider(c *ledger.Context, p DropModelProvider) (any, error) {
 	if row.Company == "" {
 		meshModelProviders.Delete(c.Tx, row.ID)
 	} else {
-		modelProviders.Delete(c.Tx, string(row.Company), row.ID)
+		modelProviders.Delete(c.Tx, ledger.CompanyID(row.Company), row.ID)
 	}
 	c.Record(ledger.Change{Action: "model_provider.removed", EntityType: "model_provider", EntityID: row.ID, Details: core.Object{}.Str("name", row.Name).Close()})
 	return nil, nil
@@ -394,7 +394,7 @@ func removeModelProvider(c *ledger.Context, p DropModelProvider) (any, error) {
 
 func modelPriceID(model string) string { return core.DerivedID("model-price", model) }
 
-func modelPriceOf(tx *ledger.Tx, company, model string) (ModelPrice, bool) {
+func modelPriceOf(tx *ledger.Tx, company ledger.CompanyID, model string) (ModelPrice, bool) {
 	if company == "" {
 		return meshModelPrices.Get(tx, modelPriceID(model))
 	}

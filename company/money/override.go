@@ -112,7 +112,7 @@ func raiseBudget(c *ledger.Context, o override) error {
 }
 
 // pastIncidents returns up to limit open incidents whose window ended before now.
-func pastIncidents(tx *ledger.Tx, company string, now core.Time, limit int) []BudgetIncident {
+func pastIncidents(tx *ledger.Tx, company ledger.CompanyID, now core.Time, limit int) []BudgetIncident {
 	var out []BudgetIncident
 	for id := range incidentsOpen.IDs(tx, company, "open", false) {
 		if in, ok := Incidents.Get(tx, company, id); ok && now >= in.End {

@@ -45,7 +45,7 @@ const (
 // that starts while it is held. Spent money counts from when it is settled.
 type Reservation struct {
 	ID      string            `cbor:"1,keyasint" json:"id"`
-	Company string            `cbor:"2,keyasint" json:"companyId"`
+	Company ledger.CompanyID  `cbor:"2,keyasint" json:"companyId"`
 	Agent   string            `cbor:"3,keyasint" json:"agentId"`
 	Project core.NullText     `cbor:"4,keyasint,omitempty" json:"projectId"`
 	Run     core.NullText     `cbor:"5,keyasint,omitempty" json:"heartbeatRunId"` // the first run that asked for it
@@ -106,15 +106,15 @@ const AllDone = "all"
 func (r Reservation) DoneRef() string { return ledger.Order(r.Closing) + "." + r.ID }
 
 // ReservationOf returns one reservation of company.
-func ReservationOf(tx *ledger.Tx, company, id string) (Reservation, bool) {
+func ReservationOf(tx *ledger.Tx, company ledger.CompanyID, id string) (Reservation, bool) {
 	return Reservations.Get(tx, company, id)
 }
 
 // OpenReservations returns the open reservations of company, by node and ID, at most
 // MaxOpenReservations.
-func OpenReservations(tx *ledger.Tx, company string) []Reservation {
+func OpenReservations(tx *ledger.Tx, company ledger.CompanyID) []Reservation {
 	out := []Reservation{}
-	prefix := ledger.Key("c", company, "reservation-open", "")
+	prefix := ledger.Key("c", string(company), "reservation-open", "")
 	for k := range tx.Prefix(prefix) {
 		_, id, _ := strings.Cut(string(k[len(prefix):]), "/")
 		if r, ok := Reservations.Get(tx, company, id); ok {
@@ -125,7 +125,7 @@ func OpenReservations(tx *ledger.Tx, company string) []Reservation {
 }
 
 // OpenReservationsOf returns the open reservations of company on a node.
-func OpenReservationsOf(tx *ledger.Tx, company, node string) []Reservation {
+func OpenReservationsOf(tx *ledger.Tx, company ledger.CompanyID, node string) []Reservation {
 	out := []Reservation{}
 	for id := range reservationsOpen.IDs(tx, company, node, false) {
 		if r, ok := Reservations.Get(tx, company, id); ok {
@@ -143,7 +143,7 @@ func ReservationLost(tx *ledger.Tx, r Reservation) bool {
 }
 
 // MoneyHeld returns the reserved and unspent money of a scope.
-func MoneyHeld(tx *ledger.Tx, company string, t entity.ScopeType, id string) core.Money {
+func MoneyHeld(tx *ledger.Tx, company ledger.CompanyID, t entity.ScopeType, id string) core.Money {
 	b, _ := BudgetTable.Get(tx, company, scopeKey(t, id))
 	return b.Held
 }
@@ -527,7 +527,7 @@ func writeOff(c *ledger.Context, p WriteOff) (any, error) {
 		return nil, ledger.Refuse(ledger.Unprocessable, core.Object{}.Int("amountHeld", held.Cents()).Close(), "At most what is held can have been spent")
 	}
 	if spent > 0 {
-		e := CostEvent{ID: core.DerivedID("written-off", company, r.ID), Company: company, Agent: r.Agent, Project: r.Project, Provider: "selvage", Biller: "selvage",
+		e := CostEvent{ID: core.DerivedID("written-off", string(company), r.ID), Company: company, Agent: r.Agent, Project: r.Project, Provider: "selvage", Biller: "selvage",
 			BillingType: "metered_api", CostStatus: "reported", Model: "written-off", Cost: spent, OccurredAt: now, CreatedAt: now, Reservation: core.NullText(r.ID)}
 		bookCost(c.Tx, e)
 	}
@@ -540,7 +540,7 @@ func writeOff(c *ledger.Context, p WriteOff) (any, error) {
 
 // staleReservations returns up to limit settled reservations that need not be
 // looked up any more; a call that is told again is known by its event.
-func staleReservations(tx *ledger.Tx, company string, now core.Time, limit int) []Reservation {
+func staleReservations(tx *ledger.Tx, company ledger.CompanyID, now core.Time, limit int) []Reservation {
 	var out []Reservation
 	for ref := range reservationsDone.IDs(tx, company, AllDone, false) {
 		r, ok := Reservations.Get(tx, company, ref[len(ledger.Order(0))+1:])

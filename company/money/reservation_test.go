@@ -25,7 +25,7 @@ func TestReserveAndSettle(t *testing.T) {
 	session := d.Open("one")
 	until := core.TimeOf(d.Now.Add(time.Hour))
 	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeAgent, Scope: ada, Amount: core.Cents(100)}, nil)
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: d.Company, Window: money.WindowDay, Amount: core.Cents(150)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: string(d.Company), Window: money.WindowDay, Amount: core.Cents(150)}, nil)
 	ask := func(agent string, want, least, slice core.Money) (r money.Reservation, err error) {
 		err = d.OfNode("one", session, "budget.reserve", money.Reserve{ID: d.ID(), Agent: agent, Project: project, Want: want, Least: least, Slice: slice, Until: until}, &r)
 		return r, err
@@ -60,7 +60,7 @@ func TestReserveAndSettle(t *testing.T) {
 	if err != nil || slice.Amount != core.Cents(50)/money.SliceShare || !slice.Slice {
 		t.Errorf("slice of %d, %v", slice.Amount, err)
 	}
-	if got := d.HeldBy(entity.ScopeCompany, d.Company); got != core.Cents(100)+slice.Amount {
+	if got := d.HeldBy(entity.ScopeCompany, string(d.Company)); got != core.Cents(100)+slice.Amount {
 		t.Errorf("the company holds %d", got)
 	}
 
@@ -154,14 +154,14 @@ func TestReservationsStopWithTheirScope(t *testing.T) {
 		t.Errorf("a run that is over: %s", r.ErrCode)
 	}
 	for _, scope := range []entity.ScopeType{entity.ScopeProject, entity.ScopeCompany} {
-		id := map[entity.ScopeType]string{entity.ScopeProject: project, entity.ScopeCompany: d.Company}[scope]
-		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: scope, Scope: id, Window: money.WindowLifetime, Amount: 1}, nil)
+		id := map[entity.ScopeType]ledger.CompanyID{entity.ScopeProject: ledger.CompanyID(project), entity.ScopeCompany: d.Company}[scope]
+		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: scope, Scope: string(id), Window: money.WindowLifetime, Amount: 1}, nil)
 		e := money.CostEvent{ID: d.ID(), Agent: ada, Project: core.NullText(project), Provider: "p", Model: "m", Cost: 1}
 		d.Must(t, companytest.Board, "cost.report", money.ReportCost{Event: e}, nil)
 		if r := companytest.Refused(t, ask("")); r.ErrCode != "budget_paused" {
 			t.Errorf("%s: %s", scope, r.ErrCode)
 		}
-		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: scope, Scope: id, Window: money.WindowLifetime, Amount: core.Cents(1)}, nil)
+		d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: scope, Scope: string(id), Window: money.WindowLifetime, Amount: core.Cents(1)}, nil)
 		if err := ask(""); err != nil {
 			t.Errorf("%s with another limit: %v", scope, err)
 		}
@@ -250,7 +250,7 @@ func TestSettleOutlivesWhatItIsAbout(t *testing.T) {
 	if err := d.OfNode("one", session, "budget.settle", money.Settle{Reservation: r.ID, Calls: []money.Metered{call}, Close: true}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if b := money.BudgetOf(d.Tx, d.Company, entity.ScopeCompany, d.Company, core.TimeOf(d.Now)); b.Held != 0 || b.Month != core.Cents(4) {
+	if b := money.BudgetOf(d.Tx, d.Company, entity.ScopeCompany, string(d.Company), core.TimeOf(d.Now)); b.Held != 0 || b.Month != core.Cents(4) {
 		t.Errorf("the company holds %d and spent %d", b.Held, b.Month)
 	}
 	if d.Tx.Has(money.BudgetTable.Key(d.Company, money.ScopeKey(entity.ScopeAgent, ada))) {
@@ -268,8 +268,8 @@ type spender struct {
 	nodes    []*spendingNode
 	calls    []realCall
 	limits   []limitSpan
-	booked   map[string]core.Money // reported, by scope
-	told     core.Money            // metered, that was settled
+	booked   map[ledger.CompanyID]core.Money // reported, by scope
+	told     core.Money                      // metered, that was settled
 	worst    core.Money
 }
 
@@ -330,7 +330,7 @@ func (s *spender) step() {
 		agent := s.agents[s.draw(len(s.agents), "agent")]
 		cost := core.Money(s.draw(int(core.Cents(20)), "reported"))
 		if err := s.Desk.Do(companytest.Board, "cost.report", money.ReportCost{Event: money.CostEvent{ID: s.ID(), Agent: agent, Provider: "p", Model: "m", Cost: cost, OccurredAt: core.TimeOf(s.Now)}}, nil); err == nil {
-			s.booked[agent] += cost
+			s.booked[ledger.CompanyID(agent)] += cost
 			s.booked[s.Company] += cost
 		}
 	}
@@ -400,7 +400,7 @@ func (s *spender) settle(n *spendingNode, last bool) {
 func (s *spender) setLimit() {
 	p := money.SetBudget{Type: []entity.ScopeType{entity.ScopeAgent, entity.ScopeProject, entity.ScopeCompany}[s.draw(3, "type")], Window: money.WindowKinds[s.draw(len(money.WindowKinds), "window")],
 		Amount: core.Cents(int64(s.draw(400, "limit")))}
-	p.Scope = map[entity.ScopeType]string{entity.ScopeCompany: s.Company, entity.ScopeAgent: s.agents[s.draw(len(s.agents), "agent")], entity.ScopeProject: s.projects[1+s.draw(len(s.projects)-1, "project")]}[p.Type]
+	p.Scope = map[entity.ScopeType]string{entity.ScopeCompany: string(s.Company), entity.ScopeAgent: s.agents[s.draw(len(s.agents), "agent")], entity.ScopeProject: s.projects[1+s.draw(len(s.projects)-1, "project")]}[p.Type]
 	if err := s.Desk.Do(companytest.Board, "budget.set", p, nil); err != nil {
 		s.rt.Fatal(err)
 	}
@@ -466,7 +466,7 @@ func (s *spender) scopes() (out []money.ScopeBudget) {
 	for _, p := range s.projects[1:] {
 		out = append(out, money.ScopeBudget{Type: entity.ScopeProject, ID: p})
 	}
-	return append(out, money.ScopeBudget{Type: entity.ScopeCompany, ID: s.Company})
+	return append(out, money.ScopeBudget{Type: entity.ScopeCompany, ID: string(s.Company)})
 }
 
 // overspent returns by how much the calls that were really made in the present
@@ -503,7 +503,7 @@ func (s *spender) overspent(sc money.ScopeBudget, w money.WindowKind, now core.T
 // spendAtRandom returns the worst overspend of one random history.
 func spendAtRandom(rt *rapid.T) core.Money {
 	d := companytest.NewDesk(companytest.Nil2{})
-	s := &spender{Desk: d, rt: rt, booked: map[string]core.Money{}, worst: -core.MaxMoney}
+	s := &spender{Desk: d, rt: rt, booked: map[ledger.CompanyID]core.Money{}, worst: -core.MaxMoney}
 	s.agents = []string{d.Agent("Ada"), d.Agent("Bob")}
 	s.projects = []string{"", d.Project("Arm")}
 	for n := range 3 {

@@ -50,7 +50,7 @@ func dropResumption(c *ledger.Context, t entity.ScopeType, id string) {
 
 // workToResume reports whether work of company waits to be woken; not while everything is
 // stopped.
-func workToResume(tx *ledger.Tx, of string) bool {
+func workToResume(tx *ledger.Tx, of ledger.CompanyID) bool {
 	if _, halted := entity.Halted(tx); halted {
 		return false
 	}
@@ -96,7 +96,7 @@ func resumeWork(c *ledger.Context) error {
 // A resumer counts what one command wakes.
 type resumer struct {
 	c       *ledger.Context
-	company string
+	company ledger.CompanyID
 	now     core.Time
 	woken   int
 	reads   int

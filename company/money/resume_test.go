@@ -31,7 +31,7 @@ func stopInTheMiddle(t *testing.T, scope entity.ScopeType) *stoppedWork {
 	t.Helper()
 	d := companytest.NewDesk(t)
 	s := &stoppedWork{Desk: d, ada: d.Hired("Ada"), project: d.Project("Arm"), scope: scope}
-	s.id = map[entity.ScopeType]string{entity.ScopeCompany: d.Company, entity.ScopeAgent: s.ada, entity.ScopeProject: s.project}[scope]
+	s.id = map[entity.ScopeType]string{entity.ScopeCompany: string(d.Company), entity.ScopeAgent: s.ada, entity.ScopeProject: s.project}[scope]
 	issue := func() entity.Issue {
 		return d.Issue(t, company.CreateIssue{Status: entity.IssueTodo, Project: s.project, Assignee: s.ada})
 	}
@@ -191,7 +191,7 @@ func TestAResumedCompanyGoesOnInParts(t *testing.T) {
 	t.Parallel()
 	const people, each = 9, 40
 	d := companytest.NewDesk(t)
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: d.Company, Amount: core.Cents(10)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: string(d.Company), Amount: core.Cents(10)}, nil)
 	var crew []string
 	for n := range people {
 		crew = append(crew, d.Hired(fmt.Sprintf("Agent %d", n)))
@@ -205,7 +205,7 @@ func TestAResumedCompanyGoesOnInParts(t *testing.T) {
 	if n := len(entity.LiveRunsOf(d.Tx, d.Company)); n != 0 {
 		t.Fatalf("%d runs in a stopped company", n)
 	}
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: d.Company, Amount: core.Cents(100)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: string(d.Company), Amount: core.Cents(100)}, nil)
 	first := len(entity.LiveRunsOf(d.Tx, d.Company))
 	if first < money.MaxResumed || first >= money.MaxResumed+entity.MaxLiveRuns {
 		t.Errorf("the raise woke %d", first)
@@ -221,7 +221,7 @@ func TestAResumedCompanyGoesOnInParts(t *testing.T) {
 		t.Errorf("after %d sweeps %d of %d runs", sweeps, n, people*each)
 	}
 	// Stopped anew before it is done, the rest waits for the next raise.
-	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: d.Company, Amount: core.Cents(10)}, nil)
+	d.Must(t, companytest.Board, "budget.set", money.SetBudget{Type: entity.ScopeCompany, Scope: string(d.Company), Amount: core.Cents(10)}, nil)
 	if money.WorkToResume(d.Tx, d.Company) {
 		t.Error("a stopped company is to go on")
 	}

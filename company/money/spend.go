@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // What the model gateway and the purse of a node say to each other stands
@@ -12,7 +13,8 @@ import (
 
 // A SpendAsk asks for the money of one call.
 type SpendAsk struct {
-	Company, Agent string
+	Company ledger.CompanyID
+	Agent   string
 	// What the call is for, "" for none. Project follows from Issue when it is
 	// empty; a Run must be running on this node.
 	Project, Issue, Goal, Run, BillingCode string

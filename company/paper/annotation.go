@@ -14,7 +14,7 @@ import (
 // An Annotation is a thread of remarks on a passage of a document, as it was in one revision.
 type Annotation struct {
 	ID             string              `cbor:"1,keyasint" json:"id"`
-	Company        string              `cbor:"2,keyasint" json:"companyId"`
+	Company        ledger.CompanyID    `cbor:"2,keyasint" json:"companyId"`
 	Issue          string              `cbor:"3,keyasint" json:"issueId"`
 	Document       string              `cbor:"4,keyasint" json:"documentId"`
 	Key            string              `cbor:"5,keyasint" json:"documentKey"`

@@ -16,21 +16,21 @@ import (
 // A Decomposition is the execution of an accepted plan: the issues that one revision of an
 // issue's plan document was turned into, all at once and only once.
 type Decomposition struct {
-	ID          string        `cbor:"1,keyasint" json:"id"`
-	Company     string        `cbor:"2,keyasint" json:"companyId"`
-	Issue       string        `cbor:"3,keyasint" json:"sourceIssueId"`
-	Revision    string        `cbor:"4,keyasint" json:"acceptedPlanRevisionId"`
-	Interaction string        `cbor:"5,keyasint" json:"acceptedInteractionId"`
-	Status      string        `cbor:"6,keyasint" json:"status"` // always completed: one command creates all issues
-	Fingerprint string        `cbor:"7,keyasint" json:"requestFingerprint"`
-	Requested   int64         `cbor:"8,keyasint" json:"requestedChildCount"`
-	Children    []string      `cbor:"9,keyasint" json:"childIssueIds"`
-	OwnerAgent  core.NullText `cbor:"10,keyasint,omitempty" json:"ownerAgentId"`
-	OwnerUser   core.NullText `cbor:"11,keyasint,omitempty" json:"ownerUserId"`
-	OwnerRun    core.NullText `cbor:"12,keyasint,omitempty" json:"ownerRunId"`
-	CompletedAt core.Time     `cbor:"13,keyasint" json:"completedAt"`
-	CreatedAt   core.Time     `cbor:"14,keyasint" json:"createdAt"`
-	UpdatedAt   core.Time     `cbor:"15,keyasint" json:"updatedAt"`
+	ID          string           `cbor:"1,keyasint" json:"id"`
+	Company     ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Issue       string           `cbor:"3,keyasint" json:"sourceIssueId"`
+	Revision    string           `cbor:"4,keyasint" json:"acceptedPlanRevisionId"`
+	Interaction string           `cbor:"5,keyasint" json:"acceptedInteractionId"`
+	Status      string           `cbor:"6,keyasint" json:"status"` // always completed: one command creates all issues
+	Fingerprint string           `cbor:"7,keyasint" json:"requestFingerprint"`
+	Requested   int64            `cbor:"8,keyasint" json:"requestedChildCount"`
+	Children    []string         `cbor:"9,keyasint" json:"childIssueIds"`
+	OwnerAgent  core.NullText    `cbor:"10,keyasint,omitempty" json:"ownerAgentId"`
+	OwnerUser   core.NullText    `cbor:"11,keyasint,omitempty" json:"ownerUserId"`
+	OwnerRun    core.NullText    `cbor:"12,keyasint,omitempty" json:"ownerRunId"`
+	CompletedAt core.Time        `cbor:"13,keyasint" json:"completedAt"`
+	CreatedAt   core.Time        `cbor:"14,keyasint" json:"createdAt"`
+	UpdatedAt   core.Time        `cbor:"15,keyasint" json:"updatedAt"`
 }
 
 // Clone returns a copy that shares nothing with d.

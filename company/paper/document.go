@@ -17,44 +17,44 @@ import (
 // A Document is one named text of an issue, such as its plan, with the text of its latest
 // revision.
 type Document struct {
-	ID           string        `cbor:"1,keyasint" json:"id"`
-	Company      string        `cbor:"2,keyasint" json:"companyId"`
-	Issue        string        `cbor:"3,keyasint" json:"issueId"`
-	Key          string        `cbor:"4,keyasint" json:"key"`
-	Title        core.NullText `cbor:"5,keyasint,omitempty" json:"title"`
-	Format       string        `cbor:"6,keyasint" json:"format"` // markdown
-	Latest       string        `cbor:"7,keyasint" json:"latestRevisionId"`
-	Number       uint64        `cbor:"8,keyasint" json:"latestRevisionNumber"`
-	CreatedAgent core.NullText `cbor:"9,keyasint,omitempty" json:"createdByAgentId"`
-	CreatedUser  core.NullText `cbor:"10,keyasint,omitempty" json:"createdByUserId"`
-	UpdatedAgent core.NullText `cbor:"11,keyasint,omitempty" json:"updatedByAgentId"`
-	UpdatedUser  core.NullText `cbor:"12,keyasint,omitempty" json:"updatedByUserId"`
-	LockedAt     core.Time     `cbor:"13,keyasint,omitempty" json:"lockedAt"`
-	LockedAgent  core.NullText `cbor:"14,keyasint,omitempty" json:"lockedByAgentId"`
-	LockedUser   core.NullText `cbor:"15,keyasint,omitempty" json:"lockedByUserId"`
-	SourceTrust  core.NullText `cbor:"-" json:"sourceTrust"`
-	CreatedAt    core.Time     `cbor:"16,keyasint" json:"createdAt"`
-	UpdatedAt    core.Time     `cbor:"17,keyasint" json:"updatedAt"`
-	Kept         uint64        `cbor:"18,keyasint,omitempty" json:"-"` // number of the oldest stored revision
+	ID           string           `cbor:"1,keyasint" json:"id"`
+	Company      ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Issue        string           `cbor:"3,keyasint" json:"issueId"`
+	Key          string           `cbor:"4,keyasint" json:"key"`
+	Title        core.NullText    `cbor:"5,keyasint,omitempty" json:"title"`
+	Format       string           `cbor:"6,keyasint" json:"format"` // markdown
+	Latest       string           `cbor:"7,keyasint" json:"latestRevisionId"`
+	Number       uint64           `cbor:"8,keyasint" json:"latestRevisionNumber"`
+	CreatedAgent core.NullText    `cbor:"9,keyasint,omitempty" json:"createdByAgentId"`
+	CreatedUser  core.NullText    `cbor:"10,keyasint,omitempty" json:"createdByUserId"`
+	UpdatedAgent core.NullText    `cbor:"11,keyasint,omitempty" json:"updatedByAgentId"`
+	UpdatedUser  core.NullText    `cbor:"12,keyasint,omitempty" json:"updatedByUserId"`
+	LockedAt     core.Time        `cbor:"13,keyasint,omitempty" json:"lockedAt"`
+	LockedAgent  core.NullText    `cbor:"14,keyasint,omitempty" json:"lockedByAgentId"`
+	LockedUser   core.NullText    `cbor:"15,keyasint,omitempty" json:"lockedByUserId"`
+	SourceTrust  core.NullText    `cbor:"-" json:"sourceTrust"`
+	CreatedAt    core.Time        `cbor:"16,keyasint" json:"createdAt"`
+	UpdatedAt    core.Time        `cbor:"17,keyasint" json:"updatedAt"`
+	Kept         uint64           `cbor:"18,keyasint,omitempty" json:"-"` // number of the oldest stored revision
 }
 
 // A DocumentRevision is one version of a document. Its text is in Body or, if it is long, in
 // parts.
 type DocumentRevision struct {
-	ID           string        `cbor:"1,keyasint" json:"id"`
-	Company      string        `cbor:"2,keyasint" json:"companyId"`
-	Document     string        `cbor:"3,keyasint" json:"documentId"`
-	Issue        string        `cbor:"4,keyasint" json:"issueId"`
-	Key          string        `cbor:"5,keyasint" json:"key"`
-	Number       uint64        `cbor:"6,keyasint" json:"revisionNumber"`
-	Title        core.NullText `cbor:"7,keyasint,omitempty" json:"title"`
-	Format       string        `cbor:"8,keyasint" json:"format"`
-	Body         string        `cbor:"9,keyasint,omitempty" json:"body"`
-	Parts        []string      `cbor:"10,keyasint,omitempty" json:"-"`
-	Summary      core.NullText `cbor:"11,keyasint,omitempty" json:"changeSummary"`
-	CreatedAgent core.NullText `cbor:"12,keyasint,omitempty" json:"createdByAgentId"`
-	CreatedUser  core.NullText `cbor:"13,keyasint,omitempty" json:"createdByUserId"`
-	CreatedAt    core.Time     `cbor:"14,keyasint" json:"createdAt"`
+	ID           string           `cbor:"1,keyasint" json:"id"`
+	Company      ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Document     string           `cbor:"3,keyasint" json:"documentId"`
+	Issue        string           `cbor:"4,keyasint" json:"issueId"`
+	Key          string           `cbor:"5,keyasint" json:"key"`
+	Number       uint64           `cbor:"6,keyasint" json:"revisionNumber"`
+	Title        core.NullText    `cbor:"7,keyasint,omitempty" json:"title"`
+	Format       string           `cbor:"8,keyasint" json:"format"`
+	Body         string           `cbor:"9,keyasint,omitempty" json:"body"`
+	Parts        []string         `cbor:"10,keyasint,omitempty" json:"-"`
+	Summary      core.NullText    `cbor:"11,keyasint,omitempty" json:"changeSummary"`
+	CreatedAgent core.NullText    `cbor:"12,keyasint,omitempty" json:"createdByAgentId"`
+	CreatedUser  core.NullText    `cbor:"13,keyasint,omitempty" json:"createdByUserId"`
+	CreatedAt    core.Time        `cbor:"14,keyasint" json:"createdAt"`
 }
 
 // Clone returns a copy that shares nothing with r.
@@ -317,7 +317,7 @@ func writeDocument(c *ledger.Context, i entity.Issue, d Document, r DocumentRevi
 	return SavedDocument{Document: d, Created: created, Was: was}, nil
 }
 
-func dropRevision(tx *ledger.Tx, of, key string, now core.Time) {
+func dropRevision(tx *ledger.Tx, of ledger.CompanyID, key string, now core.Time) {
 	if r, ok := docRevisions.Get(tx, of, key); ok {
 		company.UnrefParts(tx, of, r.Parts, now)
 		docRevisions.Delete(tx, of, key)
@@ -412,7 +412,7 @@ func setLock(c *ledger.Context, p ChangeDocument, lock bool) (any, error) {
 // Rules are what paper adds to the kernel.
 var Rules = company.Rules{
 	Kinds: slices.Concat(documentKinds, annotationKinds, decompositionKinds, interactionKinds),
-	Left: func(tx *ledger.Tx, of, issue string) iter.Seq2[[]byte, func(core.Time)] {
+	Left: func(tx *ledger.Tx, of ledger.CompanyID, issue string) iter.Seq2[[]byte, func(core.Time)] {
 		return func(yield func([]byte, func(core.Time)) bool) {
 			for k, v := range tx.Prefix(docRevisions.Key(of, issue+".")) {
 				named := core.DecodeRow[DocumentRevision](v).Parts
@@ -443,7 +443,7 @@ var Rules = company.Rules{
 		return nil
 	},
 	CheckIssue: checkParticipants,
-	CheckWake: func(tx *ledger.Tx, _ string, i entity.Issue, w entity.Wake) error {
+	CheckWake: func(tx *ledger.Tx, _ ledger.CompanyID, i entity.Issue, w entity.Wake) error {
 		if w.Interaction == "" {
 			return nil
 		}
@@ -485,7 +485,7 @@ func (reviews) Wake(c *ledger.Context, was, next entity.Issue) error {
 // texts implements the kernel's port for documents.
 type texts struct{}
 
-func (texts) Each(tx *ledger.Tx, company string, found func(issue, key, text string) bool) {
+func (texts) Each(tx *ledger.Tx, company ledger.CompanyID, found func(issue, key, text string) bool) {
 	for _, v := range tx.Prefix(documents.Key(company, "")) {
 		d := core.DecodeRow[Document](v)
 		if !found(d.Issue, d.Key, d.Text(tx)) {

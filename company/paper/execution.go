@@ -13,17 +13,17 @@ import (
 
 // An ExecutionDecision is a participant's decision in a stage.
 type ExecutionDecision struct {
-	ID        string        `cbor:"1,keyasint" json:"id"`
-	Company   string        `cbor:"2,keyasint" json:"companyId"`
-	Issue     string        `cbor:"3,keyasint" json:"issueId"`
-	Stage     string        `cbor:"4,keyasint" json:"stageId"`
-	StageType string        `cbor:"5,keyasint" json:"stageType"`
-	Agent     core.NullText `cbor:"6,keyasint,omitempty" json:"actorAgentId"`
-	User      core.NullText `cbor:"7,keyasint,omitempty" json:"actorUserId"`
-	Outcome   string        `cbor:"8,keyasint" json:"outcome"` // approved or changes_requested
-	Body      string        `cbor:"9,keyasint,omitempty" json:"body"`
-	Run       core.NullText `cbor:"10,keyasint,omitempty" json:"createdByRunId"`
-	CreatedAt core.Time     `cbor:"11,keyasint" json:"createdAt"`
+	ID        string           `cbor:"1,keyasint" json:"id"`
+	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Issue     string           `cbor:"3,keyasint" json:"issueId"`
+	Stage     string           `cbor:"4,keyasint" json:"stageId"`
+	StageType string           `cbor:"5,keyasint" json:"stageType"`
+	Agent     core.NullText    `cbor:"6,keyasint,omitempty" json:"actorAgentId"`
+	User      core.NullText    `cbor:"7,keyasint,omitempty" json:"actorUserId"`
+	Outcome   string           `cbor:"8,keyasint" json:"outcome"` // approved or changes_requested
+	Body      string           `cbor:"9,keyasint,omitempty" json:"body"`
+	Run       core.NullText    `cbor:"10,keyasint,omitempty" json:"createdByRunId"`
+	CreatedAt core.Time        `cbor:"11,keyasint" json:"createdAt"`
 }
 
 // Decisions are keyed by "<issue>.<height>", oldest first.

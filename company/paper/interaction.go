@@ -16,36 +16,36 @@ import (
 // An Interaction is a question on an issue that somebody decides: suggested tasks, questions,
 // a confirmation, a choice.
 type Interaction struct {
-	ID              string          `cbor:"1,keyasint" json:"id"`
-	Company         string          `cbor:"2,keyasint" json:"companyId"`
-	Issue           string          `cbor:"3,keyasint" json:"issueId"`
-	Kind            string          `cbor:"4,keyasint" json:"kind"`
-	Status          string          `cbor:"5,keyasint" json:"status"` // pending, accepted, rejected, answered, cancelled or expired
-	Continuation    string          `cbor:"6,keyasint" json:"continuationPolicy"`
-	Requested       string          `cbor:"7,keyasint" json:"requestedResolverPolicy"`
-	Effective       string          `cbor:"8,keyasint" json:"effectiveResolverPolicy"`
-	Provenance      string          `cbor:"9,keyasint" json:"resolverPolicyProvenance"` // inherited or explicit
-	EffectiveSource string          `cbor:"10,keyasint" json:"effectiveResolverPolicySource"`
-	IdempotencyKey  core.NullText   `cbor:"11,keyasint,omitempty" json:"idempotencyKey"`
-	OriginComments  []string        `cbor:"12,keyasint,omitempty" json:"originCommentIds"`
-	SourceComment   core.NullText   `cbor:"13,keyasint,omitempty" json:"sourceCommentId"`
-	SourceIdentity  core.NullText   `cbor:"-" json:"sourceIdentityContextId"`
-	SourceRun       core.NullText   `cbor:"14,keyasint,omitempty" json:"sourceRunId"`
-	Title           core.NullText   `cbor:"15,keyasint,omitempty" json:"title"`
-	Summary         core.NullText   `cbor:"16,keyasint,omitempty" json:"summary"`
-	CreatedAgent    core.NullText   `cbor:"17,keyasint,omitempty" json:"createdByAgentId"`
-	AddresseeAgent  core.NullText   `cbor:"18,keyasint,omitempty" json:"addresseeAgentId"`
-	AddresseeUser   core.NullText   `cbor:"19,keyasint,omitempty" json:"addresseeUserId"`
-	CreatedUser     core.NullText   `cbor:"20,keyasint,omitempty" json:"createdByUserId"`
-	ResolvedAgent   core.NullText   `cbor:"21,keyasint,omitempty" json:"resolvedByAgentId"`
-	ResolvedRun     core.NullText   `cbor:"22,keyasint,omitempty" json:"resolvedByRunId"`
-	ResolvedUser    core.NullText   `cbor:"23,keyasint,omitempty" json:"resolvedByUserId"`
-	Payload         json.RawMessage `cbor:"24,keyasint" json:"payload"`
-	Result          json.RawMessage `cbor:"25,keyasint,omitempty" json:"result"`
-	ResolvedAt      core.Time       `cbor:"26,keyasint,omitempty" json:"resolvedAt"`
-	CreatedAt       core.Time       `cbor:"27,keyasint" json:"createdAt"`
-	UpdatedAt       core.Time       `cbor:"28,keyasint" json:"updatedAt"`
-	Seq             uint64          `cbor:"29,keyasint" json:"-"` // number within the issue, from 1
+	ID              string           `cbor:"1,keyasint" json:"id"`
+	Company         ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Issue           string           `cbor:"3,keyasint" json:"issueId"`
+	Kind            string           `cbor:"4,keyasint" json:"kind"`
+	Status          string           `cbor:"5,keyasint" json:"status"` // pending, accepted, rejected, answered, cancelled or expired
+	Continuation    string           `cbor:"6,keyasint" json:"continuationPolicy"`
+	Requested       string           `cbor:"7,keyasint" json:"requestedResolverPolicy"`
+	Effective       string           `cbor:"8,keyasint" json:"effectiveResolverPolicy"`
+	Provenance      string           `cbor:"9,keyasint" json:"resolverPolicyProvenance"` // inherited or explicit
+	EffectiveSource string           `cbor:"10,keyasint" json:"effectiveResolverPolicySource"`
+	IdempotencyKey  core.NullText    `cbor:"11,keyasint,omitempty" json:"idempotencyKey"`
+	OriginComments  []string         `cbor:"12,keyasint,omitempty" json:"originCommentIds"`
+	SourceComment   core.NullText    `cbor:"13,keyasint,omitempty" json:"sourceCommentId"`
+	SourceIdentity  core.NullText    `cbor:"-" json:"sourceIdentityContextId"`
+	SourceRun       core.NullText    `cbor:"14,keyasint,omitempty" json:"sourceRunId"`
+	Title           core.NullText    `cbor:"15,keyasint,omitempty" json:"title"`
+	Summary         core.NullText    `cbor:"16,keyasint,omitempty" json:"summary"`
+	CreatedAgent    core.NullText    `cbor:"17,keyasint,omitempty" json:"createdByAgentId"`
+	AddresseeAgent  core.NullText    `cbor:"18,keyasint,omitempty" json:"addresseeAgentId"`
+	AddresseeUser   core.NullText    `cbor:"19,keyasint,omitempty" json:"addresseeUserId"`
+	CreatedUser     core.NullText    `cbor:"20,keyasint,omitempty" json:"createdByUserId"`
+	ResolvedAgent   core.NullText    `cbor:"21,keyasint,omitempty" json:"resolvedByAgentId"`
+	ResolvedRun     core.NullText    `cbor:"22,keyasint,omitempty" json:"resolvedByRunId"`
+	ResolvedUser    core.NullText    `cbor:"23,keyasint,omitempty" json:"resolvedByUserId"`
+	Payload         json.RawMessage  `cbor:"24,keyasint" json:"payload"`
+	Result          json.RawMessage  `cbor:"25,keyasint,omitempty" json:"result"`
+	ResolvedAt      core.Time        `cbor:"26,keyasint,omitempty" json:"resolvedAt"`
+	CreatedAt       core.Time        `cbor:"27,keyasint" json:"createdAt"`
+	UpdatedAt       core.Time        `cbor:"28,keyasint" json:"updatedAt"`
+	Seq             uint64           `cbor:"29,keyasint" json:"-"` // number within the issue, from 1
 }
 
 // Clone returns a copy that shares nothing with in.
@@ -80,8 +80,8 @@ var (
 	interactionsPending = ledger.NewIndex[string, string]("interaction-pending")
 )
 
-func InteractionRequestKey(company, issue, request string) []byte {
-	return ledger.Key("c", company, "interaction-request", core.TextKey(issue+"/"+request))
+func InteractionRequestKey(company ledger.CompanyID, issue, request string) []byte {
+	return ledger.Key("c", string(company), "interaction-request", core.TextKey(issue+"/"+request))
 }
 
 const (
@@ -243,8 +243,8 @@ func pendingInteractions(tx *ledger.Tx, i entity.Issue) (out []Interaction) {
 
 // WaitingInteractions returns up to most pending interactions of a company that are not
 // addressed to an agent, with their issues.
-func WaitingInteractions(tx *ledger.Tx, of string, most int) (asked []Interaction, on []entity.Issue) {
-	prefix := ledger.Key("c", of, "interaction-pending", "")
+func WaitingInteractions(tx *ledger.Tx, of ledger.CompanyID, most int) (asked []Interaction, on []entity.Issue) {
+	prefix := ledger.Key("c", string(of), "interaction-pending", "")
 	for k := range tx.Prefix(prefix) {
 		if len(asked) == most {
 			break
@@ -492,7 +492,7 @@ func (b interactionPayload) checkTasks(c *ledger.Context, i entity.Issue) error 
 
 // checkNames refuses a task that refers to something that does not exist, or has an assignee
 // who can not get tasks.
-func (t SuggestedTask) checkNames(tx *ledger.Tx, of string) error {
+func (t SuggestedTask) checkNames(tx *ledger.Tx, of ledger.CompanyID) error {
 	err := company.CheckReferences(tx, entity.Issue{Company: of}, entity.Issue{Company: of, Assignee: t.Assignee, AssigneeUser: t.AssigneeUser, Project: t.Project, Goal: t.Goal, Parent: t.Parent})
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok {
 		return &ledger.Refusal{Code: r.Code, ErrCode: r.ErrCode, Detail: r.Detail, Message: "Task " + core.Snippet(t.ClientKey, 100) + ": " + r.Message}
@@ -501,7 +501,7 @@ func (t SuggestedTask) checkNames(tx *ledger.Tx, of string) error {
 }
 
 // labelIDs finds labels by name, ignoring case.
-func (b interactionPayload) labelIDs(tx *ledger.Tx, of string, names []string) (ids []string, err error) {
+func (b interactionPayload) labelIDs(tx *ledger.Tx, of ledger.CompanyID, names []string) (ids []string, err error) {
 	for _, name := range names {
 		n := len(ids)
 		for id, l := range entity.Labels.All(tx, of) {

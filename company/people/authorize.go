@@ -135,7 +135,7 @@ func refuseOver(r entity.Run) error {
 // after it, will read.
 func Prefetch(cmd *ledger.Command, want func(key []byte)) {
 	of := cmd.Company
-	if of == "" || strings.Contains(of, "/") {
+	if of == "" || strings.Contains(string(of), "/") {
 		return
 	}
 	want(entity.CompanyTable.Key(of, of))

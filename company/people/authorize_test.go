@@ -151,7 +151,7 @@ func TestCredentialsAreCheckedWhenTheCommandIsApplied(t *testing.T) {
 	d.Company = home
 	companytest.WantRefusal(t, ask(func(c *ledger.Context) { c.Cmd.Company = beta }), ledger.Forbidden, "Agent key cannot access another company")
 	companytest.WantRefusal(t, ask(func(c *ledger.Context) {
-		c.Cmd.Actor, c.Cmd.Credential, c.Cmd.Company = ledger.Actor{Type: "user", ID: "local-board"}, ledger.Credential{Kind: "local"}, d.ID()
+		c.Cmd.Actor, c.Cmd.Credential, c.Cmd.Company = ledger.Actor{Type: "user", ID: "local-board"}, ledger.Credential{Kind: "local"}, ledger.CompanyID(d.ID())
 	}), ledger.NotFound, "Company not found")
 
 	d.Must(t, companytest.Board, "agent_key.revoke", people.RevokeKey{ID: key, Agent: ada}, nil)

@@ -32,19 +32,19 @@ func (k BoardKey) Valid(now core.Time) bool {
 // key's hash comes with it and is good when somebody has approved. It belongs
 // to no company.
 type Challenge struct {
-	ID          string        `cbor:"1,keyasint"`
-	Hash        string        `cbor:"2,keyasint"` // SHA-256 of the challenge's token, hex
-	KeyHash     string        `cbor:"3,keyasint"` // likewise of the board key's
-	Command     string        `cbor:"4,keyasint"`
-	Client      core.NullText `cbor:"5,keyasint,omitempty"`
-	Access      string        `cbor:"6,keyasint"` // "board" or "instance_admin_required"
-	Company     core.NullText `cbor:"7,keyasint,omitempty"`
-	ApprovedAt  core.Time     `cbor:"8,keyasint,omitempty"`
-	ApprovedBy  core.NullText `cbor:"9,keyasint,omitempty"`
-	Key         core.NullText `cbor:"10,keyasint,omitempty"` // ID of the board key
-	CancelledAt core.Time     `cbor:"11,keyasint,omitempty"`
-	ExpiresAt   core.Time     `cbor:"12,keyasint"`
-	CreatedAt   core.Time     `cbor:"13,keyasint"`
+	ID          string                      `cbor:"1,keyasint"`
+	Hash        string                      `cbor:"2,keyasint"` // SHA-256 of the challenge's token, hex
+	KeyHash     string                      `cbor:"3,keyasint"` // likewise of the board key's
+	Command     string                      `cbor:"4,keyasint"`
+	Client      core.NullText               `cbor:"5,keyasint,omitempty"`
+	Access      string                      `cbor:"6,keyasint"` // "board" or "instance_admin_required"
+	Company     core.Null[ledger.CompanyID] `cbor:"7,keyasint,omitempty"`
+	ApprovedAt  core.Time                   `cbor:"8,keyasint,omitempty"`
+	ApprovedBy  core.NullText               `cbor:"9,keyasint,omitempty"`
+	Key         core.NullText               `cbor:"10,keyasint,omitempty"` // ID of the board key
+	CancelledAt core.Time                   `cbor:"11,keyasint,omitempty"`
+	ExpiresAt   core.Time                   `cbor:"12,keyasint"`
+	CreatedAt   core.Time                   `cbor:"13,keyasint"`
 }
 
 // Status names what became of the challenge.
@@ -152,13 +152,13 @@ type RevokeBoardKey struct {
 
 // OpenChallenge is the payload of cli_auth.open, which a node gives for whoever asks.
 type OpenChallenge struct {
-	ID      string `cbor:"1,keyasint"`
-	Hash    string `cbor:"2,keyasint"`
-	KeyHash string `cbor:"3,keyasint"`
-	Command string `cbor:"4,keyasint"`
-	Client  string `cbor:"5,keyasint,omitempty"`
-	Access  string `cbor:"6,keyasint"`
-	Company string `cbor:"7,keyasint,omitempty"`
+	ID      string           `cbor:"1,keyasint"`
+	Hash    string           `cbor:"2,keyasint"`
+	KeyHash string           `cbor:"3,keyasint"`
+	Command string           `cbor:"4,keyasint"`
+	Client  string           `cbor:"5,keyasint,omitempty"`
+	Access  string           `cbor:"6,keyasint"`
+	Company ledger.CompanyID `cbor:"7,keyasint,omitempty"`
 }
 
 // DecideChallenge is the payload of cli_auth.approve and cli_auth.cancel. Key
@@ -269,7 +269,7 @@ func openChallenge(c *ledger.Context, p OpenChallenge) (any, error) {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "The challenge's text is empty or too long")
 	case p.Access != "board" && p.Access != AccessAdmin:
 		return nil, ledger.Refuse(ledger.Invalid, nil, "requestedAccess is board or %s", AccessAdmin)
-	case p.Company != "" && !core.IsID(p.Company):
+	case p.Company != "" && !core.IsID(string(p.Company)):
 		return nil, ledger.Refuse(ledger.Invalid, nil, "requestedCompanyId: a UUID is needed")
 	case waiting >= MaxChallenges:
 		return nil, ledger.Refuse(ledger.TooMany, nil, "Too many requests. Please try again later.")
@@ -277,7 +277,7 @@ func openChallenge(c *ledger.Context, p OpenChallenge) (any, error) {
 	if _, taken := challenges.Get(c.Tx, p.ID); taken {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "The challenge exists already")
 	}
-	h := Challenge{ID: p.ID, Hash: p.Hash, KeyHash: p.KeyHash, Command: p.Command, Client: core.NullText(p.Client), Access: p.Access, Company: core.NullText(p.Company),
+	h := Challenge{ID: p.ID, Hash: p.Hash, KeyHash: p.KeyHash, Command: p.Command, Client: core.NullText(p.Client), Access: p.Access, Company: core.Null[ledger.CompanyID](p.Company),
 		ExpiresAt: core.TimeOf(c.Now.Add(ChallengeAge)), CreatedAt: now}
 	challenges.Put(c.Tx, h.ID, h)
 	c.Record(ledger.Change{Action: "cli_auth.requested", EntityType: "cli_auth_challenge", EntityID: h.ID, Details: core.Object{}.Str("command", h.Command).Null("clientName", string(h.Client)).Close()})
@@ -289,7 +289,7 @@ func (h Challenge) CanApprove(tx *ledger.Tx, user string) error {
 	switch {
 	case h.Access == AccessAdmin && !IsAdmin(tx, user):
 		return errNotAdmin()
-	case h.Company != "" && !MayEnter(tx, string(h.Company), user):
+	case h.Company != "" && !MayEnter(tx, ledger.CompanyID(h.Company), user):
 		return errNoAccess()
 	}
 	return nil

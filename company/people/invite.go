@@ -23,20 +23,20 @@ const (
 // An Invite lets somebody ask to join a company. Its token is made where it is
 // asked for and shown once; only its hash is stored.
 type Invite struct {
-	ID         string          `cbor:"1,keyasint"`
-	Company    string          `cbor:"2,keyasint"`
-	Hash       string          `cbor:"3,keyasint"` // SHA-256 of the token, hex
-	Joins      JoinType        `cbor:"4,keyasint"`
-	Role       Role            `cbor:"5,keyasint,omitempty"` // of a person who comes by it; "" when none may
-	Defaults   json.RawMessage `cbor:"6,keyasint,omitempty"` // as given, an object
-	Message    core.NullText   `cbor:"7,keyasint,omitempty"`
-	InvitedBy  core.NullText   `cbor:"8,keyasint,omitempty"`
-	ExpiresAt  core.Time       `cbor:"9,keyasint"`
-	RevokedAt  core.Time       `cbor:"10,keyasint,omitempty"`
-	AcceptedAt core.Time       `cbor:"11,keyasint,omitempty"`
-	Request    string          `cbor:"12,keyasint,omitempty"` // the join request that it led to
-	CreatedAt  core.Time       `cbor:"13,keyasint"`
-	UpdatedAt  core.Time       `cbor:"14,keyasint"`
+	ID         string           `cbor:"1,keyasint"`
+	Company    ledger.CompanyID `cbor:"2,keyasint"`
+	Hash       string           `cbor:"3,keyasint"` // SHA-256 of the token, hex
+	Joins      JoinType         `cbor:"4,keyasint"`
+	Role       Role             `cbor:"5,keyasint,omitempty"` // of a person who comes by it; "" when none may
+	Defaults   json.RawMessage  `cbor:"6,keyasint,omitempty"` // as given, an object
+	Message    core.NullText    `cbor:"7,keyasint,omitempty"`
+	InvitedBy  core.NullText    `cbor:"8,keyasint,omitempty"`
+	ExpiresAt  core.Time        `cbor:"9,keyasint"`
+	RevokedAt  core.Time        `cbor:"10,keyasint,omitempty"`
+	AcceptedAt core.Time        `cbor:"11,keyasint,omitempty"`
+	Request    string           `cbor:"12,keyasint,omitempty"` // the join request that it led to
+	CreatedAt  core.Time        `cbor:"13,keyasint"`
+	UpdatedAt  core.Time        `cbor:"14,keyasint"`
 }
 
 // Clone returns a copy that shares no memory with i.
@@ -74,28 +74,28 @@ const (
 
 // A JoinRequest is somebody who wants into a company.
 type JoinRequest struct {
-	ID         string          `cbor:"1,keyasint" json:"id"`
-	Invite     string          `cbor:"2,keyasint" json:"inviteId"`
-	Company    string          `cbor:"3,keyasint" json:"companyId"`
-	Type       JoinType        `cbor:"4,keyasint" json:"requestType"`
-	Status     JoinStatus      `cbor:"5,keyasint" json:"status"`
-	IP         string          `cbor:"6,keyasint,omitempty" json:"requestIp"`
-	User       core.NullText   `cbor:"7,keyasint,omitempty" json:"requestingUserId"`
-	Email      core.NullText   `cbor:"8,keyasint,omitempty" json:"requestEmailSnapshot"`
-	AgentName  core.NullText   `cbor:"9,keyasint,omitempty" json:"agentName"`
-	Adapter    core.NullText   `cbor:"10,keyasint,omitempty" json:"adapterType"`
-	Abilities  core.NullText   `cbor:"11,keyasint,omitempty" json:"capabilities"`
-	Defaults   json.RawMessage `cbor:"12,keyasint,omitempty" json:"agentDefaultsPayload"` // the agent's adapterConfig
-	ClaimHash  string          `cbor:"13,keyasint,omitempty" json:"-"`                    // SHA-256 of the claim secret, hex
-	ClaimUntil core.Time       `cbor:"14,keyasint,omitempty" json:"claimSecretExpiresAt"`
-	ClaimedAt  core.Time       `cbor:"15,keyasint,omitempty" json:"claimSecretConsumedAt"`
-	Agent      core.NullText   `cbor:"16,keyasint,omitempty" json:"createdAgentId"`
-	ApprovedBy core.NullText   `cbor:"17,keyasint,omitempty" json:"approvedByUserId"`
-	ApprovedAt core.Time       `cbor:"18,keyasint,omitempty" json:"approvedAt"`
-	RejectedBy core.NullText   `cbor:"19,keyasint,omitempty" json:"rejectedByUserId"`
-	RejectedAt core.Time       `cbor:"20,keyasint,omitempty" json:"rejectedAt"`
-	CreatedAt  core.Time       `cbor:"21,keyasint" json:"createdAt"`
-	UpdatedAt  core.Time       `cbor:"22,keyasint" json:"updatedAt"`
+	ID         string           `cbor:"1,keyasint" json:"id"`
+	Invite     string           `cbor:"2,keyasint" json:"inviteId"`
+	Company    ledger.CompanyID `cbor:"3,keyasint" json:"companyId"`
+	Type       JoinType         `cbor:"4,keyasint" json:"requestType"`
+	Status     JoinStatus       `cbor:"5,keyasint" json:"status"`
+	IP         string           `cbor:"6,keyasint,omitempty" json:"requestIp"`
+	User       core.NullText    `cbor:"7,keyasint,omitempty" json:"requestingUserId"`
+	Email      core.NullText    `cbor:"8,keyasint,omitempty" json:"requestEmailSnapshot"`
+	AgentName  core.NullText    `cbor:"9,keyasint,omitempty" json:"agentName"`
+	Adapter    core.NullText    `cbor:"10,keyasint,omitempty" json:"adapterType"`
+	Abilities  core.NullText    `cbor:"11,keyasint,omitempty" json:"capabilities"`
+	Defaults   json.RawMessage  `cbor:"12,keyasint,omitempty" json:"agentDefaultsPayload"` // the agent's adapterConfig
+	ClaimHash  string           `cbor:"13,keyasint,omitempty" json:"-"`                    // SHA-256 of the claim secret, hex
+	ClaimUntil core.Time        `cbor:"14,keyasint,omitempty" json:"claimSecretExpiresAt"`
+	ClaimedAt  core.Time        `cbor:"15,keyasint,omitempty" json:"claimSecretConsumedAt"`
+	Agent      core.NullText    `cbor:"16,keyasint,omitempty" json:"createdAgentId"`
+	ApprovedBy core.NullText    `cbor:"17,keyasint,omitempty" json:"approvedByUserId"`
+	ApprovedAt core.Time        `cbor:"18,keyasint,omitempty" json:"approvedAt"`
+	RejectedBy core.NullText    `cbor:"19,keyasint,omitempty" json:"rejectedByUserId"`
+	RejectedAt core.Time        `cbor:"20,keyasint,omitempty" json:"rejectedAt"`
+	CreatedAt  core.Time        `cbor:"21,keyasint" json:"createdAt"`
+	UpdatedAt  core.Time        `cbor:"22,keyasint" json:"updatedAt"`
 }
 
 // Clone returns a copy that shares no memory with j.
@@ -161,11 +161,11 @@ func InviteByID(tx *ledger.Tx, id string) (Invite, bool) {
 	if !ok {
 		return Invite{}, false
 	}
-	return Invites.Get(tx, string(of), id)
+	return Invites.Get(tx, ledger.CompanyID(of), id)
 }
 
 // InvitesOf returns a company's invites, newest first.
-func InvitesOf(tx *ledger.Tx, company string) []Invite {
+func InvitesOf(tx *ledger.Tx, company ledger.CompanyID) []Invite {
 	out := []Invite{}
 	for _, i := range Invites.All(tx, company) {
 		out = append(out, i)
@@ -175,7 +175,9 @@ func InvitesOf(tx *ledger.Tx, company string) []Invite {
 }
 
 // InviteOf returns an invite of a company.
-func InviteOf(tx *ledger.Tx, company, id string) (Invite, bool) { return Invites.Get(tx, company, id) }
+func InviteOf(tx *ledger.Tx, company ledger.CompanyID, id string) (Invite, bool) {
+	return Invites.Get(tx, company, id)
+}
 
 // JoinByID returns a request to join any company.
 func JoinByID(tx *ledger.Tx, id string) (JoinRequest, bool) {
@@ -186,12 +188,12 @@ func JoinByID(tx *ledger.Tx, id string) (JoinRequest, bool) {
 	if !ok {
 		return JoinRequest{}, false
 	}
-	return JoinRequests.Get(tx, string(of), id)
+	return JoinRequests.Get(tx, ledger.CompanyID(of), id)
 }
 
 // JoinsOf returns the requests to join a company, newest first; status and type
 // narrow them unless they are empty.
-func JoinsOf(tx *ledger.Tx, company string, status JoinStatus, of JoinType) []JoinRequest {
+func JoinsOf(tx *ledger.Tx, company ledger.CompanyID, status JoinStatus, of JoinType) []JoinRequest {
 	out := []JoinRequest{}
 	add := func(j JoinRequest) {
 		if (status == "" || j.Status == status) && (of == "" || j.Type == of) {

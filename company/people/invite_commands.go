@@ -123,7 +123,7 @@ func createInvite(c *ledger.Context, p CreateInvite) (any, error) {
 
 // roomForInvite drops the oldest invite that can not be used any more when a
 // company has as many as are kept.
-func roomForInvite(tx *ledger.Tx, company string, now core.Time) error {
+func roomForInvite(tx *ledger.Tx, company ledger.CompanyID, now core.Time) error {
 	list := InvitesOf(tx, company)
 	if len(list) < MaxInvites {
 		return nil
@@ -229,7 +229,7 @@ func putJoin(tx *ledger.Tx, j JoinRequest) {
 	JoinRequests.Put(tx, j.Company, j.ID, j)
 }
 
-func roomForJoin(tx *ledger.Tx, company string) error {
+func roomForJoin(tx *ledger.Tx, company ledger.CompanyID) error {
 	list := JoinsOf(tx, company, "", "")
 	if len(list) < MaxJoinRequests {
 		return nil

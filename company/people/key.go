@@ -14,15 +14,15 @@ import (
 // An AgentKey lets its bearer act as an agent. The token is made where it is
 // asked for and shown once; only its hash is stored.
 type AgentKey struct {
-	ID              string        `cbor:"1,keyasint" json:"id"`
-	Company         string        `cbor:"2,keyasint" json:"-"`
-	Agent           string        `cbor:"3,keyasint" json:"-"`
-	Name            string        `cbor:"4,keyasint" json:"name"`
-	Scope           StandardScope `cbor:"-" json:"scope"`
-	Hash            string        `cbor:"5,keyasint" json:"-"` // SHA-256 of the token, hex
-	ResponsibleUser core.NullText `cbor:"6,keyasint,omitempty" json:"responsibleUserId"`
-	CreatedAt       core.Time     `cbor:"7,keyasint" json:"createdAt"`
-	RevokedAt       core.Time     `cbor:"8,keyasint,omitempty" json:"revokedAt"`
+	ID              string           `cbor:"1,keyasint" json:"id"`
+	Company         ledger.CompanyID `cbor:"2,keyasint" json:"-"`
+	Agent           string           `cbor:"3,keyasint" json:"-"`
+	Name            string           `cbor:"4,keyasint" json:"name"`
+	Scope           StandardScope    `cbor:"-" json:"scope"`
+	Hash            string           `cbor:"5,keyasint" json:"-"` // SHA-256 of the token, hex
+	ResponsibleUser core.NullText    `cbor:"6,keyasint,omitempty" json:"responsibleUserId"`
+	CreatedAt       core.Time        `cbor:"7,keyasint" json:"createdAt"`
+	RevokedAt       core.Time        `cbor:"8,keyasint,omitempty" json:"revokedAt"`
 }
 
 // A StandardScope is what a key is for, of which there is one kind.
@@ -94,11 +94,11 @@ func KeyByID(tx *ledger.Tx, id string) (AgentKey, bool) {
 	if !ok {
 		return AgentKey{}, false
 	}
-	return AgentKeys.Get(tx, string(company), id)
+	return AgentKeys.Get(tx, ledger.CompanyID(company), id)
 }
 
 // KeysOf returns an agent's keys, oldest first.
-func KeysOf(tx *ledger.Tx, company, agent string) []AgentKey {
+func KeysOf(tx *ledger.Tx, company ledger.CompanyID, agent string) []AgentKey {
 	out := []AgentKey{}
 	for id := range keysByAgent.IDs(tx, company, agent, false) {
 		if k, ok := AgentKeys.Get(tx, company, id); ok {

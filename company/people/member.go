@@ -67,14 +67,14 @@ type MemberGrant struct {
 
 // A Member is a person in a company. Its ID follows from both.
 type Member struct {
-	ID        string        `cbor:"1,keyasint"`
-	Company   string        `cbor:"2,keyasint"`
-	User      string        `cbor:"3,keyasint"`
-	Status    MemberStatus  `cbor:"4,keyasint"`
-	Role      Role          `cbor:"5,keyasint,omitempty"` // "" is nothing but the grants
-	Grants    []MemberGrant `cbor:"6,keyasint,omitempty"` // in the order of the alphabet
-	CreatedAt core.Time     `cbor:"7,keyasint"`
-	UpdatedAt core.Time     `cbor:"8,keyasint"`
+	ID        string           `cbor:"1,keyasint"`
+	Company   ledger.CompanyID `cbor:"2,keyasint"`
+	User      string           `cbor:"3,keyasint"`
+	Status    MemberStatus     `cbor:"4,keyasint"`
+	Role      Role             `cbor:"5,keyasint,omitempty"` // "" is nothing but the grants
+	Grants    []MemberGrant    `cbor:"6,keyasint,omitempty"` // in the order of the alphabet
+	CreatedAt core.Time        `cbor:"7,keyasint"`
+	UpdatedAt core.Time        `cbor:"8,keyasint"`
 }
 
 // Clone returns a copy that shares no memory with m.
@@ -95,7 +95,9 @@ const (
 	maxScope = 2 << 10
 )
 
-func MemberID(company, user string) string { return core.DerivedID("member", company, user) }
+func MemberID(company ledger.CompanyID, user string) string {
+	return core.DerivedID("member", string(company), user)
+}
 
 // GrantID returns the ID that a grant is shown by.
 func (m Member) GrantID(p entity.Permission) string { return core.DerivedID("grant", m.ID, string(p)) }
@@ -118,12 +120,12 @@ func (m Member) WithRole(r Role, by string, now core.Time) Member {
 }
 
 // founder is the membership of whoever created a company.
-func founder(company, user string, now core.Time) Member {
+func founder(company ledger.CompanyID, user string, now core.Time) Member {
 	return Member{ID: MemberID(company, user), Company: company, User: user, Status: MemberActive, CreatedAt: now, UpdatedAt: now}.WithRole(RoleOwner, user, now)
 }
 
 // MembershipOf returns a user's membership of a company, whatever its status.
-func MembershipOf(tx *ledger.Tx, of, user string) (Member, bool) {
+func MembershipOf(tx *ledger.Tx, of ledger.CompanyID, user string) (Member, bool) {
 	m, ok := Members.Get(tx, of, MemberID(of, user))
 	if !ok && user == LocalBoard {
 		if row, there := entity.CompanyOf(tx, of); there && !anyMember(tx, of) {
@@ -133,7 +135,7 @@ func MembershipOf(tx *ledger.Tx, of, user string) (Member, bool) {
 	return m, ok
 }
 
-func anyMember(tx *ledger.Tx, company string) bool {
+func anyMember(tx *ledger.Tx, company ledger.CompanyID) bool {
 	for range Members.All(tx, company) {
 		return true
 	}
@@ -142,7 +144,7 @@ func anyMember(tx *ledger.Tx, company string) bool {
 
 // MembersOf returns the members of a company, newest first, without those that
 // were archived. A company from before there were members has the local board.
-func MembersOf(tx *ledger.Tx, company string) []Member {
+func MembersOf(tx *ledger.Tx, company ledger.CompanyID) []Member {
 	out, any := []Member{}, false
 	for _, m := range Members.All(tx, company) {
 		if any = true; m.Status != MemberArchived {
@@ -172,7 +174,7 @@ func MembershipsOf(tx *ledger.Tx, user string) []Member {
 }
 
 // MayEnter reports whether a user may see a company.
-func MayEnter(tx *ledger.Tx, company, user string) bool {
+func MayEnter(tx *ledger.Tx, company ledger.CompanyID, user string) bool {
 	if IsAdmin(tx, user) {
 		return true
 	}
@@ -181,7 +183,7 @@ func MayEnter(tx *ledger.Tx, company, user string) bool {
 }
 
 // MayManage reports whether a user has a permission in a company.
-func MayManage(tx *ledger.Tx, company, user string, p entity.Permission) bool {
+func MayManage(tx *ledger.Tx, company ledger.CompanyID, user string, p entity.Permission) bool {
 	if IsAdmin(tx, user) {
 		return true
 	}
@@ -190,7 +192,7 @@ func MayManage(tx *ledger.Tx, company, user string, p entity.Permission) bool {
 }
 
 // owners counts the active owners of a company beside one member.
-func owners(tx *ledger.Tx, company, beside string) (n int) {
+func owners(tx *ledger.Tx, company ledger.CompanyID, beside string) (n int) {
 	for _, m := range MembersOf(tx, company) {
 		if m.Role == RoleOwner && m.Status == MemberActive && m.ID != beside {
 			n++
@@ -211,7 +213,7 @@ func Removal(tx *ledger.Tx, m Member, by string) (can bool, reason string) {
 }
 
 // MayWrite reports whether a user may do more in a company than look at it.
-func MayWrite(tx *ledger.Tx, company, user string) bool {
+func MayWrite(tx *ledger.Tx, company ledger.CompanyID, user string) bool {
 	if IsAdmin(tx, user) {
 		return true
 	}
@@ -221,7 +223,7 @@ func MayWrite(tx *ledger.Tx, company, user string) bool {
 
 // OpenIssuesOfUser returns the IDs of the open issues that are assigned to a
 // user, at most most of them. It looks at all open issues of the company.
-func OpenIssuesOfUser(tx *ledger.Tx, of, user string, most int) []string {
+func OpenIssuesOfUser(tx *ledger.Tx, of ledger.CompanyID, user string, most int) []string {
 	var out []string
 	for id, i := range entity.IssueTable.All(tx, of) {
 		if i.AssigneeUser == user && !i.Status.Terminal() {
@@ -257,7 +259,7 @@ var Rules = company.Rules{
 	AgentEnded:   revokeKeysOf,
 	AgentDeleted: func(c *ledger.Context, a entity.Agent) { dropKeysOf(c.Tx, a) },
 	People:       membership{},
-	Sealed: func(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
+	Sealed: func(tx *ledger.Tx, company ledger.CompanyID) (out []conceal.SealedConfig) {
 		if company == "" {
 			return nil
 		}
@@ -284,12 +286,12 @@ var Rules = company.Rules{
 // membership answers what the kernel asks of people.
 type membership struct{}
 
-func (membership) Belongs(tx *ledger.Tx, company, user string) bool {
+func (membership) Belongs(tx *ledger.Tx, company ledger.CompanyID, user string) bool {
 	m, ok := MembershipOf(tx, company, user)
 	return Speaks(tx, user) && (ok && m.Status == MemberActive || IsAdmin(tx, user))
 }
 
-func (membership) Permitted(tx *ledger.Tx, company, user string, needs entity.Permission) bool {
+func (membership) Permitted(tx *ledger.Tx, company ledger.CompanyID, user string, needs entity.Permission) bool {
 	m, ok := MembershipOf(tx, company, user)
 	return IsAdmin(tx, user) || ok && m.May(needs)
 }

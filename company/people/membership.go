@@ -47,7 +47,7 @@ var membershipKinds = []company.Kind{
 }
 
 // ResourceMembershipOf returns what a user left or starred of a company.
-func ResourceMembershipOf(tx *ledger.Tx, company, user string) ResourceMembership {
+func ResourceMembershipOf(tx *ledger.Tx, company ledger.CompanyID, user string) ResourceMembership {
 	m, _ := resourceMemberships.Get(tx, company, core.HashedUser(user))
 	for _, of := range []*map[string]string{&m.Projects, &m.Agents, &m.Documents} {
 		if *of == nil {

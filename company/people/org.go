@@ -19,7 +19,7 @@ type OrgNode struct {
 
 // Org returns the org chart of company: the agents that report to nobody who is
 // still there, each with its reports. Agents that were terminated are left out.
-func Org(tx *ledger.Tx, of string) []*OrgNode {
+func Org(tx *ledger.Tx, of ledger.CompanyID) []*OrgNode {
 	list := entity.AgentsOf(tx, of, false)
 	nodes := make(map[string]*OrgNode, len(list))
 	for _, a := range list {
@@ -39,7 +39,7 @@ func Org(tx *ledger.Tx, of string) []*OrgNode {
 // A ChainLink is an agent in the chain of command above one.
 type ChainLink struct {
 	ID        string             `json:"id"`
-	Company   string             `json:"companyId"`
+	Company   ledger.CompanyID   `json:"companyId"`
 	Name      string             `json:"name"`
 	Status    entity.AgentStatus `json:"status"`
 	ReportsTo core.NullText      `json:"reportsTo"`
@@ -111,27 +111,27 @@ func ChainOfCommand(tx *ledger.Tx, a entity.Agent) []Superior {
 // A Membership makes an agent a principal of its company, a PermissionGrant is
 // something that it may do there. Both follow from the agent's row.
 type Membership struct {
-	ID            string    `json:"id"`
-	Company       string    `json:"companyId"`
-	PrincipalType string    `json:"principalType"`
-	Principal     string    `json:"principalId"`
-	Status        string    `json:"status"`
-	Role          string    `json:"membershipRole"`
-	CreatedAt     core.Time `json:"createdAt"`
-	UpdatedAt     core.Time `json:"updatedAt"`
+	ID            string           `json:"id"`
+	Company       ledger.CompanyID `json:"companyId"`
+	PrincipalType string           `json:"principalType"`
+	Principal     string           `json:"principalId"`
+	Status        string           `json:"status"`
+	Role          string           `json:"membershipRole"`
+	CreatedAt     core.Time        `json:"createdAt"`
+	UpdatedAt     core.Time        `json:"updatedAt"`
 }
 
 // A PermissionGrant is one permission of an agent.
 type PermissionGrant struct {
-	ID            string        `json:"id"`
-	Company       string        `json:"companyId"`
-	PrincipalType string        `json:"principalType"`
-	Principal     string        `json:"principalId"`
-	Permission    string        `json:"permissionKey"`
-	Scope         *struct{}     `json:"scope"`
-	By            core.NullText `json:"grantedByUserId"`
-	CreatedAt     core.Time     `json:"createdAt"`
-	UpdatedAt     core.Time     `json:"updatedAt"`
+	ID            string           `json:"id"`
+	Company       ledger.CompanyID `json:"companyId"`
+	PrincipalType string           `json:"principalType"`
+	Principal     string           `json:"principalId"`
+	Permission    string           `json:"permissionKey"`
+	Scope         *struct{}        `json:"scope"`
+	By            core.NullText    `json:"grantedByUserId"`
+	CreatedAt     core.Time        `json:"createdAt"`
+	UpdatedAt     core.Time        `json:"updatedAt"`
 }
 
 // An Access is what an agent may do in its company.

@@ -16,15 +16,15 @@ import (
 // is reached over SSH. It is kept, checked and probed; runs are carried out by
 // their nodes, so no agent can be given one.
 type NamedEnvironment struct {
-	ID          string          `cbor:"1,keyasint" json:"id"`
-	Company     string          `cbor:"2,keyasint" json:"companyId"`
-	Name        string          `cbor:"3,keyasint" json:"name"`
-	Description core.NullText   `cbor:"4,keyasint,omitempty" json:"description"`
-	Driver      string          `cbor:"5,keyasint" json:"driver"` // ssh
-	Status      string          `cbor:"6,keyasint" json:"status"` // active or archived
-	Config      json.RawMessage `cbor:"7,keyasint" json:"config"` // an SSHConfig
-	CreatedAt   core.Time       `cbor:"8,keyasint" json:"createdAt"`
-	UpdatedAt   core.Time       `cbor:"9,keyasint" json:"updatedAt"`
+	ID          string           `cbor:"1,keyasint" json:"id"`
+	Company     ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Name        string           `cbor:"3,keyasint" json:"name"`
+	Description core.NullText    `cbor:"4,keyasint,omitempty" json:"description"`
+	Driver      string           `cbor:"5,keyasint" json:"driver"` // ssh
+	Status      string           `cbor:"6,keyasint" json:"status"` // active or archived
+	Config      json.RawMessage  `cbor:"7,keyasint" json:"config"` // an SSHConfig
+	CreatedAt   core.Time        `cbor:"8,keyasint" json:"createdAt"`
+	UpdatedAt   core.Time        `cbor:"9,keyasint" json:"updatedAt"`
 }
 
 // Clone returns a copy that shares no memory with e.
@@ -94,7 +94,7 @@ var environmentKinds = []company.Kind{
 }
 
 // EnvironmentsOf returns the environments that a company has described, oldest first.
-func EnvironmentsOf(tx *ledger.Tx, company string) []NamedEnvironment {
+func EnvironmentsOf(tx *ledger.Tx, company ledger.CompanyID) []NamedEnvironment {
 	out := []NamedEnvironment{}
 	for _, e := range NamedEnvironments.All(tx, company) {
 		out = append(out, e)
@@ -227,7 +227,7 @@ func deleteEnvironment(c *ledger.Context, p NameEnvironment) (any, error) {
 
 func probeEnvironment(c *ledger.Context, p NameEnvironment) (any, error) {
 	if p.ID == "" {
-		c.Record(ledger.Change{Action: "environment.probed_unsaved", EntityType: "company", EntityID: c.Cmd.Company, Details: core.Object{}.Str("driver", core.Snippet(p.Driver, 40)).Close()})
+		c.Record(ledger.Change{Action: "environment.probed_unsaved", EntityType: "company", EntityID: string(c.Cmd.Company), Details: core.Object{}.Str("driver", core.Snippet(p.Driver, 40)).Close()})
 		return nil, nil
 	}
 	if p.ID == entity.LocalEnvironment.ID {

@@ -36,7 +36,7 @@ func (s WorkspaceStatus) Over() bool { return s == WorkspaceArchived || s == Wor
 // node, which made it.
 type ExecutionWorkspace struct {
 	ID                string               `cbor:"1,keyasint" json:"id"`
-	Company           string               `cbor:"2,keyasint" json:"companyId"`
+	Company           ledger.CompanyID     `cbor:"2,keyasint" json:"companyId"`
 	Project           string               `cbor:"3,keyasint" json:"projectId"`
 	ProjectWorkspace  core.NullText        `cbor:"4,keyasint,omitempty" json:"projectWorkspaceId"`
 	SourceIssue       core.NullText        `cbor:"5,keyasint,omitempty" json:"sourceIssueId"`
@@ -189,7 +189,7 @@ func AnyExecutionWorkspace(tx *ledger.Tx, id string) (ExecutionWorkspace, bool) 
 	if !ok {
 		return ExecutionWorkspace{}, false
 	}
-	return ExecWorkspaces.Get(tx, string(of), id)
+	return ExecWorkspaces.Get(tx, ledger.CompanyID(of), id)
 }
 
 // WorkspaceOfIssue returns the execution workspace that an issue names, or that its
@@ -224,9 +224,9 @@ type WorkspaceQuery struct {
 }
 
 // ExecutionWorkspacesOf returns a company's execution workspaces, the newest first.
-func ExecutionWorkspacesOf(tx *ledger.Tx, company string, q WorkspaceQuery) []ExecutionWorkspace {
+func ExecutionWorkspacesOf(tx *ledger.Tx, company ledger.CompanyID, q WorkspaceQuery) []ExecutionWorkspace {
 	out := []ExecutionWorkspace{}
-	prefix := ledger.Key("c", company, "exec-workspace-created", "")
+	prefix := ledger.Key("c", string(company), "exec-workspace-created", "")
 	for k := range tx.Scan(prefix, ledger.PrefixEnd(prefix), true) {
 		_, id, _ := strings.Cut(string(k[len(prefix):]), "/")
 		w, ok := ExecWorkspaces.Get(tx, company, id)
@@ -246,7 +246,7 @@ func ExecutionWorkspacesOf(tx *ledger.Tx, company string, q WorkspaceQuery) []Ex
 func WorkspacesToClean(tx *ledger.Tx, node string) (out []ExecutionWorkspace) {
 	prefix := ExecCleanupKey(node, "")
 	for k, of := range tx.Prefix(prefix) {
-		if w, ok := ExecWorkspaces.Get(tx, string(of), string(k[len(prefix):])); ok {
+		if w, ok := ExecWorkspaces.Get(tx, ledger.CompanyID(of), string(k[len(prefix):])); ok {
 			out = append(out, w)
 		}
 		if len(out) == maxCleanups {
@@ -430,7 +430,7 @@ func branchName(template string, p entity.Project, i entity.Issue) string {
 	return strings.Join(parts, "/")
 }
 
-func execWorkspaceExists(tx *ledger.Tx, company, id string) bool {
+func execWorkspaceExists(tx *ledger.Tx, company ledger.CompanyID, id string) bool {
 	return tx.Has(ExecWorkspaces.Key(company, id))
 }
 
@@ -550,7 +550,7 @@ func realizeWorkspace(c *ledger.Context, p RealizeWorkspace) (any, error) {
 func cleanWorkspace(c *ledger.Context, p CleanWorkspace) (any, error) {
 	key := ExecCleanupKey(c.Cmd.Actor.ID, p.ID)
 	of, ok := c.Get(key)
-	if c.Cmd.Actor.Type != "node" || !ok || string(of) != c.Cmd.Company {
+	if c.Cmd.Actor.Type != "node" || !ok || ledger.CompanyID(of) != c.Cmd.Company {
 		return nil, errNoExecutionWorkspace()
 	}
 	c.Delete(key)
@@ -627,7 +627,7 @@ var Rules = company.Rules{
 			tx.Delete(OperationNodeKey(string(core.DecodeRow[WorkspaceOperation](row).Node), id))
 		},
 	},
-	Left: func(tx *ledger.Tx, company, owner string) iter.Seq2[[]byte, func(core.Time)] {
+	Left: func(tx *ledger.Tx, company ledger.CompanyID, owner string) iter.Seq2[[]byte, func(core.Time)] {
 		return func(yield func([]byte, func(core.Time)) bool) {
 			for id := range operationsPlace.IDs(tx, company, owner, false) {
 				if !yield(Operations.Key(company, id), func(core.Time) { dropOperation(tx, company, id) }) {
@@ -637,7 +637,7 @@ var Rules = company.Rules{
 			for id := range execWorkspaceOf.IDs(tx, company, owner, false) {
 				w, _ := ExecWorkspaces.Get(tx, company, id)
 				// The key of the index goes whatever becomes of the row.
-				if !yield(ledger.Key("c", company, "exec-workspace-of", owner, id), func(now core.Time) { dropExecutionWorkspace(tx, w, now) }) {
+				if !yield(ledger.Key("c", string(company), "exec-workspace-of", owner, id), func(now core.Time) { dropExecutionWorkspace(tx, w, now) }) {
 					return
 				}
 			}
@@ -706,15 +706,15 @@ func (locations) Equip(c *ledger.Context, p entity.Project, s entity.SaveProject
 	return first, nil
 }
 
-func (locations) Remote(tx *ledger.Tx, company, id string) bool {
+func (locations) Remote(tx *ledger.Tx, company ledger.CompanyID, id string) bool {
 	_, ok := NamedEnvironments.Get(tx, company, id)
 	return ok
 }
 
-func (locations) HasWorkspace(tx *ledger.Tx, company, id string) bool {
+func (locations) HasWorkspace(tx *ledger.Tx, company ledger.CompanyID, id string) bool {
 	return execWorkspaceExists(tx, company, id)
 }
 
-func (locations) HasService(tx *ledger.Tx, company, id string) bool {
+func (locations) HasService(tx *ledger.Tx, company ledger.CompanyID, id string) bool {
 	return tx.Has(Services.Key(company, id))
 }

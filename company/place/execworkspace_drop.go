@@ -14,7 +14,7 @@ const droppedWorkspaces = 50
 // dropWorkspacesOf deletes the execution workspaces of an issue or a project. One
 // whose folder is on a node, or is being made there, is hidden until the node
 // has removed the folder.
-func dropWorkspacesOf(c *ledger.Context, of, owner string) {
+func dropWorkspacesOf(c *ledger.Context, of ledger.CompanyID, owner string) {
 	n := 0
 	for _, id := range firstIDs(execWorkspaceOf.IDs(c.Tx, of, owner, false), droppedWorkspaces) {
 		if w, ok := ExecWorkspaces.Get(c.Tx, of, id); ok {

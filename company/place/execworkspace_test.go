@@ -174,7 +174,7 @@ func TestWorkspacesGoWithTheirIssueAndProject(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	prefix := ledger.Key("c", d.Company, "exec-workspace")
+	prefix := ledger.Key("c", string(d.Company), "exec-workspace")
 	for k := range d.Tx.Scan(prefix, ledger.PrefixEnd(prefix), false) {
 		t.Errorf("left: %s", k)
 	}

@@ -28,42 +28,42 @@ const (
 // A RuntimeService is a program that a node keeps at work in a workspace: of an
 // issue, or of a project.
 type RuntimeService struct {
-	ID               string          `cbor:"1,keyasint" json:"id"`
-	Company          string          `cbor:"2,keyasint" json:"companyId"`
-	Project          core.NullText   `cbor:"3,keyasint,omitempty" json:"projectId"`
-	ProjectWorkspace core.NullText   `cbor:"4,keyasint,omitempty" json:"projectWorkspaceId"`
-	Workspace        core.NullText   `cbor:"5,keyasint,omitempty" json:"executionWorkspaceId"`
-	Issue            core.NullText   `cbor:"6,keyasint,omitempty" json:"issueId"`
-	ScopeType        string          `cbor:"7,keyasint" json:"scopeType"`
-	ScopeID          core.NullText   `cbor:"8,keyasint,omitempty" json:"scopeId"`
-	Name             string          `cbor:"9,keyasint" json:"serviceName"`
-	Status           ServiceStatus   `cbor:"10,keyasint" json:"status"`
-	Lifecycle        string          `cbor:"11,keyasint" json:"lifecycle"`
-	ReuseKey         core.NullText   `cbor:"12,keyasint,omitempty" json:"reuseKey"`
-	Command          core.NullText   `cbor:"13,keyasint,omitempty" json:"command"`
-	Cwd              core.NullText   `cbor:"14,keyasint,omitempty" json:"cwd"`
-	Port             *int64          `cbor:"15,keyasint,omitempty" json:"port"`
-	URL              core.NullText   `cbor:"16,keyasint,omitempty" json:"url"`
-	Provider         string          `cbor:"17,keyasint" json:"provider"`
-	ProviderRef      core.NullText   `cbor:"18,keyasint,omitempty" json:"providerRef"` // its process
-	OwnerAgent       core.NullText   `cbor:"19,keyasint,omitempty" json:"ownerAgentId"`
-	StartedByRun     core.NullText   `cbor:"20,keyasint,omitempty" json:"startedByRunId"`
-	LastUsedAt       core.Time       `cbor:"21,keyasint" json:"lastUsedAt"`
-	StartedAt        core.Time       `cbor:"22,keyasint" json:"startedAt"`
-	StoppedAt        core.Time       `cbor:"23,keyasint,omitempty" json:"stoppedAt"`
-	StopPolicy       json.RawMessage `cbor:"24,keyasint,omitempty" json:"stopPolicy"`
-	Health           string          `cbor:"25,keyasint" json:"healthStatus"` // unknown, healthy or unhealthy
-	Index            *int64          `cbor:"26,keyasint,omitempty" json:"configIndex"`
-	CreatedAt        core.Time       `cbor:"27,keyasint" json:"createdAt"`
-	UpdatedAt        core.Time       `cbor:"28,keyasint" json:"updatedAt"`
-	Node             core.NullText   `cbor:"29,keyasint,omitempty" json:"nodeId"`
-	Desired          string          `cbor:"30,keyasint" json:"desiredState"` // running or stopped
-	Error            core.NullText   `cbor:"31,keyasint,omitempty" json:"error"`
-	Restarts         int64           `cbor:"32,keyasint,omitempty" json:"restarts"`
-	LogRef           core.NullText   `cbor:"33,keyasint,omitempty" json:"logRef"`
-	Generation       uint64          `cbor:"34,keyasint" json:"-"` // counts what people wanted; reports are about one
-	Place            string          `cbor:"35,keyasint" json:"-"` // the workspace it belongs to
-	Spec             json.RawMessage `cbor:"36,keyasint,omitempty" json:"-"`
+	ID               string           `cbor:"1,keyasint" json:"id"`
+	Company          ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Project          core.NullText    `cbor:"3,keyasint,omitempty" json:"projectId"`
+	ProjectWorkspace core.NullText    `cbor:"4,keyasint,omitempty" json:"projectWorkspaceId"`
+	Workspace        core.NullText    `cbor:"5,keyasint,omitempty" json:"executionWorkspaceId"`
+	Issue            core.NullText    `cbor:"6,keyasint,omitempty" json:"issueId"`
+	ScopeType        string           `cbor:"7,keyasint" json:"scopeType"`
+	ScopeID          core.NullText    `cbor:"8,keyasint,omitempty" json:"scopeId"`
+	Name             string           `cbor:"9,keyasint" json:"serviceName"`
+	Status           ServiceStatus    `cbor:"10,keyasint" json:"status"`
+	Lifecycle        string           `cbor:"11,keyasint" json:"lifecycle"`
+	ReuseKey         core.NullText    `cbor:"12,keyasint,omitempty" json:"reuseKey"`
+	Command          core.NullText    `cbor:"13,keyasint,omitempty" json:"command"`
+	Cwd              core.NullText    `cbor:"14,keyasint,omitempty" json:"cwd"`
+	Port             *int64           `cbor:"15,keyasint,omitempty" json:"port"`
+	URL              core.NullText    `cbor:"16,keyasint,omitempty" json:"url"`
+	Provider         string           `cbor:"17,keyasint" json:"provider"`
+	ProviderRef      core.NullText    `cbor:"18,keyasint,omitempty" json:"providerRef"` // its process
+	OwnerAgent       core.NullText    `cbor:"19,keyasint,omitempty" json:"ownerAgentId"`
+	StartedByRun     core.NullText    `cbor:"20,keyasint,omitempty" json:"startedByRunId"`
+	LastUsedAt       core.Time        `cbor:"21,keyasint" json:"lastUsedAt"`
+	StartedAt        core.Time        `cbor:"22,keyasint" json:"startedAt"`
+	StoppedAt        core.Time        `cbor:"23,keyasint,omitempty" json:"stoppedAt"`
+	StopPolicy       json.RawMessage  `cbor:"24,keyasint,omitempty" json:"stopPolicy"`
+	Health           string           `cbor:"25,keyasint" json:"healthStatus"` // unknown, healthy or unhealthy
+	Index            *int64           `cbor:"26,keyasint,omitempty" json:"configIndex"`
+	CreatedAt        core.Time        `cbor:"27,keyasint" json:"createdAt"`
+	UpdatedAt        core.Time        `cbor:"28,keyasint" json:"updatedAt"`
+	Node             core.NullText    `cbor:"29,keyasint,omitempty" json:"nodeId"`
+	Desired          string           `cbor:"30,keyasint" json:"desiredState"` // running or stopped
+	Error            core.NullText    `cbor:"31,keyasint,omitempty" json:"error"`
+	Restarts         int64            `cbor:"32,keyasint,omitempty" json:"restarts"`
+	LogRef           core.NullText    `cbor:"33,keyasint,omitempty" json:"logRef"`
+	Generation       uint64           `cbor:"34,keyasint" json:"-"` // counts what people wanted; reports are about one
+	Place            string           `cbor:"35,keyasint" json:"-"` // the workspace it belongs to
+	Spec             json.RawMessage  `cbor:"36,keyasint,omitempty" json:"-"`
 }
 
 // Clone returns a copy that shares no memory with s.
@@ -140,7 +140,7 @@ var serviceKinds = []company.Kind{
 }
 
 // ServicesOf returns the services of a workspace, as they were declared.
-func ServicesOf(tx *ledger.Tx, company, workspace string) []RuntimeService {
+func ServicesOf(tx *ledger.Tx, company ledger.CompanyID, workspace string) []RuntimeService {
 	out := []RuntimeService{}
 	for id := range servicesPlace.IDs(tx, company, workspace, false) {
 		if s, ok := Services.Get(tx, company, id); ok {
@@ -167,7 +167,7 @@ func ServiceByID(tx *ledger.Tx, id string) (RuntimeService, bool) {
 	if !ok {
 		return RuntimeService{}, false
 	}
-	return Services.Get(tx, string(of), id)
+	return Services.Get(tx, ledger.CompanyID(of), id)
 }
 
 // A WantedService is a service that a node is to look after. While Denied is not
@@ -183,7 +183,7 @@ type WantedService struct {
 func ServicesOn(tx *ledger.Tx, node string) (out []WantedService) {
 	prefix := ServiceNodeKey(node, "")
 	for k, of := range tx.Prefix(prefix) {
-		s, ok := Services.Get(tx, string(of), string(k[len(prefix):]))
+		s, ok := Services.Get(tx, ledger.CompanyID(of), string(k[len(prefix):]))
 		if !ok {
 			continue
 		}
@@ -209,7 +209,7 @@ func (s RuntimeService) Over(tx *ledger.Tx) company.Denial {
 // being deleted, or the issue's tree is paused. A pause that lets runs finish lets
 // the services that they use finish with them. A service is nobody's but its
 // workspace's, so an agent that is paused ends none.
-func deniedService(tx *ledger.Tx, of, issue string) company.Denial {
+func deniedService(tx *ledger.Tx, of ledger.CompanyID, issue string) company.Denial {
 	if why := company.EndedFor(tx, of, ledger.Actor{}, "", false); why != "" {
 		return why
 	}
@@ -280,7 +280,7 @@ func reportService(c *ledger.Context, p ReportService) (any, error) {
 }
 
 // stopServices has the services of a workspace stopped for good.
-func stopServices(tx *ledger.Tx, company, workspace string, now core.Time) {
+func stopServices(tx *ledger.Tx, company ledger.CompanyID, workspace string, now core.Time) {
 	for _, s := range ServicesOf(tx, company, workspace) {
 		s.Desired, s.UpdatedAt = "stopped", now
 		if s.Status == ServiceFailed {
@@ -292,7 +292,7 @@ func stopServices(tx *ledger.Tx, company, workspace string, now core.Time) {
 
 // dropServices removes the services of a workspace; their node ends what it
 // finds no row for.
-func dropServices(tx *ledger.Tx, company, workspace string) {
+func dropServices(tx *ledger.Tx, company ledger.CompanyID, workspace string) {
 	for _, s := range ServicesOf(tx, company, workspace) {
 		Services.Delete(tx, company, s.ID)
 		tx.Delete(ServiceCompanyKey(s.ID))
@@ -306,7 +306,7 @@ func loseServices(c *ledger.Context, node string) {
 	prefix := ServiceNodeKey(node, "")
 	n := 0
 	for k, of := range c.Prefix(prefix) {
-		s, ok := Services.Get(c.Tx, string(of), string(k[len(prefix):]))
+		s, ok := Services.Get(c.Tx, ledger.CompanyID(of), string(k[len(prefix):]))
 		if !ok || s.Status == ServiceStopped || s.Status == ServiceFailed {
 			continue
 		}
@@ -323,7 +323,7 @@ func loseServices(c *ledger.Context, node string) {
 // runs, and those of nodes with a service or a workspace's command under way. By session.
 func SessionsAtWork(tx *ledger.Tx) []entity.NodeLost {
 	out := entity.SessionsWithRuns(tx)
-	busy := func(family string, at func(company, id string) bool) {
+	busy := func(family string, at func(company ledger.CompanyID, id string) bool) {
 		prefix := ledger.Key(family, "")
 		for from := prefix; from != nil; {
 			node, works := "", false
@@ -332,7 +332,7 @@ func SessionsAtWork(tx *ledger.Tx) []entity.NodeLost {
 				if node != "" && n != node {
 					break
 				}
-				if node = n; at(string(of), id) {
+				if node = n; at(ledger.CompanyID(of), id) {
 					works = true
 					break
 				}
@@ -347,11 +347,11 @@ func SessionsAtWork(tx *ledger.Tx) []entity.NodeLost {
 			from = ledger.PrefixEnd(ledger.Key(family, node, ""))
 		}
 	}
-	busy(serviceNodes, func(of, id string) bool {
+	busy(serviceNodes, func(of ledger.CompanyID, id string) bool {
 		s, ok := Services.Get(tx, of, id)
 		return ok && s.Status != ServiceStopped && s.Status != ServiceFailed
 	})
-	busy(operationNodes, func(string, string) bool { return true })
+	busy(operationNodes, func(ledger.CompanyID, string) bool { return true })
 	slices.SortFunc(out, func(a, b entity.NodeLost) int { return cmp.Compare(a.Session, b.Session) })
 	return out
 }

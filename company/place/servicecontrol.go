@@ -107,7 +107,7 @@ func (s servicePlace) issue() string {
 	return ""
 }
 
-func (s servicePlace) company() string {
+func (s servicePlace) company() ledger.CompanyID {
 	if s.exec != nil {
 		return s.exec.Company
 	}

@@ -15,7 +15,7 @@ import (
 // A Workspace is where the work of a project lies: a folder, or a repository.
 type Workspace struct {
 	ID              string           `cbor:"1,keyasint" json:"id"`
-	Company         string           `cbor:"2,keyasint" json:"companyId"`
+	Company         ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
 	Project         string           `cbor:"3,keyasint" json:"projectId"`
 	Name            string           `cbor:"4,keyasint" json:"name"`
 	SourceType      string           `cbor:"5,keyasint" json:"sourceType"`
@@ -49,7 +49,7 @@ const toldPlace = 1_000
 
 // WorkspacesOf returns the workspaces of a project, the primary one first and
 // then by age.
-func WorkspacesOf(tx *ledger.Tx, company, project string) []Workspace {
+func WorkspacesOf(tx *ledger.Tx, company ledger.CompanyID, project string) []Workspace {
 	out := []Workspace{}
 	for id := range workspacesProject.IDs(tx, company, project, false) {
 		if w, ok := Workspaces.Get(tx, company, id); ok {
@@ -69,7 +69,7 @@ func WorkspacesOf(tx *ledger.Tx, company, project string) []Workspace {
 	return out
 }
 
-func workspaceExists(tx *ledger.Tx, company, id string) bool {
+func workspaceExists(tx *ledger.Tx, company ledger.CompanyID, id string) bool {
 	return tx.Has(Workspaces.Key(company, id))
 }
 
@@ -264,7 +264,7 @@ func deleteWorkspace(c *ledger.Context, s DeleteWorkspace) (any, error) {
 }
 
 // ProjectWorkspaceOf returns a workspace of a project.
-func ProjectWorkspaceOf(tx *ledger.Tx, company, id string) (Workspace, bool) {
+func ProjectWorkspaceOf(tx *ledger.Tx, company ledger.CompanyID, id string) (Workspace, bool) {
 	return Workspaces.Get(tx, company, id)
 }
 

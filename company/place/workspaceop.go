@@ -36,32 +36,32 @@ const (
 // A WorkspaceOperation is one command that a node carried out, or carries out,
 // in a workspace. Its output is a log on that node.
 type WorkspaceOperation struct {
-	ID         string          `cbor:"1,keyasint" json:"id"`
-	Company    string          `cbor:"2,keyasint" json:"companyId"`
-	Workspace  core.NullText   `cbor:"3,keyasint,omitempty" json:"executionWorkspaceId"`
-	Run        core.NullText   `cbor:"4,keyasint,omitempty" json:"heartbeatRunId"`
-	Issue      core.NullText   `cbor:"5,keyasint,omitempty" json:"issueId"`
-	Phase      OperationPhase  `cbor:"6,keyasint" json:"phase"`
-	Command    core.NullText   `cbor:"7,keyasint,omitempty" json:"command"`
-	Cwd        core.NullText   `cbor:"8,keyasint,omitempty" json:"cwd"`
-	Status     OperationStatus `cbor:"9,keyasint" json:"status"`
-	ExitCode   *int64          `cbor:"10,keyasint,omitempty" json:"exitCode"`
-	LogStore   core.NullText   `cbor:"11,keyasint,omitempty" json:"logStore"`
-	LogRef     core.NullText   `cbor:"12,keyasint,omitempty" json:"logRef"`
-	LogBytes   *int64          `cbor:"13,keyasint,omitempty" json:"logBytes"`
-	LogSHA256  core.NullText   `cbor:"14,keyasint,omitempty" json:"logSha256"`
-	Compressed bool            `cbor:"15,keyasint,omitempty" json:"logCompressed"`
-	Stdout     core.NullText   `cbor:"16,keyasint,omitempty" json:"stdoutExcerpt"`
-	Stderr     core.NullText   `cbor:"17,keyasint,omitempty" json:"stderrExcerpt"`
-	Metadata   json.RawMessage `cbor:"18,keyasint,omitempty" json:"metadata"`
-	StartedAt  core.Time       `cbor:"19,keyasint" json:"startedAt"`
-	FinishedAt core.Time       `cbor:"20,keyasint,omitempty" json:"finishedAt"`
-	CreatedAt  core.Time       `cbor:"21,keyasint" json:"createdAt"`
-	UpdatedAt  core.Time       `cbor:"22,keyasint" json:"updatedAt"`
-	Node       core.NullText   `cbor:"23,keyasint,omitempty" json:"nodeId"`
-	Error      core.NullText   `cbor:"24,keyasint,omitempty" json:"error"`
-	Place      string          `cbor:"25,keyasint" json:"-"` // the workspace it is listed under, of an issue or of a project
-	Job        string          `cbor:"26,keyasint,omitempty" json:"-"`
+	ID         string           `cbor:"1,keyasint" json:"id"`
+	Company    ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Workspace  core.NullText    `cbor:"3,keyasint,omitempty" json:"executionWorkspaceId"`
+	Run        core.NullText    `cbor:"4,keyasint,omitempty" json:"heartbeatRunId"`
+	Issue      core.NullText    `cbor:"5,keyasint,omitempty" json:"issueId"`
+	Phase      OperationPhase   `cbor:"6,keyasint" json:"phase"`
+	Command    core.NullText    `cbor:"7,keyasint,omitempty" json:"command"`
+	Cwd        core.NullText    `cbor:"8,keyasint,omitempty" json:"cwd"`
+	Status     OperationStatus  `cbor:"9,keyasint" json:"status"`
+	ExitCode   *int64           `cbor:"10,keyasint,omitempty" json:"exitCode"`
+	LogStore   core.NullText    `cbor:"11,keyasint,omitempty" json:"logStore"`
+	LogRef     core.NullText    `cbor:"12,keyasint,omitempty" json:"logRef"`
+	LogBytes   *int64           `cbor:"13,keyasint,omitempty" json:"logBytes"`
+	LogSHA256  core.NullText    `cbor:"14,keyasint,omitempty" json:"logSha256"`
+	Compressed bool             `cbor:"15,keyasint,omitempty" json:"logCompressed"`
+	Stdout     core.NullText    `cbor:"16,keyasint,omitempty" json:"stdoutExcerpt"`
+	Stderr     core.NullText    `cbor:"17,keyasint,omitempty" json:"stderrExcerpt"`
+	Metadata   json.RawMessage  `cbor:"18,keyasint,omitempty" json:"metadata"`
+	StartedAt  core.Time        `cbor:"19,keyasint" json:"startedAt"`
+	FinishedAt core.Time        `cbor:"20,keyasint,omitempty" json:"finishedAt"`
+	CreatedAt  core.Time        `cbor:"21,keyasint" json:"createdAt"`
+	UpdatedAt  core.Time        `cbor:"22,keyasint" json:"updatedAt"`
+	Node       core.NullText    `cbor:"23,keyasint,omitempty" json:"nodeId"`
+	Error      core.NullText    `cbor:"24,keyasint,omitempty" json:"error"`
+	Place      string           `cbor:"25,keyasint" json:"-"` // the workspace it is listed under, of an issue or of a project
+	Job        string           `cbor:"26,keyasint,omitempty" json:"-"`
 }
 
 // Clone returns a copy that shares no memory with o.
@@ -153,20 +153,20 @@ func OperationByID(tx *ledger.Tx, id string) (WorkspaceOperation, bool) {
 	if !ok {
 		return WorkspaceOperation{}, false
 	}
-	return Operations.Get(tx, string(of), id)
+	return Operations.Get(tx, ledger.CompanyID(of), id)
 }
 
 // OperationsOf returns the operations on a workspace, the newest first.
-func OperationsOf(tx *ledger.Tx, company, workspace string) []WorkspaceOperation {
+func OperationsOf(tx *ledger.Tx, company ledger.CompanyID, workspace string) []WorkspaceOperation {
 	return operationsIn(tx, company, operationsPlace.IDs(tx, company, workspace, true))
 }
 
 // OperationsOfRun returns the operations that a run needed, the newest first.
-func OperationsOfRun(tx *ledger.Tx, company, run string) []WorkspaceOperation {
+func OperationsOfRun(tx *ledger.Tx, company ledger.CompanyID, run string) []WorkspaceOperation {
 	return operationsIn(tx, company, operationsRun.IDs(tx, company, run, true))
 }
 
-func operationsIn(tx *ledger.Tx, company string, ids func(func(string) bool)) []WorkspaceOperation {
+func operationsIn(tx *ledger.Tx, company ledger.CompanyID, ids func(func(string) bool)) []WorkspaceOperation {
 	out := []WorkspaceOperation{}
 	for id := range ids {
 		if o, ok := Operations.Get(tx, company, id); ok {
@@ -183,7 +183,7 @@ func operationsIn(tx *ledger.Tx, company string, ids func(func(string) bool)) []
 func OperationsOn(tx *ledger.Tx, node string) (out []WorkspaceOperation) {
 	prefix := OperationNodeKey(node, "")
 	for k, of := range tx.Prefix(prefix) {
-		if o, ok := Operations.Get(tx, string(of), string(k[len(prefix):])); ok {
+		if o, ok := Operations.Get(tx, ledger.CompanyID(of), string(k[len(prefix):])); ok {
 			out = append(out, o)
 		}
 		if len(out) == maxLost {
@@ -208,7 +208,7 @@ func openOperation(c *ledger.Context, o WorkspaceOperation) {
 	c.Set(OperationNodeKey(string(o.Node), o.ID), []byte(o.Company))
 }
 
-func dropOperation(tx *ledger.Tx, company, id string) {
+func dropOperation(tx *ledger.Tx, company ledger.CompanyID, id string) {
 	o, ok := Operations.Get(tx, company, id)
 	if !ok {
 		return

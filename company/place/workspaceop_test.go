@@ -86,18 +86,18 @@ func TestWhatIsExecutedForAWorkspace(t *testing.T) {
 	who := companytest.As{Agent: ada, Run: d.Run(ada)}
 	name, setup := "X", "id"
 	policy := json.RawMessage(`{"enabled":true,"workspaceStrategy":{"provisionCommand":"npm ci","teardownCommand":"rm x"},"defaultMode":"shared_workspace"}`)
-	d.Must(t, who, "project.update", entity.SaveProject{ID: string(i.Project), WorkspacePolicy: policy}, nil)
+	d.Must(t, who, "project.update", entity.SaveProject{ID: i.Project, WorkspacePolicy: policy}, nil)
 	for _, p := range []string{`{"workspaceStrategy":{"provisionCommand":"id"}}`, `{"workspaceRuntime":{"services":[]}}`, `{}`} {
-		companytest.WantRefusal(t, d.Do(who, "project.update", entity.SaveProject{ID: string(i.Project), WorkspacePolicy: json.RawMessage(p)}, nil), ledger.Forbidden, "Agents may not define what a node executes; ask the board")
+		companytest.WantRefusal(t, d.Do(who, "project.update", entity.SaveProject{ID: i.Project, WorkspacePolicy: json.RawMessage(p)}, nil), ledger.Forbidden, "Agents may not define what a node executes; ask the board")
 	}
 	companytest.WantRefusal(t, d.Do(who, "project.create", entity.SaveProject{ID: d.ID(), Name: &name, WorkspacePolicy: policy}, nil), ledger.Forbidden, "Agents may not define what a node executes; ask the board")
-	d.Must(t, who, "workspace.create", entity.SaveWorkspace{ID: d.ID(), Project: string(i.Project), Cwd: &name}, nil)
-	companytest.WantRefusal(t, d.Do(who, "workspace.create", entity.SaveWorkspace{ID: d.ID(), Project: string(i.Project), Cwd: &name, SetupCommand: &setup}, nil), ledger.Forbidden, "Agents may not define what a node executes; ask the board")
-	companytest.WantRefusal(t, d.Do(who, "workspace.update", entity.SaveWorkspace{ID: string(w.ProjectWorkspace), Project: string(i.Project), CleanupCommand: &setup}, nil), ledger.Forbidden, "Agents may not define what a node executes; ask the board")
+	d.Must(t, who, "workspace.create", entity.SaveWorkspace{ID: d.ID(), Project: i.Project, Cwd: &name}, nil)
+	companytest.WantRefusal(t, d.Do(who, "workspace.create", entity.SaveWorkspace{ID: d.ID(), Project: i.Project, Cwd: &name, SetupCommand: &setup}, nil), ledger.Forbidden, "Agents may not define what a node executes; ask the board")
+	companytest.WantRefusal(t, d.Do(who, "workspace.update", entity.SaveWorkspace{ID: string(w.ProjectWorkspace), Project: i.Project, CleanupCommand: &setup}, nil), ledger.Forbidden, "Agents may not define what a node executes; ask the board")
 
 	// One that is deleted keeps what its node still has to do.
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: i.ID}, nil)
-	d.Must(t, companytest.Board, "project.delete", company.DeleteProject{ID: string(i.Project)}, nil)
+	d.Must(t, companytest.Board, "project.delete", company.DeleteProject{ID: i.Project}, nil)
 	due := place.WorkspacesToClean(d.Tx, "n1")
 	if len(due) != 1 || place.LifecycleOf(d.Tx, due[0]).Cleanup != "make clean" {
 		t.Errorf("left to do: %s", fmt.Sprint(due))

@@ -4,6 +4,8 @@
 // form; it knows nothing of rows, and nothing in it holds a secret's value.
 package portable
 
+import "github.com/selvage-mesh/selvage/ledger"
+
 // SchemaVersion is that of the sidecar. Newer ones are read with a warning.
 const SchemaVersion = 7
 
@@ -77,8 +79,8 @@ type UserSecret struct {
 
 // A Source says where an export came from.
 type Source struct {
-	CompanyID   string `json:"companyId"`
-	CompanyName string `json:"companyName"`
+	CompanyID   ledger.CompanyID `json:"companyId"`
+	CompanyName string           `json:"companyName"`
 }
 
 // Includes are the parts that a package holds, or that are asked for.

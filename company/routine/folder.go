@@ -28,17 +28,17 @@ const (
 
 // A Folder puts routines or skills in order.
 type Folder struct {
-	ID        string        `cbor:"1,keyasint" json:"id"`
-	Company   string        `cbor:"2,keyasint" json:"companyId"`
-	Kind      string        `cbor:"3,keyasint" json:"kind"`
-	Parent    core.NullText `cbor:"4,keyasint,omitempty" json:"parentId"`
-	Name      string        `cbor:"5,keyasint" json:"name"`
-	Slug      string        `cbor:"6,keyasint" json:"slug"`
-	Color     core.NullText `cbor:"7,keyasint,omitempty" json:"color"`
-	Position  int64         `cbor:"8,keyasint,omitempty" json:"position"`
-	SystemKey core.NullText `cbor:"9,keyasint,omitempty" json:"systemKey"` // of a folder that the system made for somebody
-	CreatedAt core.Time     `cbor:"10,keyasint" json:"createdAt"`
-	UpdatedAt core.Time     `cbor:"11,keyasint" json:"updatedAt"`
+	ID        string           `cbor:"1,keyasint" json:"id"`
+	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Kind      string           `cbor:"3,keyasint" json:"kind"`
+	Parent    core.NullText    `cbor:"4,keyasint,omitempty" json:"parentId"`
+	Name      string           `cbor:"5,keyasint" json:"name"`
+	Slug      string           `cbor:"6,keyasint" json:"slug"`
+	Color     core.NullText    `cbor:"7,keyasint,omitempty" json:"color"`
+	Position  int64            `cbor:"8,keyasint,omitempty" json:"position"`
+	SystemKey core.NullText    `cbor:"9,keyasint,omitempty" json:"systemKey"` // of a folder that the system made for somebody
+	CreatedAt core.Time        `cbor:"10,keyasint" json:"createdAt"`
+	UpdatedAt core.Time        `cbor:"11,keyasint" json:"updatedAt"`
 }
 
 var Folders = core.Owned(ledger.NewTable[string, Folder]("folder"))
@@ -83,7 +83,7 @@ var folderKinds = []company.Kind{
 
 // FoldersOf returns the folders of company of a kind ("" for all), by parent,
 // position and name.
-func FoldersOf(tx *ledger.Tx, company, kind string) []Folder {
+func FoldersOf(tx *ledger.Tx, company ledger.CompanyID, kind string) []Folder {
 	out := []Folder{}
 	for _, f := range Folders.All(tx, company) {
 		if kind == "" || f.Kind == kind {
@@ -96,7 +96,7 @@ func FoldersOf(tx *ledger.Tx, company, kind string) []Folder {
 	return out
 }
 
-func folderIs(tx *ledger.Tx, company, id, kind string) bool {
+func folderIs(tx *ledger.Tx, company ledger.CompanyID, id, kind string) bool {
 	f, ok := Folders.Get(tx, company, id)
 	return ok && f.Kind == kind
 }

@@ -19,7 +19,7 @@ import (
 // when somebody asks. Its env may hold secrets; JSON of the row leaves it out.
 type Routine struct {
 	ID              string            `cbor:"1,keyasint" json:"id"`
-	Company         string            `cbor:"2,keyasint" json:"companyId"`
+	Company         ledger.CompanyID  `cbor:"2,keyasint" json:"companyId"`
 	Project         core.NullText     `cbor:"3,keyasint,omitempty" json:"projectId"`
 	Folder          core.NullText     `cbor:"4,keyasint,omitempty" json:"folderId"`
 	Goal            core.NullText     `cbor:"5,keyasint,omitempty" json:"goalId"`
@@ -238,7 +238,7 @@ func RoutineByID(tx *ledger.Tx, id string) (Routine, bool) {
 }
 
 // RoutinesOf returns the routines of company, the newest first.
-func RoutinesOf(tx *ledger.Tx, company string) []Routine {
+func RoutinesOf(tx *ledger.Tx, company ledger.CompanyID) []Routine {
 	out := []Routine{}
 	for _, r := range Routines.All(tx, company) {
 		out = append(out, r)
@@ -619,7 +619,7 @@ var Rules = company.Rules{
 	},
 	Gone:     gone,
 	Routines: origins{},
-	Sealed: func(tx *ledger.Tx, company string) (out []conceal.SealedConfig) {
+	Sealed: func(tx *ledger.Tx, company ledger.CompanyID) (out []conceal.SealedConfig) {
 		for _, r := range Routines.All(tx, company) {
 			o := conceal.SealedConfig{Type: "routine", ID: r.ID, Owner: r.ID}
 			o.Collect("env", r.Env)
@@ -636,7 +636,7 @@ var Rules = company.Rules{
 		return out
 	},
 	Reseal: map[string]func(c *ledger.Context, p conceal.Reseal) error{"routine": resealRoutine, "routine_trigger": resealTrigger},
-	Envs: func(tx *ledger.Tx, company string) (out []company.EnvUse) {
+	Envs: func(tx *ledger.Tx, company ledger.CompanyID) (out []company.EnvUse) {
 		for _, r := range Routines.All(tx, company) {
 			out = append(out, r.envUse())
 		}
@@ -662,12 +662,12 @@ func (origins) Env(tx *ledger.Tx, i entity.Issue) (company.EnvUse, bool) {
 	return r.envUse(), ok
 }
 
-func (origins) Description(tx *ledger.Tx, company, id string) (company.Description, bool) {
+func (origins) Description(tx *ledger.Tx, company ledger.CompanyID, id string) (company.Description, bool) {
 	r, ok := Routines.Get(tx, company, id)
 	return r.Described(), ok
 }
 
-func (origins) DescriptionAt(tx *ledger.Tx, companyID, id, revision string, number uint64) (version uint64, text string, ok bool) {
+func (origins) DescriptionAt(tx *ledger.Tx, companyID ledger.CompanyID, id, revision string, number uint64) (version uint64, text string, ok bool) {
 	r, _ := Routines.Get(tx, companyID, id)
 	is := func(of Routine) bool {
 		return company.DocumentOfRoutine(r.ID, of.TextVersion) == revision && of.TextVersion == number

@@ -28,7 +28,7 @@ const (
 // A RoutineRun is one firing of a routine and what became of it.
 type RoutineRun struct {
 	ID              string           `cbor:"1,keyasint" json:"id"`
-	Company         string           `cbor:"2,keyasint" json:"companyId"`
+	Company         ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
 	Routine         string           `cbor:"3,keyasint" json:"routineId"`
 	Trigger         core.NullText    `cbor:"4,keyasint,omitempty" json:"triggerId"`
 	Source          string           `cbor:"5,keyasint" json:"source"`
@@ -55,12 +55,12 @@ func (r RoutineRun) Clone() RoutineRun { r.Payload = slices.Clone(r.Payload); re
 // MaxRoutinePayload bounds what comes with a firing, in bytes.
 const MaxRoutinePayload = 64 << 10
 
-func RoutineRunOrderKey(company, routine string, n uint64) []byte {
-	return ledger.Key("c", company, "routine-run-order", routine, ledger.Order(n))
+func RoutineRunOrderKey(company ledger.CompanyID, routine string, n uint64) []byte {
+	return ledger.Key("c", string(company), "routine-run-order", routine, ledger.Order(n))
 }
 
-func RoutineOnceKey(company, routine, key string) []byte {
-	return ledger.Key("c", company, "routine-run-once", routine, core.TextKey(key))
+func RoutineOnceKey(company ledger.CompanyID, routine, key string) []byte {
+	return ledger.Key("c", string(company), "routine-run-once", routine, core.TextKey(key))
 }
 
 // FireRoutine is the payload of routine.run, by the board or an agent, and of
@@ -100,7 +100,7 @@ type TickRoutine struct {
 // RoutineRunsOf returns the newest runs of a routine.
 func RoutineRunsOf(tx *ledger.Tx, r Routine, limit int) []RoutineRun {
 	out := []RoutineRun{}
-	from := ledger.Key("c", r.Company, "routine-run-order", r.ID, "")
+	from := ledger.Key("c", string(r.Company), "routine-run-order", r.ID, "")
 	for _, id := range tx.Scan(from, ledger.PrefixEnd(from), true) {
 		if len(out) == limit {
 			break

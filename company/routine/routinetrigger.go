@@ -41,31 +41,31 @@ const (
 
 // A RoutineTrigger makes a routine run. What it is sealed with is never shown.
 type RoutineTrigger struct {
-	ID           string        `cbor:"1,keyasint" json:"id"`
-	Company      string        `cbor:"2,keyasint" json:"companyId"`
-	Routine      string        `cbor:"3,keyasint" json:"routineId"`
-	Kind         string        `cbor:"4,keyasint" json:"kind"`
-	Label        core.NullText `cbor:"5,keyasint,omitempty" json:"label"`
-	Enabled      bool          `cbor:"6,keyasint,omitempty" json:"enabled"`
-	Cron         core.NullText `cbor:"7,keyasint,omitempty" json:"cronExpression"`
-	Zone         core.NullText `cbor:"8,keyasint,omitempty" json:"timezone"`
-	Next         core.Time     `cbor:"9,keyasint,omitempty" json:"nextRunAt"`
-	LastFiredAt  core.Time     `cbor:"10,keyasint,omitempty" json:"lastFiredAt"`
-	PublicID     core.NullText `cbor:"11,keyasint,omitempty" json:"publicId"`
-	SecretID     core.NullText `cbor:"12,keyasint,omitempty" json:"secretId"`
-	Signing      core.NullText `cbor:"13,keyasint,omitempty" json:"signingMode"`
-	ReplayWindow *int64        `cbor:"14,keyasint,omitempty" json:"replayWindowSec"`
-	RotatedAt    core.Time     `cbor:"15,keyasint,omitempty" json:"lastRotatedAt"`
-	LastResult   core.NullText `cbor:"16,keyasint,omitempty" json:"lastResult"`
-	CreatedAgent core.NullText `cbor:"17,keyasint,omitempty" json:"createdByAgentId"`
-	CreatedUser  core.NullText `cbor:"18,keyasint,omitempty" json:"createdByUserId"`
-	UpdatedAgent core.NullText `cbor:"19,keyasint,omitempty" json:"updatedByAgentId"`
-	UpdatedUser  core.NullText `cbor:"20,keyasint,omitempty" json:"updatedByUserId"`
-	CreatedAt    core.Time     `cbor:"21,keyasint" json:"createdAt"`
-	UpdatedAt    core.Time     `cbor:"22,keyasint" json:"updatedAt"`
-	Sealed       []byte        `cbor:"23,keyasint,omitempty" json:"-"` // the secret, sealed with the mesh's data key
-	Due          core.Time     `cbor:"24,keyasint,omitempty" json:"-"` // under which time routine-due has it
-	Seen         uint64        `cbor:"25,keyasint,omitempty" json:"-"` // deliveries that are remembered
+	ID           string           `cbor:"1,keyasint" json:"id"`
+	Company      ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Routine      string           `cbor:"3,keyasint" json:"routineId"`
+	Kind         string           `cbor:"4,keyasint" json:"kind"`
+	Label        core.NullText    `cbor:"5,keyasint,omitempty" json:"label"`
+	Enabled      bool             `cbor:"6,keyasint,omitempty" json:"enabled"`
+	Cron         core.NullText    `cbor:"7,keyasint,omitempty" json:"cronExpression"`
+	Zone         core.NullText    `cbor:"8,keyasint,omitempty" json:"timezone"`
+	Next         core.Time        `cbor:"9,keyasint,omitempty" json:"nextRunAt"`
+	LastFiredAt  core.Time        `cbor:"10,keyasint,omitempty" json:"lastFiredAt"`
+	PublicID     core.NullText    `cbor:"11,keyasint,omitempty" json:"publicId"`
+	SecretID     core.NullText    `cbor:"12,keyasint,omitempty" json:"secretId"`
+	Signing      core.NullText    `cbor:"13,keyasint,omitempty" json:"signingMode"`
+	ReplayWindow *int64           `cbor:"14,keyasint,omitempty" json:"replayWindowSec"`
+	RotatedAt    core.Time        `cbor:"15,keyasint,omitempty" json:"lastRotatedAt"`
+	LastResult   core.NullText    `cbor:"16,keyasint,omitempty" json:"lastResult"`
+	CreatedAgent core.NullText    `cbor:"17,keyasint,omitempty" json:"createdByAgentId"`
+	CreatedUser  core.NullText    `cbor:"18,keyasint,omitempty" json:"createdByUserId"`
+	UpdatedAgent core.NullText    `cbor:"19,keyasint,omitempty" json:"updatedByAgentId"`
+	UpdatedUser  core.NullText    `cbor:"20,keyasint,omitempty" json:"updatedByUserId"`
+	CreatedAt    core.Time        `cbor:"21,keyasint" json:"createdAt"`
+	UpdatedAt    core.Time        `cbor:"22,keyasint" json:"updatedAt"`
+	Sealed       []byte           `cbor:"23,keyasint,omitempty" json:"-"` // the secret, sealed with the mesh's data key
+	Due          core.Time        `cbor:"24,keyasint,omitempty" json:"-"` // under which time routine-due has it
+	Seen         uint64           `cbor:"25,keyasint,omitempty" json:"-"` // deliveries that are remembered
 }
 
 // Clone returns a copy that shares no memory with t, as the ledger's cache of
@@ -122,7 +122,7 @@ func TriggerByPublicID(tx *ledger.Tx, public string) (RoutineTrigger, bool) {
 		return RoutineTrigger{}, false
 	}
 	company, id, _ := strings.Cut(string(v), "/")
-	return RoutineTriggers.Get(tx, company, id)
+	return RoutineTriggers.Get(tx, ledger.CompanyID(company), id)
 }
 
 // TriggersOf returns the triggers of a routine, the oldest first.
@@ -145,7 +145,7 @@ func DueTriggers(tx *ledger.Tx, now core.Time, limit int) (out []RoutineTrigger)
 		if len(out) == limit {
 			break
 		}
-		if t, ok := RoutineTriggers.Get(tx, string(v), string(k[len(k)-36:])); ok {
+		if t, ok := RoutineTriggers.Get(tx, ledger.CompanyID(v), string(k[len(k)-36:])); ok {
 			out = append(out, t)
 		}
 	}
@@ -175,10 +175,10 @@ func dropTrigger(tx *ledger.Tx, t RoutineTrigger) {
 	for _, key := range triggerKeys(t) {
 		tx.Delete(key)
 	}
-	for k := range tx.Prefix(ledger.Key("c", t.Company, "routine-seen", t.ID, "")) {
+	for k := range tx.Prefix(ledger.Key("c", string(t.Company), "routine-seen", t.ID, "")) {
 		tx.Delete(slices.Clone(k))
 	}
-	for k := range tx.Prefix(ledger.Key("c", t.Company, "routine-seen-at", t.ID, "")) {
+	for k := range tx.Prefix(ledger.Key("c", string(t.Company), "routine-seen-at", t.ID, "")) {
 		tx.Delete(slices.Clone(k))
 	}
 	RoutineTriggers.Delete(tx, t.Company, t.ID)
@@ -273,7 +273,7 @@ func createTrigger(c *ledger.Context, s SaveTrigger) (any, error) {
 		return nil, ledger.Refuse(ledger.Conflict, nil, "A routine has at most %d triggers", MaxTriggers)
 	}
 	if t.PublicID != "" {
-		c.Set(PublicTriggerKey(string(t.PublicID)), []byte(t.Company+"/"+t.ID))
+		c.Set(PublicTriggerKey(string(t.PublicID)), []byte(string(t.Company)+"/"+t.ID))
 	}
 	t = storeTrigger(c.Tx, RoutineTrigger{}, t, r.Status)
 	return keepTrigger(c, r, t, "routine.trigger_created", "Created "+t.Kind+" trigger"), nil
@@ -351,13 +351,13 @@ func deleteTrigger(c *ledger.Context, s SaveTrigger) (any, error) {
 // remember notes a signed delivery until it could not be delivered again, and
 // refuses one that is noted already.
 func (t RoutineTrigger) remember(c *ledger.Context, hash string, until core.Time) (RoutineTrigger, error) {
-	seen := func(hash string) []byte { return ledger.Key("c", t.Company, "routine-seen", t.ID, hash) }
+	seen := func(hash string) []byte { return ledger.Key("c", string(t.Company), "routine-seen", t.ID, hash) }
 	at := func(until core.Time, hash string) []byte {
-		return ledger.Key("c", t.Company, "routine-seen-at", t.ID, ledger.Order(uint64(until))+"."+hash)
+		return ledger.Key("c", string(t.Company), "routine-seen-at", t.ID, ledger.Order(uint64(until))+"."+hash)
 	}
-	prefix := ledger.Key("c", t.Company, "routine-seen-at", t.ID, "")
+	prefix := ledger.Key("c", string(t.Company), "routine-seen-at", t.ID, "")
 	var past []string
-	for k := range c.Tx.Scan(prefix, ledger.Key("c", t.Company, "routine-seen-at", t.ID, ledger.Order(uint64(core.TimeOf(c.Now)))), false) {
+	for k := range c.Tx.Scan(prefix, ledger.Key("c", string(t.Company), "routine-seen-at", t.ID, ledger.Order(uint64(core.TimeOf(c.Now)))), false) {
 		if len(past) == forgottenDeliveries {
 			break
 		}

@@ -39,15 +39,15 @@ var mostNamed = []string{"agent", "issue", "project", "run"}
 type world struct {
 	*storyteller
 	of      [2]string
-	rows    map[string]*spot  // by ID
-	at      map[string]string // those of other companies than the first, by table
-	telling int               // counts tellings
-	others  map[string]bool   // the companies of which at is
+	rows    map[string]*spot          // by ID
+	at      map[string]string         // those of other companies than the first, by table
+	telling int                       // counts tellings
+	others  map[ledger.CompanyID]bool // the companies of which at is
 }
 
 // A place is where an ID was first the ID of a row; of is "" for rows of the mesh.
 type spot struct {
-	of     string
+	of     ledger.CompanyID
 	tables []string
 }
 
@@ -80,11 +80,11 @@ var rowTables = func() map[string]bool {
 
 // rowOf returns the table of a key, and the last ID in the rest; table is "" when it
 // is none of a row.
-func rowOf(key string) (company, table, id string) {
+func rowOf(key string) (company ledger.CompanyID, table, id string) {
 	parts := strings.SplitN(key, "/", 4)
 	switch {
 	case len(parts) == 4 && parts[0] == "c" && rowTables[parts[2]]:
-		company, table = parts[1], parts[2]
+		company, table = ledger.CompanyID(parts[1]), parts[2]
 	case len(parts) == 3 && parts[0] == "m" && rowTables[parts[1]]:
 		table = parts[1]
 	default:
@@ -102,8 +102,8 @@ func rowOf(key string) (company, table, id string) {
 func newWorld(t *testing.T) *world {
 	w := &world{storyteller: newStory(t, map[string]int{}), rows: map[string]*spot{}}
 	w.quiet = true
-	w.of = [2]string{w.Company, companytest.UID(2)}
-	entity.CompanyTable.Put(w.Tx, companytest.UID(2), companytest.UID(2), entity.Company{ID: companytest.UID(2), Name: "Bee", Status: "active", IssuePrefix: "BEE", DefaultResponsibleUser: "local-board"})
+	w.of = [2]string{string(w.Company), companytest.UID(2)}
+	entity.CompanyTable.Put(w.Tx, ledger.CompanyID(companytest.UID(2)), ledger.CompanyID(companytest.UID(2)), entity.Company{ID: ledger.CompanyID(companytest.UID(2)), Name: "Bee", Status: "active", IssuePrefix: "BEE", DefaultResponsibleUser: "local-board"})
 	for n, prefix := range []string{"ACM", "BEE"} {
 		w.Tx.Set(core.CompanyIDKey(w.of[n]), nil)
 		w.Tx.Set(core.PrefixKey(prefix), []byte(w.of[n]))
@@ -136,7 +136,7 @@ func (w *world) note(key string) {
 }
 
 // foreign returns an ID in text that is of a row of another company than of.
-func (w *world) foreign(of string, text []byte) string {
+func (w *world) foreign(of ledger.CompanyID, text []byte) string {
 	for _, id := range uuids.FindAll(text, -1) {
 		if p := w.rows[string(id)]; p != nil && p.of != "" && p.of != of {
 			return string(id)
@@ -162,7 +162,7 @@ func (w *world) crosses(cmd ledger.Command, c *ledger.Context, answer []byte) st
 			}
 			continue
 		}
-		if !strings.HasPrefix(k, "c/"+of+"/") {
+		if !strings.HasPrefix(k, "c/"+string(of)+"/") {
 			return "writes what is of another company: " + plain(k)
 		}
 		if id := w.foreign(of, []byte(k[2+len(of):])); id != "" {
@@ -240,7 +240,7 @@ func over(v any) {
 
 // tellIn tells a story in a company and forgives what it meets; nothing of it goes if it
 // is to stay. Hashes of credentials are others in each company.
-func (w *world) tellIn(company string, tell func(*storyteller), stay bool) {
+func (w *world) tellIn(company ledger.CompanyID, tell func(*storyteller), stay bool) {
 	s := w.storyteller
 	w.telling++
 	s.Company, s.t, s.session = company, quits{}, s.newSession()
@@ -254,7 +254,7 @@ func (w *world) tellIn(company string, tell func(*storyteller), stay bool) {
 	}
 	s.before = w.hashes
 	defer func() {
-		s.before, s.Company, s.Mux = nil, w.of[0], rules
+		s.before, s.Company, s.Mux = nil, ledger.CompanyID(w.of[0]), rules
 		over(recover())
 		w.look()
 		calm(w.Tx)
@@ -278,10 +278,10 @@ func (w *world) hashes(c *ledger.Context) {
 
 // settle chooses the rows of other companies that lures are made of: of each table the last.
 func (w *world) settle() {
-	w.at, w.others = map[string]string{}, map[string]bool{}
+	w.at, w.others = map[string]string{}, map[ledger.CompanyID]bool{}
 	for _, id := range slices.Sorted(maps.Keys(w.rows)) {
 		for _, table := range w.rows[id].tables {
-			if of := w.rows[id].of; of != "" && of != w.of[0] {
+			if of := w.rows[id].of; of != "" && of != ledger.CompanyID(w.of[0]) {
 				w.at[table], w.others[of] = id, true
 			}
 		}
@@ -298,7 +298,7 @@ type lure struct {
 // lures are what can be made of a payload: with each row that it names in turn replaced
 // by one of the other company; and, when twin is the same command as the other company
 // is about to carry it out, with all of them replaced, and with all but one.
-func (w *world) lures(of string, payload, twin []byte) (out []lure) {
+func (w *world) lures(of ledger.CompanyID, payload, twin []byte) (out []lure) {
 	ids, others := uuids.FindAllString(string(payload), -1), uuids.FindAllString(string(twin), -1)
 	pairs := map[string]string{}
 	for n, id := range ids {
@@ -372,7 +372,7 @@ func (w *world) fills(c *ledger.Context) (out []lure, free []string) {
 func (w *world) twin(tell func(*storyteller)) (next func() ([]byte, bool), stop func()) {
 	w.telling++
 	d := *w.Desk
-	d.Serial, d.Height, d.Company = 1_000_000, 500_000, w.of[1]
+	d.Serial, d.Height, d.Company = 1_000_000, 500_000, ledger.CompanyID(w.of[1])
 	s := &storyteller{player: &player{Desk: &d}, t: quits{}, told: map[string]int{}, keys: w.keys, node: w.node, quiet: true}
 	return iter.Pull(func(yield func([]byte) bool) {
 		defer func() { over(recover()) }()
@@ -395,9 +395,9 @@ func wander(t *testing.T, only []string, plant func(*world)) (tried, taken map[s
 	w := newWorld(t)
 	for _, story := range stories {
 		if story.of != "people" { // they are the mesh's, and its first may claim it once
-			w.tellIn(w.of[1], story.tell, false)
+			w.tellIn(ledger.CompanyID(w.of[1]), story.tell, false)
 			if story.of != "imports" && story.of != "the mesh" { // of which there is one at a time
-				w.tellIn(w.of[1], story.tell, true)
+				w.tellIn(ledger.CompanyID(w.of[1]), story.tell, true)
 			}
 		}
 	}
@@ -455,7 +455,7 @@ func wander(t *testing.T, only []string, plant func(*world)) (tried, taken map[s
 		}
 		story.tell(w.storyteller)
 		stop()
-		w.Company = w.of[0]
+		w.Company = ledger.CompanyID(w.of[0])
 	}
 	return tried, taken, free, broken
 }
@@ -540,7 +540,7 @@ func TestBrokenWallsAreFound(t *testing.T) {
 			if ledger.Unmarshal(c.Cmd.Payload, &p) == nil {
 				if of, ok := c.Get(core.OwnerKey(p.ID)); ok {
 					cmd := *c.Cmd
-					cmd.Company, c.Cmd = string(of), &cmd
+					cmd.Company, c.Cmd = ledger.CompanyID(of), &cmd
 				}
 			}
 			return remove(c)
@@ -577,9 +577,9 @@ func calm(tx *ledger.Tx) {
 	}
 }
 
-func companiesIn(tx *ledger.Tx) map[string]entity.Company {
-	out := map[string]entity.Company{}
-	for _, of := range []string{companytest.UID(1), companytest.UID(2)} {
+func companiesIn(tx *ledger.Tx) map[ledger.CompanyID]entity.Company {
+	out := map[ledger.CompanyID]entity.Company{}
+	for _, of := range []ledger.CompanyID{ledger.CompanyID(companytest.UID(1)), ledger.CompanyID(companytest.UID(2))} {
 		if row, ok := entity.CompanyTable.Get(tx, of, of); ok {
 			out[of] = row
 		}

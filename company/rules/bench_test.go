@@ -31,7 +31,7 @@ func BenchmarkApplyCosts(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer db.Close()
-	mux, of := rules.Handlers(), companytest.UID(1)
+	mux, of := rules.Handlers(), ledger.CompanyID(companytest.UID(1))
 	id := func(kind, n int) string { return companytest.UID(kind*1000 + n) }
 	mux["bench.seed"] = func(c *ledger.Context) ([]byte, error) {
 		entity.CompanyTable.Put(c.Tx, of, of, entity.Company{ID: of, Name: "Acme", Status: "active", IssuePrefix: "ACM"})

@@ -52,15 +52,15 @@ var (
 )
 
 func (b *books) key(key []byte, value string) { b.want[string(key)] = value }
-func (b *books) index(company, name, value, id string) {
-	b.key(ledger.Key("c", company, name, value, id), "")
+func (b *books) index(company ledger.CompanyID, name, value, id string) {
+	b.key(ledger.Key("c", string(company), name, value, id), "")
 }
-func (b *books) some(company, name, value, id string) {
+func (b *books) some(company ledger.CompanyID, name, value, id string) {
 	if value != "" {
 		b.index(company, name, value, id)
 	}
 }
-func (b *books) owned(company, id string) { b.key(core.OwnerKey(id), company) }
+func (b *books) owned(company ledger.CompanyID, id string) { b.key(core.OwnerKey(id), string(company)) }
 
 // booksOf makes the books of some companies, and of the mesh.
 func booksOf(tx *ledger.Tx, of ...string) *books {
@@ -71,8 +71,8 @@ func booksOf(tx *ledger.Tx, of ...string) *books {
 		b.work(c)
 		b.people(c)
 		b.runs(c, blobs)
-		b.files(c, blobs)
-		b.money(c)
+		b.files(ledger.CompanyID(c), blobs)
+		b.money(ledger.CompanyID(c))
 		b.places(c)
 		b.routines(c)
 		b.memories(c)
@@ -104,34 +104,34 @@ func booksOf(tx *ledger.Tx, of ...string) *books {
 func (b *books) work(c string) {
 	tx := b.tx
 	var oldest entity.Goal
-	for id, g := range entity.Goals.All(tx, c) {
-		b.owned(c, id)
-		b.some(c, "goal-parent", string(g.Parent), id)
+	for id, g := range entity.Goals.All(tx, ledger.CompanyID(c)) {
+		b.owned(ledger.CompanyID(c), id)
+		b.some(ledger.CompanyID(c), "goal-parent", string(g.Parent), id)
 		if g.Root() && (oldest.ID == "" || g.CreatedAt < oldest.CreatedAt) {
 			oldest = g
 		}
 	}
 	if oldest.ID != "" {
-		b.key(entity.RootGoalKey(c), oldest.ID)
+		b.key(entity.RootGoalKey(ledger.CompanyID(c)), oldest.ID)
 	}
-	for id := range entity.ProjectTable.All(tx, c) {
-		b.owned(c, id)
+	for id := range entity.ProjectTable.All(tx, ledger.CompanyID(c)) {
+		b.owned(ledger.CompanyID(c), id)
 	}
-	for id, w := range place.Workspaces.All(tx, c) {
-		b.owned(c, id)
-		b.index(c, "workspace-project", w.Project, id)
+	for id, w := range place.Workspaces.All(tx, ledger.CompanyID(c)) {
+		b.owned(ledger.CompanyID(c), id)
+		b.index(ledger.CompanyID(c), "workspace-project", w.Project, id)
 	}
-	for id := range entity.Labels.All(tx, c) {
+	for id := range entity.Labels.All(tx, ledger.CompanyID(c)) {
 		b.key(entity.LabelCompanyKey(id), c)
 	}
-	for id := range routine.Folders.All(tx, c) {
-		b.owned(c, id)
+	for id := range routine.Folders.All(tx, ledger.CompanyID(c)) {
+		b.owned(ledger.CompanyID(c), id)
 	}
-	for id := range place.NamedEnvironments.All(tx, c) {
-		b.owned(c, id)
+	for id := range place.NamedEnvironments.All(tx, ledger.CompanyID(c)) {
+		b.owned(ledger.CompanyID(c), id)
 	}
 	counts := map[entity.IssueStatus]int{}
-	for id, i := range entity.IssueTable.All(tx, c) {
+	for id, i := range entity.IssueTable.All(tx, ledger.CompanyID(c)) {
 		b.key(entity.IssueCompanyKey(id), c)
 		b.key(entity.IdentifierKey(i.Identifier), c+"/"+id)
 		hidden := ""
@@ -141,86 +141,86 @@ func (b *books) work(c string) {
 			counts[i.Status]++
 		}
 		b.key(entity.IssueStatusKey(i), hidden)
-		b.some(c, "issue-assignee", i.Assigned(), id)
-		b.some(c, "issue-project", i.Project, id)
-		b.some(c, "issue-goal", i.Goal, id)
-		b.some(c, "issue-parent", i.Parent, id)
-		b.some(c, "issue-held", i.CheckoutRun, id)
+		b.some(ledger.CompanyID(c), "issue-assignee", i.Assigned(), id)
+		b.some(ledger.CompanyID(c), "issue-project", i.Project, id)
+		b.some(ledger.CompanyID(c), "issue-goal", i.Goal, id)
+		b.some(ledger.CompanyID(c), "issue-parent", i.Parent, id)
+		b.some(ledger.CompanyID(c), "issue-held", i.CheckoutRun, id)
 		for _, l := range i.Labels {
-			b.index(c, "issue-label", l, id)
+			b.index(ledger.CompanyID(c), "issue-label", l, id)
 		}
 		for _, other := range i.BlockedBy {
-			b.index(c, "issue-blocks", other, id)
+			b.index(ledger.CompanyID(c), "issue-blocks", other, id)
 		}
-		b.some(c, "issue-touch", inbox.Hands("made", "user", i.CreatedUser), id)
-		b.some(c, "issue-touch", inbox.Hands("made", "agent", i.CreatedAgent), id)
-		b.some(c, "issue-touch", inbox.Hands("has", "user", i.AssigneeUser), id)
+		b.some(ledger.CompanyID(c), "issue-touch", inbox.Hands("made", "user", i.CreatedUser), id)
+		b.some(ledger.CompanyID(c), "issue-touch", inbox.Hands("made", "agent", i.CreatedAgent), id)
+		b.some(ledger.CompanyID(c), "issue-touch", inbox.Hands("has", "user", i.AssigneeUser), id)
 		if i.Monitors() {
 			b.key(care.MonitorKey(i), c)
 		}
-		if i.OriginKind == entity.OriginRoutine && !i.Status.Terminal() && tx.Has(routine.Routines.Key(c, i.OriginID)) {
-			b.index(c, "routine-issue", i.OriginID, id)
+		if i.OriginKind == entity.OriginRoutine && !i.Status.Terminal() && tx.Has(routine.Routines.Key(ledger.CompanyID(c), i.OriginID)) {
+			b.index(ledger.CompanyID(c), "routine-issue", i.OriginID, id)
 		}
 	}
-	if !maps.Equal(counts, entity.CountIssues(tx, c)) {
-		b.want[string(entity.IssueCountKey(c))] = fmt.Sprint(counts)
+	if !maps.Equal(counts, entity.CountIssues(tx, ledger.CompanyID(c))) {
+		b.want[string(entity.IssueCountKey(ledger.CompanyID(c)))] = fmt.Sprint(counts)
 	} else {
-		b.may[string(entity.IssueCountKey(c))] = true
+		b.may[string(entity.IssueCountKey(ledger.CompanyID(c)))] = true
 	}
 	said := map[string]uint64{}
-	prefix := entity.Comments.Key(c, "")
+	prefix := entity.Comments.Key(ledger.CompanyID(c), "")
 	for k, v := range tx.Prefix(prefix) {
 		cm := core.DecodeRow[entity.Comment](v)
 		row := string(k[len(prefix):])
-		b.key(entity.CommentAtKey(c, cm.ID), row)
+		b.key(entity.CommentAtKey(ledger.CompanyID(c), cm.ID), row)
 		if cm.ClientRequest != "" {
-			b.key(entity.CommentRequestKey(c, cm.Issue, string(cm.ClientRequest)), row)
+			b.key(entity.CommentRequestKey(ledger.CompanyID(c), cm.Issue, string(cm.ClientRequest)), row)
 		}
 		if cm.DeletedAt == 0 {
 			said[cm.Issue+"."+inbox.Voice(cm)]++
 		}
 	}
-	for key, row := range inbox.SaidOn.All(tx, c) {
+	for key, row := range inbox.SaidOn.All(tx, ledger.CompanyID(c)) {
 		issue, who, _ := strings.Cut(key, ".")
-		b.index(c, "issue-touch", "said."+who, issue)
+		b.index(ledger.CompanyID(c), "issue-touch", "said."+who, issue)
 		if row.Count != said[key] && who != inbox.OtherVoices {
-			b.want[string(inbox.SaidOn.Key(c, key))] = fmt.Sprintf("%d comments", said[key])
+			b.want[string(inbox.SaidOn.Key(ledger.CompanyID(c), key))] = fmt.Sprintf("%d comments", said[key])
 		}
 		delete(said, key)
 	}
 	for key := range said {
-		b.want[string(inbox.SaidOn.Key(c, key))] = "somebody spoke"
+		b.want[string(inbox.SaidOn.Key(ledger.CompanyID(c), key))] = "somebody spoke"
 	}
-	prefix = paper.Interactions.Key(c, "")
+	prefix = paper.Interactions.Key(ledger.CompanyID(c), "")
 	for k, v := range tx.Prefix(prefix) {
 		in := core.DecodeRow[paper.Interaction](v)
 		if in.Status == "pending" {
-			b.index(c, "interaction-pending", in.Issue, ledger.Order(in.Seq))
+			b.index(ledger.CompanyID(c), "interaction-pending", in.Issue, ledger.Order(in.Seq))
 		}
 		if in.IdempotencyKey != "" {
-			b.key(paper.InteractionRequestKey(c, in.Issue, string(in.IdempotencyKey)), string(k[len(prefix):]))
+			b.key(paper.InteractionRequestKey(ledger.CompanyID(c), in.Issue, string(in.IdempotencyKey)), string(k[len(prefix):]))
 		}
 	}
-	for id, a := range money.Approvals.All(tx, c) {
+	for id, a := range money.Approvals.All(tx, ledger.CompanyID(c)) {
 		b.key(money.ApprovalCompanyKey(id), c)
-		b.index(c, "approval-status-type", a.State(), a.Ref())
-		for issue := range money.IssuesByApproval.IDs(tx, c, id, false) {
-			b.index(c, "approval-by-issue", issue, a.Ref())
-			if tx.Has(entity.IssueTable.Key(c, issue)) {
-				b.index(c, "issue-by-approval", id, issue)
+		b.index(ledger.CompanyID(c), "approval-status-type", a.State(), a.Ref())
+		for issue := range money.IssuesByApproval.IDs(tx, ledger.CompanyID(c), id, false) {
+			b.index(ledger.CompanyID(c), "approval-by-issue", issue, a.Ref())
+			if tx.Has(entity.IssueTable.Key(ledger.CompanyID(c), issue)) {
+				b.index(ledger.CompanyID(c), "issue-by-approval", id, issue)
 			}
 		}
-		if a.Agent != "" && entity.AgentExists(tx, c, string(a.Agent)) {
-			b.index(c, "approval-by-agent", string(a.Agent), id)
+		if a.Agent != "" && entity.AgentExists(tx, ledger.CompanyID(c), string(a.Agent)) {
+			b.index(ledger.CompanyID(c), "approval-by-agent", string(a.Agent), id)
 		}
 	}
-	for id, w := range care.Watchdogs.All(tx, c) {
-		b.index(c, "watchdog-agent", w.Agent, id)
+	for id, w := range care.Watchdogs.All(tx, ledger.CompanyID(c)) {
+		b.index(ledger.CompanyID(c), "watchdog-agent", w.Agent, id)
 	}
-	prefix = care.TreeHolds.Key(c, "")
+	prefix = care.TreeHolds.Key(ledger.CompanyID(c), "")
 	for k, v := range tx.Prefix(prefix) {
 		if h := core.DecodeRow[care.TreeHold](v); h.Status == "active" && (h.Mode == "pause" || h.Mode == "cancel") {
-			b.key(care.ActiveHoldKey(c, h.Root, h.Mode), string(k[len(prefix):]))
+			b.key(care.ActiveHoldKey(ledger.CompanyID(c), h.Root, h.Mode), string(k[len(prefix):]))
 		}
 	}
 }
@@ -228,36 +228,36 @@ func (b *books) work(c string) {
 // people are agents, members, and those who want to be.
 func (b *books) people(c string) {
 	tx := b.tx
-	for id, a := range entity.AgentTable.All(tx, c) {
-		b.owned(c, id)
-		b.index(c, "agent-urlkey", a.URLKey(), id)
-		b.index(c, "agent-manager", entity.ManagerValue(a), id)
-		b.index(c, "agent-status", string(a.Status), id)
+	for id, a := range entity.AgentTable.All(tx, ledger.CompanyID(c)) {
+		b.owned(ledger.CompanyID(c), id)
+		b.index(ledger.CompanyID(c), "agent-urlkey", a.URLKey(), id)
+		b.index(ledger.CompanyID(c), "agent-manager", entity.ManagerValue(a), id)
+		b.index(ledger.CompanyID(c), "agent-status", string(a.Status), id)
 	}
-	for id, k := range people.AgentKeys.All(tx, c) {
+	for id, k := range people.AgentKeys.All(tx, ledger.CompanyID(c)) {
 		b.key(people.KeyCompanyKey(id), c)
-		b.index(c, "agent-key-agent", k.Agent, id)
+		b.index(ledger.CompanyID(c), "agent-key-agent", k.Agent, id)
 		if k.RevokedAt == 0 {
 			b.key(people.TokenKey(k.Hash), id)
 		}
 	}
-	for id, i := range people.Invites.All(tx, c) {
+	for id, i := range people.Invites.All(tx, ledger.CompanyID(c)) {
 		b.key(people.InviteCompanyKey(id), c)
 		b.key(people.InviteTokenKey(i.Hash), id)
 	}
-	for id, j := range people.JoinRequests.All(tx, c) {
+	for id, j := range people.JoinRequests.All(tx, ledger.CompanyID(c)) {
 		b.key(people.JoinCompanyKey(id), c)
 		if j.Status == people.JoinPending {
-			b.index(c, "join-pending", "all", id)
+			b.index(ledger.CompanyID(c), "join-pending", "all", id)
 		}
 	}
-	for id, s := range secret.Secrets.All(tx, c) {
-		b.owned(c, id)
+	for id, s := range secret.Secrets.All(tx, ledger.CompanyID(c)) {
+		b.owned(ledger.CompanyID(c), id)
 		if s.Scope == "company" {
-			b.index(c, "secret-name", url.PathEscape(s.Name), id)
-			b.index(c, "secret-key", strings.ToLower(s.Key), id)
+			b.index(ledger.CompanyID(c), "secret-name", url.PathEscape(s.Name), id)
+			b.index(ledger.CompanyID(c), "secret-key", strings.ToLower(s.Key), id)
 		} else {
-			b.index(c, "secret-user", string(s.Definition)+"."+url.PathEscape(string(s.Owner)), id)
+			b.index(ledger.CompanyID(c), "secret-user", string(s.Definition)+"."+url.PathEscape(string(s.Owner)), id)
 		}
 	}
 }
@@ -265,13 +265,13 @@ func (b *books) people(c string) {
 // runs are runs with what wakes, keeps and places them.
 func (b *books) runs(c string, blobs map[string]uint32) {
 	tx := b.tx
-	for id, r := range entity.RunTable.All(tx, c) {
+	for id, r := range entity.RunTable.All(tx, ledger.CompanyID(c)) {
 		b.key(entity.RunCompanyKey(id), c)
-		b.index(c, "run-time", entity.AllRuns, r.Ref())
-		b.index(c, "run-agent", r.Agent, r.Ref())
-		b.some(c, "run-issue", r.Context.IssueID, r.Ref())
+		b.index(ledger.CompanyID(c), "run-time", entity.AllRuns, r.Ref())
+		b.index(ledger.CompanyID(c), "run-agent", r.Agent, r.Ref())
+		b.some(ledger.CompanyID(c), "run-issue", r.Context.IssueID, r.Ref())
 		if r.Status.Live() {
-			b.index(c, "run-live", r.Agent, id)
+			b.index(ledger.CompanyID(c), "run-live", r.Agent, id)
 		}
 		switch {
 		case r.Status.Live() && r.Session == 0 && r.Status != entity.RunRunning:
@@ -283,27 +283,27 @@ func (b *books) runs(c string, blobs map[string]uint32) {
 		}
 		if r.LogKeptAt != 0 {
 			b.may[string(entity.LogKeptKey(r.LogKeptAt, id))] = true
-			blobs[string(entity.BlobKey(string(r.LogSHA256), c))]++
+			blobs[string(entity.BlobKey(string(r.LogSHA256), ledger.CompanyID(c)))]++
 		}
 	}
 	ordered := map[string]bool{}
 	for k, id := range tx.Prefix(ledger.Key("c", c, "wakeup-order", "")) {
-		if tx.Has(entity.Wakeups.Key(c, string(id))) {
+		if tx.Has(entity.Wakeups.Key(ledger.CompanyID(c), string(id))) {
 			b.key(slices.Clone(k), string(id))
 			ordered[string(id)] = true
 		}
 	}
-	for id, u := range entity.Wakeups.All(tx, c) {
+	for id, u := range entity.Wakeups.All(tx, ledger.CompanyID(c)) {
 		if !ordered[id] {
-			b.key(entity.WakeupOrderKey(c, u.Agent, 0), id)
+			b.key(entity.WakeupOrderKey(ledger.CompanyID(c), u.Agent, 0), id)
 		}
 		if u.IdempotencyKey != "" {
-			b.key(entity.WakeupOnceKey(c, u.Agent, string(u.IdempotencyKey)), id)
+			b.key(entity.WakeupOnceKey(ledger.CompanyID(c), u.Agent, string(u.IdempotencyKey)), id)
 		}
 	}
 }
 
-func (b *books) files(c string, blobs map[string]uint32) {
+func (b *books) files(c ledger.CompanyID, blobs map[string]uint32) {
 	tx := b.tx
 	for id, a := range file.Assets.All(tx, c) {
 		b.owned(c, id)
@@ -331,7 +331,7 @@ func (b *books) files(c string, blobs map[string]uint32) {
 	}
 }
 
-func (b *books) money(c string) {
+func (b *books) money(c ledger.CompanyID) {
 	tx := b.tx
 	for row, e := range money.CostEvents.All(tx, c) {
 		b.key(money.CostIDKey(c, e.ID), row)
@@ -353,14 +353,14 @@ func (b *books) money(c string) {
 // places are working trees with what goes on in them.
 func (b *books) places(c string) {
 	tx := b.tx
-	for id, w := range place.ExecWorkspaces.All(tx, c) {
+	for id, w := range place.ExecWorkspaces.All(tx, ledger.CompanyID(c)) {
 		b.key(place.ExecCompanyKey(id), c)
-		b.index(c, "exec-workspace-created", ledger.Order(uint64(w.CreatedAt)), id)
+		b.index(ledger.CompanyID(c), "exec-workspace-created", ledger.Order(uint64(w.CreatedAt)), id)
 		if !w.Gone {
-			b.some(c, "exec-workspace-of", string(w.SourceIssue), id)
-			b.some(c, "exec-workspace-of", w.Project, id)
+			b.some(ledger.CompanyID(c), "exec-workspace-of", string(w.SourceIssue), id)
+			b.some(ledger.CompanyID(c), "exec-workspace-of", w.Project, id)
 			if w.Status != place.WorkspaceArchived {
-				b.some(c, "exec-workspace-issue", string(w.SourceIssue), id)
+				b.some(ledger.CompanyID(c), "exec-workspace-issue", string(w.SourceIssue), id)
 			}
 		}
 		b.may[string(place.ExecCleanupKey(string(w.Node), id))] = true
@@ -368,27 +368,27 @@ func (b *books) places(c string) {
 			delete(b.may, string(place.ExecCleanupKey(string(w.Node), id)))
 		}
 	}
-	for id, s := range place.Services.All(tx, c) {
+	for id, s := range place.Services.All(tx, ledger.CompanyID(c)) {
 		b.key(place.ServiceCompanyKey(id), c)
-		b.index(c, "runtime-service-of", s.Place, id)
+		b.index(ledger.CompanyID(c), "runtime-service-of", s.Place, id)
 		b.may[string(place.ServiceNodeKey(string(s.Node), id))] = true
 	}
-	for id, o := range place.Operations.All(tx, c) {
+	for id, o := range place.Operations.All(tx, ledger.CompanyID(c)) {
 		b.key(place.OperationCompanyKey(id), c)
-		b.index(c, "workspace-op-of", o.Place, id)
-		b.some(c, "workspace-op-run", string(o.Run), id)
+		b.index(ledger.CompanyID(c), "workspace-op-of", o.Place, id)
+		b.some(ledger.CompanyID(c), "workspace-op-run", string(o.Run), id)
 		b.may[string(place.OperationNodeKey(string(o.Node), id))] = true
 	}
 }
 
 func (b *books) routines(c string) {
 	tx := b.tx
-	for id := range routine.Routines.All(tx, c) {
-		b.owned(c, id)
+	for id := range routine.Routines.All(tx, ledger.CompanyID(c)) {
+		b.owned(ledger.CompanyID(c), id)
 	}
-	for id, t := range routine.RoutineTriggers.All(tx, c) {
-		b.owned(c, id)
-		b.index(c, "routine-trigger-of", t.Routine, id)
+	for id, t := range routine.RoutineTriggers.All(tx, ledger.CompanyID(c)) {
+		b.owned(ledger.CompanyID(c), id)
+		b.index(ledger.CompanyID(c), "routine-trigger-of", t.Routine, id)
 		if t.PublicID != "" {
 			b.key(routine.PublicTriggerKey(string(t.PublicID)), c+"/"+id)
 		}
@@ -396,10 +396,10 @@ func (b *books) routines(c string) {
 			b.key(routine.RoutineDueKey(t), c)
 		}
 	}
-	for id, r := range routine.RoutineRuns.All(tx, c) {
-		b.key(routine.RoutineRunOrderKey(c, r.Routine, r.Number), id)
+	for id, r := range routine.RoutineRuns.All(tx, ledger.CompanyID(c)) {
+		b.key(routine.RoutineRunOrderKey(ledger.CompanyID(c), r.Routine, r.Number), id)
 		if r.IdempotencyKey != "" {
-			b.key(routine.RoutineOnceKey(c, r.Routine, string(r.IdempotencyKey)), id)
+			b.key(routine.RoutineOnceKey(ledger.CompanyID(c), r.Routine, string(r.IdempotencyKey)), id)
 		}
 	}
 }
@@ -407,16 +407,16 @@ func (b *books) routines(c string) {
 // memories are records with what counts them.
 func (b *books) memories(c string) {
 	var sum memory.Count
-	memory.Each(b.tx, c, func(r memory.Record) bool {
-		b.owned(c, r.ID)
+	memory.Each(b.tx, ledger.CompanyID(c), func(r memory.Record) bool {
+		b.owned(ledger.CompanyID(c), r.ID)
 		if r.ExpiresAt != 0 {
-			b.index(c, "memory-expiry", ledger.Order(uint64(r.ExpiresAt)), r.ID)
+			b.index(ledger.CompanyID(c), "memory-expiry", ledger.Order(uint64(r.ExpiresAt)), r.ID)
 		}
 		sum.Records++
 		sum.Bytes += int64(len(r.Text) + len(r.Vector))
 		return true
 	})
-	if n := memory.CountOf(b.tx, c); n.Records != sum.Records || n.Bytes != sum.Bytes {
+	if n := memory.CountOf(b.tx, ledger.CompanyID(c)); n.Records != sum.Records || n.Bytes != sum.Bytes {
 		b.want[string(ledger.Key("c", c, "memory-count", "total"))] = fmt.Sprintf("%d records, %d bytes", sum.Records, sum.Bytes)
 	}
 }
@@ -476,21 +476,21 @@ func TestTheBooksSeeWhatParted(t *testing.T) {
 	t.Parallel()
 	s := newStory(t, map[string]int{})
 	tellOfIssues(s)
-	if bad := booksOf(s.Tx, s.Company).wrong(s.Company); bad != "" {
+	if bad := booksOf(s.Tx, string(s.Company)).wrong(string(s.Company)); bad != "" {
 		t.Fatal(bad)
 	}
 	n := 0
 	for _, family := range bookFamilies {
-		for k := range s.Tx.Prefix(ledger.Key("c", s.Company, family, "")) {
+		for k := range s.Tx.Prefix(ledger.Key("c", string(s.Company), family, "")) {
 			tx := s.Tx.Child()
-			if tx.Delete(k); booksOf(tx, s.Company).wrong(s.Company) == "" {
+			if tx.Delete(k); booksOf(tx, string(s.Company)).wrong(string(s.Company)) == "" {
 				t.Errorf("%s is gone and nobody sees it", k)
 			}
 			n++
 			break
 		}
 		tx := s.Tx.Child()
-		if tx.Set(ledger.Key("c", s.Company, family, companytest.UID(7), companytest.UID(8)), nil); booksOf(tx, s.Company).wrong(s.Company) == "" {
+		if tx.Set(ledger.Key("c", string(s.Company), family, companytest.UID(7), companytest.UID(8)), nil); booksOf(tx, string(s.Company)).wrong(string(s.Company)) == "" {
 			t.Errorf("a key of %s without a row, and nobody sees it", family)
 		}
 	}

@@ -19,7 +19,7 @@ const (
 
 // A Dashboard sums up a company.
 type Dashboard struct {
-	Company string `json:"companyId"`
+	Company ledger.CompanyID `json:"companyId"`
 	Agents  struct {
 		Active  int `json:"active"` // ready for work
 		Running int `json:"running"`
@@ -60,7 +60,7 @@ type RunDay struct {
 }
 
 // DashboardOf sums up company at now.
-func DashboardOf(tx *ledger.Tx, of string, now core.Time) Dashboard {
+func DashboardOf(tx *ledger.Tx, of ledger.CompanyID, now core.Time) Dashboard {
 	d := Dashboard{Company: of}
 	for _, a := range entity.AgentTable.All(tx, of) {
 		switch a.Status {
@@ -85,7 +85,7 @@ func DashboardOf(tx *ledger.Tx, of string, now core.Time) Dashboard {
 	}
 	d.Tasks.InProgress, d.Tasks.Blocked, d.Tasks.Done = counts[entity.IssueInProgress], counts[entity.IssueBlocked], counts[entity.IssueDone]
 	d.Costs.Budget, d.Costs.Spend = money.CompanyBudget(tx, of, now)
-	d.Costs.Held = money.MoneyHeld(tx, of, entity.ScopeCompany, of)
+	d.Costs.Held = money.MoneyHeld(tx, of, entity.ScopeCompany, string(of))
 	d.Costs.Utilization = d.Costs.Spend.Percent(d.Costs.Budget)
 	d.Budgets.ActiveIncidents = len(money.OpenIncidents(tx, of, now))
 	d.PendingApprovals, d.Budgets.PendingApprovals = money.PendingApprovals(tx, of)
@@ -99,7 +99,7 @@ func DashboardOf(tx *ledger.Tx, of string, now core.Time) Dashboard {
 }
 
 // runActivity counts the runs of the last days by the day when they were made.
-func runActivity(tx *ledger.Tx, of string, now core.Time) []RunDay {
+func runActivity(tx *ledger.Tx, of ledger.CompanyID, now core.Time) []RunDay {
 	days := make([]RunDay, DashboardDays)
 	today := now.Std().Truncate(24 * time.Hour)
 	first := today.AddDate(0, 0, 1-DashboardDays)
@@ -153,7 +153,7 @@ type Badges struct {
 
 // BadgesOf counts what waits for the board: approvals, requests to join, and agents
 // whose last run went wrong.
-func BadgesOf(tx *ledger.Tx, of string) (b Badges) {
+func BadgesOf(tx *ledger.Tx, of ledger.CompanyID) (b Badges) {
 	for range entity.AgentsByStatus.IDs(tx, of, string(entity.AgentError), false) {
 		b.FailedRuns++
 	}
@@ -172,8 +172,8 @@ type Stat struct {
 }
 
 // Stats counts agents and issues of every company that has any, by company.
-func Stats(tx *ledger.Tx) map[string]Stat {
-	out := map[string]Stat{}
+func Stats(tx *ledger.Tx) map[ledger.CompanyID]Stat {
+	out := map[ledger.CompanyID]Stat{}
 	for _, row := range entity.Companies(tx) {
 		var s Stat
 		for range entity.AgentTable.All(tx, row.ID) {

@@ -148,7 +148,7 @@ func (s *storyteller) carryOut(c *ledger.Context, kind, lines string, out []any)
 		if bad := s.check() + s.checkMore(); bad != "" {
 			s.t.Fatalf("after %s: %s", kind, bad)
 		}
-		if bad := booksOf(s.Tx, companytest.UID(1), s.Company).wrong(companytest.UID(1), s.Company); bad != "" {
+		if bad := booksOf(s.Tx, companytest.UID(1), string(s.Company)).wrong(companytest.UID(1), string(s.Company)); bad != "" {
 			s.t.Fatalf("after %s: %s", kind, bad)
 		}
 	}
@@ -203,8 +203,8 @@ var stories = []struct {
 
 func tellOfCompanies(s *storyteller) {
 	other := s.ID()
-	s.Company = other
-	s.by(companytest.Board, "company.create", entity.SaveCompany{ID: other, Name: new("Other")}, "company.created")
+	s.Company = ledger.CompanyID(other)
+	s.by(companytest.Board, "company.create", entity.SaveCompany{ID: ledger.CompanyID(other), Name: new("Other")}, "company.created")
 	s.by(companytest.Board, "company.update", entity.SaveCompany{Description: new("d")}, "company.updated")
 	s.by(companytest.Board, "company.branding", entity.SaveCompany{BrandColor: new("#123456")}, "company.branding_updated")
 	s.by(companytest.Board, "company.pause", company.ChangeCompany{}, "company.paused")

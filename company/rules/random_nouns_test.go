@@ -233,7 +233,7 @@ func (p *player) checkMore() string {
 	due := map[string]bool{}
 	for k, of := range p.Tx.Prefix(prefix) {
 		id := string(k[len(k)-36:])
-		if i, ok := entity.IssueTable.Get(p.Tx, string(of), id); !ok || !i.Monitors() {
+		if i, ok := entity.IssueTable.Get(p.Tx, ledger.CompanyID(of), id); !ok || !i.Monitors() {
 			return "a monitor fires for what does not wait: " + id
 		}
 		due[id] = true
@@ -244,7 +244,7 @@ func (p *player) checkMore() string {
 		}
 	}
 	for _, table := range []string{"issue-said", "annotation"} {
-		at := ledger.Key("c", p.Company, table, "")
+		at := ledger.Key("c", string(p.Company), table, "")
 		for k := range p.Tx.Prefix(at) {
 			owner, _, _ := strings.Cut(string(k[len(at):]), ".")
 			_, routine := routine.Routines.Get(p.Tx, p.Company, owner)
@@ -260,7 +260,7 @@ func (p *player) checkMore() string {
 		}
 	}
 	for _, table := range []string{"skill-comment", "skill-test", "skill-test-input"} {
-		at := ledger.Key("c", p.Company, table, "")
+		at := ledger.Key("c", string(p.Company), table, "")
 		for k := range p.Tx.Prefix(at) {
 			if theSkill, _, _ := strings.Cut(string(k[len(at):]), "."); !p.Tx.Has(skill.SkillRows.Key(p.Company, theSkill)) {
 				return table + " of a skill that is gone: " + theSkill

@@ -246,13 +246,13 @@ func (p *player) step() (kind, broken string) {
 		}
 		return "the end of a run", ""
 	case 25, 26:
-		scope := money.SetBudget{Type: entity.ScopeCompany, Scope: p.Company, Window: money.WindowKinds[p.rng.IntN(len(money.WindowKinds))], Amount: core.Cents(p.rng.Int64N(2000))}
+		scope := money.SetBudget{Type: entity.ScopeCompany, Scope: string(p.Company), Window: money.WindowKinds[p.rng.IntN(len(money.WindowKinds))], Amount: core.Cents(p.rng.Int64N(2000))}
 		if agent := pick(p, p.agents); p.rng.IntN(2) == 0 {
 			scope.Type, scope.Scope = entity.ScopeAgent, agent
 		} else if p.rng.IntN(2) == 0 {
 			scope.Type, scope.Scope = entity.ScopeProject, pick(p, p.projects)
 		}
-		return "budget.set", p.command(companytest.Board, "budget.set", core.DerivedID("budget-policy", p.Company, string(scope.Type), scope.Scope, string(scope.Window)), scope)
+		return "budget.set", p.command(companytest.Board, "budget.set", core.DerivedID("budget-policy", string(p.Company), string(scope.Type), scope.Scope, string(scope.Window)), scope)
 	case 27:
 		if open := money.OpenIncidents(p.Tx, p.Company, core.TimeOf(p.Now)); len(open) > 0 && p.rng.IntN(2) == 0 {
 			in := open[p.rng.IntN(len(open))]

@@ -18,7 +18,7 @@ import (
 // bindEnv checks the env of a configuration as it was given, and returns it
 // with references completed. A reference that was there before is not looked
 // up again: its secret may be gone, the run will say so.
-func bindEnv(tx *ledger.Tx, company string, env, old json.RawMessage) (json.RawMessage, error) {
+func bindEnv(tx *ledger.Tx, company ledger.CompanyID, env, old json.RawMessage) (json.RawMessage, error) {
 	v, _ := core.ParseJSON(env)
 	m, ok := v.(map[string]any)
 	if !ok || len(m) == 0 {
@@ -70,7 +70,7 @@ func bindEnv(tx *ledger.Tx, company string, env, old json.RawMessage) (json.RawM
 }
 
 // bindConfig is bindEnv on the env of an adapterConfig.
-func bindConfig(tx *ledger.Tx, company string, config, old json.RawMessage) (json.RawMessage, error) {
+func bindConfig(tx *ledger.Tx, company ledger.CompanyID, config, old json.RawMessage) (json.RawMessage, error) {
 	v, _ := core.ParseJSON(config)
 	m, _ := v.(map[string]any)
 	if m["env"] == nil {
@@ -108,7 +108,7 @@ func ProjectOfRun(tx *ledger.Tx, r entity.Run) (entity.Project, bool) {
 	if !ok || i.Project == "" {
 		return entity.Project{}, false
 	}
-	return entity.ProjectTable.Get(tx, r.Company, string(i.Project))
+	return entity.ProjectTable.Get(tx, r.Company, i.Project)
 }
 
 // routineOfRun returns the variables of the routine that made the issue a run is for.
@@ -131,7 +131,7 @@ func issueOfRun(tx *ledger.Tx, r entity.Run) (entity.Issue, bool) {
 // A SecretBinding is a variable that refers to a secret, and whose it is.
 type SecretBinding struct {
 	ID            string               `json:"id"`
-	Company       string               `json:"companyId"`
+	Company       ledger.CompanyID     `json:"companyId"`
 	Secret        string               `json:"secretId"`
 	TargetType    string               `json:"targetType"` // agent, project or routine
 	TargetID      string               `json:"targetId"`
@@ -147,7 +147,7 @@ type SecretBinding struct {
 }
 
 // SecretUsage returns the variables of company that refer to secrets.
-func SecretUsage(tx *ledger.Tx, of string) []SecretBinding {
+func SecretUsage(tx *ledger.Tx, of ledger.CompanyID) []SecretBinding {
 	out := []SecretBinding{}
 	add := func(env json.RawMessage, target conceal.SecretTarget, at core.Time) {
 		if !strings.Contains(string(env), `"secret_ref"`) {
@@ -181,15 +181,15 @@ var Rules = company.Rules{Kinds: slices.Concat(secretKinds, userSecretKinds), Se
 // bindings answers what the kernel asks of secrets.
 type bindings struct{}
 
-func (bindings) BindEnv(tx *ledger.Tx, company string, env, old json.RawMessage) (json.RawMessage, error) {
+func (bindings) BindEnv(tx *ledger.Tx, company ledger.CompanyID, env, old json.RawMessage) (json.RawMessage, error) {
 	return bindEnv(tx, company, env, old)
 }
 
-func (bindings) BindConfig(tx *ledger.Tx, company string, config, old json.RawMessage) (json.RawMessage, error) {
+func (bindings) BindConfig(tx *ledger.Tx, company ledger.CompanyID, config, old json.RawMessage) (json.RawMessage, error) {
 	return bindConfig(tx, company, config, old)
 }
 
-func (bindings) Known(tx *ledger.Tx, company, id string) (shared, ok bool) {
+func (bindings) Known(tx *ledger.Tx, company ledger.CompanyID, id string) (shared, ok bool) {
 	s, ok := SecretOf(tx, company, id)
 	return ok && s.Scope == "company", ok
 }

@@ -37,22 +37,22 @@ const LocalProvider = "local_encrypted"
 // rows of their own and hold the value sealed: the state never has it in the
 // clear.
 type Secret struct {
-	ID          string        `cbor:"1,keyasint" json:"id"`
-	Company     string        `cbor:"2,keyasint" json:"companyId"`
-	Scope       string        `cbor:"3,keyasint" json:"scope"` // "company" or "user"
-	Owner       core.NullText `cbor:"4,keyasint,omitempty" json:"ownerUserId"`
-	Definition  core.NullText `cbor:"5,keyasint,omitempty" json:"userSecretDefinitionId"`
-	Key         string        `cbor:"6,keyasint" json:"key"`
-	Name        string        `cbor:"7,keyasint" json:"name"`
-	Status      string        `cbor:"8,keyasint" json:"status"` // active, disabled, archived
-	Latest      int           `cbor:"9,keyasint" json:"latestVersion"`
-	Description core.NullText `cbor:"10,keyasint,omitempty" json:"description"`
-	ResolvedAt  core.Time     `cbor:"11,keyasint,omitempty" json:"lastResolvedAt"`
-	RotatedAt   core.Time     `cbor:"12,keyasint" json:"lastRotatedAt"`
-	ByAgent     core.NullText `cbor:"13,keyasint,omitempty" json:"createdByAgentId"`
-	ByUser      core.NullText `cbor:"14,keyasint,omitempty" json:"createdByUserId"`
-	CreatedAt   core.Time     `cbor:"15,keyasint" json:"createdAt"`
-	UpdatedAt   core.Time     `cbor:"16,keyasint" json:"updatedAt"`
+	ID          string           `cbor:"1,keyasint" json:"id"`
+	Company     ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Scope       string           `cbor:"3,keyasint" json:"scope"` // "company" or "user"
+	Owner       core.NullText    `cbor:"4,keyasint,omitempty" json:"ownerUserId"`
+	Definition  core.NullText    `cbor:"5,keyasint,omitempty" json:"userSecretDefinitionId"`
+	Key         string           `cbor:"6,keyasint" json:"key"`
+	Name        string           `cbor:"7,keyasint" json:"name"`
+	Status      string           `cbor:"8,keyasint" json:"status"` // active, disabled, archived
+	Latest      int              `cbor:"9,keyasint" json:"latestVersion"`
+	Description core.NullText    `cbor:"10,keyasint,omitempty" json:"description"`
+	ResolvedAt  core.Time        `cbor:"11,keyasint,omitempty" json:"lastResolvedAt"`
+	RotatedAt   core.Time        `cbor:"12,keyasint" json:"lastRotatedAt"`
+	ByAgent     core.NullText    `cbor:"13,keyasint,omitempty" json:"createdByAgentId"`
+	ByUser      core.NullText    `cbor:"14,keyasint,omitempty" json:"createdByUserId"`
+	CreatedAt   core.Time        `cbor:"15,keyasint" json:"createdAt"`
+	UpdatedAt   core.Time        `cbor:"16,keyasint" json:"updatedAt"`
 	// Accesses counts the access events ever written, Oldest the first version
 	// that is still kept.
 	Accesses int             `cbor:"17,keyasint,omitempty" json:"-"`
@@ -76,23 +76,23 @@ type SecretVersion struct {
 
 // A SecretAccess is one use of a secret by a run.
 type SecretAccess struct {
-	ID        string        `cbor:"1,keyasint" json:"id"`
-	Company   string        `cbor:"2,keyasint" json:"companyId"`
-	Secret    string        `cbor:"3,keyasint" json:"secretId"`
-	Version   int           `cbor:"4,keyasint,omitempty" json:"version"`
-	Provider  string        `cbor:"5,keyasint" json:"provider"`
-	ActorType string        `cbor:"6,keyasint" json:"actorType"`
-	Actor     string        `cbor:"7,keyasint" json:"actorId"`
-	Consumer  string        `cbor:"8,keyasint" json:"consumerType"`
-	ConsumeID string        `cbor:"9,keyasint" json:"consumerId"`
-	Path      string        `cbor:"10,keyasint" json:"configPath"`
-	Issue     core.NullText `cbor:"11,keyasint,omitempty" json:"issueId"`
-	Run       core.NullText `cbor:"12,keyasint,omitempty" json:"heartbeatRunId"`
-	Plugin    core.NullText `cbor:"13,keyasint,omitempty" json:"pluginId"`
-	Outcome   string        `cbor:"14,keyasint" json:"outcome"` // success or failure
-	ErrorCode core.NullText `cbor:"15,keyasint,omitempty" json:"errorCode"`
-	Node      string        `cbor:"16,keyasint" json:"nodeId"`
-	CreatedAt core.Time     `cbor:"17,keyasint" json:"createdAt"`
+	ID        string           `cbor:"1,keyasint" json:"id"`
+	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Secret    string           `cbor:"3,keyasint" json:"secretId"`
+	Version   int              `cbor:"4,keyasint,omitempty" json:"version"`
+	Provider  string           `cbor:"5,keyasint" json:"provider"`
+	ActorType string           `cbor:"6,keyasint" json:"actorType"`
+	Actor     string           `cbor:"7,keyasint" json:"actorId"`
+	Consumer  string           `cbor:"8,keyasint" json:"consumerType"`
+	ConsumeID string           `cbor:"9,keyasint" json:"consumerId"`
+	Path      string           `cbor:"10,keyasint" json:"configPath"`
+	Issue     core.NullText    `cbor:"11,keyasint,omitempty" json:"issueId"`
+	Run       core.NullText    `cbor:"12,keyasint,omitempty" json:"heartbeatRunId"`
+	Plugin    core.NullText    `cbor:"13,keyasint,omitempty" json:"pluginId"`
+	Outcome   string           `cbor:"14,keyasint" json:"outcome"` // success or failure
+	ErrorCode core.NullText    `cbor:"15,keyasint,omitempty" json:"errorCode"`
+	Node      string           `cbor:"16,keyasint" json:"nodeId"`
+	CreatedAt core.Time        `cbor:"17,keyasint" json:"createdAt"`
 }
 
 // Versions are kept by <secret>.<version>, accesses by <secret>.<number>. The
@@ -189,7 +189,7 @@ var secretKinds = []company.Kind{
 func errNoSecret() error { return ledger.Refuse(ledger.NotFound, nil, "Secret not found") }
 
 // SecretOf returns a secret of company.
-func SecretOf(tx *ledger.Tx, company, id string) (Secret, bool) {
+func SecretOf(tx *ledger.Tx, company ledger.CompanyID, id string) (Secret, bool) {
 	if !core.IsID(id) {
 		return Secret{}, false
 	}
@@ -207,7 +207,7 @@ func SecretByID(tx *ledger.Tx, id string) (Secret, bool) {
 
 // SecretsOf returns the secrets of company, the newest first: its own, or with
 // scope "user" those of owner.
-func SecretsOf(tx *ledger.Tx, company, scope, owner string) []Secret {
+func SecretsOf(tx *ledger.Tx, company ledger.CompanyID, scope, owner string) []Secret {
 	out := []Secret{}
 	for _, s := range Secrets.All(tx, company) {
 		if s.Scope == scope && (scope == "company" || string(s.Owner) == owner) {
@@ -485,7 +485,7 @@ func Reseal(c *ledger.Context, p conceal.Reseal) (any, error) {
 }
 
 // SecretVersions yields all versions of all secrets of company.
-func SecretVersions(tx *ledger.Tx, company string) iter.Seq[SecretVersion] {
+func SecretVersions(tx *ledger.Tx, company ledger.CompanyID) iter.Seq[SecretVersion] {
 	return func(yield func(SecretVersion) bool) {
 		for _, v := range secretVersions.All(tx, company) {
 			if !yield(v) {

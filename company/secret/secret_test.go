@@ -43,7 +43,7 @@ func TestSecretsHaveNamesVersionsAndAnEnd(t *testing.T) {
 	if n := len(secret.SecretsOf(d.Tx, d.Company, "company", "")); n != 1 {
 		t.Errorf("%d secrets are left", n)
 	}
-	for k := range d.Tx.Prefix(ledger.Key("c", d.Company, "")) {
+	for k := range d.Tx.Prefix(ledger.Key("c", string(d.Company), "")) {
 		if strings.Contains(string(k), id) {
 			t.Errorf("%q is left", k)
 		}

@@ -17,15 +17,15 @@ import (
 // for. A variable refers to it by key; a run takes the value of the user it
 // acts for.
 type UserSecretDefinition struct {
-	ID        string        `cbor:"1,keyasint" json:"id"`
-	Company   string        `cbor:"2,keyasint" json:"companyId"`
-	Key       string        `cbor:"3,keyasint" json:"key"`
-	Name      string        `cbor:"4,keyasint" json:"name"`
-	Status    string        `cbor:"5,keyasint" json:"status"` // active, disabled, archived
-	Guidance  core.NullText `cbor:"6,keyasint,omitempty" json:"usageGuidance"`
-	ByUser    core.NullText `cbor:"7,keyasint,omitempty" json:"createdByUserId"`
-	CreatedAt core.Time     `cbor:"8,keyasint" json:"createdAt"`
-	UpdatedAt core.Time     `cbor:"9,keyasint" json:"updatedAt"`
+	ID        string           `cbor:"1,keyasint" json:"id"`
+	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Key       string           `cbor:"3,keyasint" json:"key"`
+	Name      string           `cbor:"4,keyasint" json:"name"`
+	Status    string           `cbor:"5,keyasint" json:"status"` // active, disabled, archived
+	Guidance  core.NullText    `cbor:"6,keyasint,omitempty" json:"usageGuidance"`
+	ByUser    core.NullText    `cbor:"7,keyasint,omitempty" json:"createdByUserId"`
+	CreatedAt core.Time        `cbor:"8,keyasint" json:"createdAt"`
+	UpdatedAt core.Time        `cbor:"9,keyasint" json:"updatedAt"`
 }
 
 var userSecretDefinitions = ledger.NewTable[string, UserSecretDefinition]("user-secret-definition")
@@ -56,7 +56,7 @@ var userSecretKinds = []company.Kind{
 }
 
 // UserSecretDefinitionOf returns a definition by ID.
-func UserSecretDefinitionOf(tx *ledger.Tx, company, id string) (UserSecretDefinition, bool) {
+func UserSecretDefinitionOf(tx *ledger.Tx, company ledger.CompanyID, id string) (UserSecretDefinition, bool) {
 	if !core.IsID(id) {
 		return UserSecretDefinition{}, false
 	}
@@ -64,7 +64,7 @@ func UserSecretDefinitionOf(tx *ledger.Tx, company, id string) (UserSecretDefini
 }
 
 // UserSecretDefinitionsOf returns the definitions of company, the newest first.
-func UserSecretDefinitionsOf(tx *ledger.Tx, company string) []UserSecretDefinition {
+func UserSecretDefinitionsOf(tx *ledger.Tx, company ledger.CompanyID) []UserSecretDefinition {
 	out := []UserSecretDefinition{}
 	for _, d := range userSecretDefinitions.All(tx, company) {
 		out = append(out, d)
@@ -74,7 +74,7 @@ func UserSecretDefinitionsOf(tx *ledger.Tx, company string) []UserSecretDefiniti
 }
 
 // UserSecretDefinitionByKey returns the definition with a key.
-func UserSecretDefinitionByKey(tx *ledger.Tx, company, key string) (UserSecretDefinition, bool) {
+func UserSecretDefinitionByKey(tx *ledger.Tx, company ledger.CompanyID, key string) (UserSecretDefinition, bool) {
 	for _, d := range userSecretDefinitions.All(tx, company) {
 		if strings.EqualFold(d.Key, key) {
 			return d, true
@@ -84,7 +84,7 @@ func UserSecretDefinitionByKey(tx *ledger.Tx, company, key string) (UserSecretDe
 }
 
 // UserSecret returns what user has for a definition.
-func UserSecret(tx *ledger.Tx, company, definition, user string) (Secret, bool) {
+func UserSecret(tx *ledger.Tx, company ledger.CompanyID, definition, user string) (Secret, bool) {
 	for id := range userSecretIndex.IDs(tx, company, definition+"."+url.PathEscape(user), false) {
 		return Secrets.Get(tx, company, id)
 	}

@@ -58,9 +58,9 @@ func (f instructionFiles) Clone() instructionFiles { return instructionFiles{sli
 var instructionRows = ledger.NewTable[string, instructionFiles]("agent-instructions")
 
 // instructionKey keeps the text of a file, as it is.
-func instructionKey(company, agent, path string) []byte {
+func instructionKey(company ledger.CompanyID, agent, path string) []byte {
 	sum := sha256.Sum256([]byte(path))
-	return ledger.Key("c", company, "instruction-file", agent+"."+hex.EncodeToString(sum[:16]))
+	return ledger.Key("c", string(company), "instruction-file", agent+"."+hex.EncodeToString(sum[:16]))
 }
 
 // Instructions say how an agent is told what it is and does: by files that the
@@ -77,13 +77,13 @@ type Instructions struct {
 
 // ManagedInstructions names the folder of an agent's files in configurations. No
 // node has it: a run finds the files below its scratch directory.
-func ManagedInstructions(company, agent string) string {
-	return "companies/" + company + "/agents/" + agent + "/instructions"
+func ManagedInstructions(company ledger.CompanyID, agent string) string {
+	return "companies/" + string(company) + "/agents/" + agent + "/instructions"
 }
 
 // ManagedInstructionsConfig is what the adapterConfig of an agent with managed
 // files says, as a JSON object.
-func ManagedInstructionsConfig(company, agent, entry string) json.RawMessage {
+func ManagedInstructionsConfig(company ledger.CompanyID, agent, entry string) json.RawMessage {
 	root := ManagedInstructions(company, agent)
 	return core.Object{}.Str(instructionsFile, root+"/"+entry).Str(instructionsRoot, root).Str(instructionsEntry, entry).Str(instructionsMode, "managed").Close()
 }
@@ -107,14 +107,14 @@ func InstructionsOf(tx *ledger.Tx, a entity.Agent) Instructions {
 }
 
 // InstructionText returns a file of an agent's instructions.
-func InstructionText(tx *ledger.Tx, company, agent, path string) (text string, ok bool) {
+func InstructionText(tx *ledger.Tx, company ledger.CompanyID, agent, path string) (text string, ok bool) {
 	b, ok := tx.Get(instructionKey(company, agent, path))
 	return string(b), ok
 }
 
 // InstructionsFor returns what a run of an agent is to be given; nil when the
 // mesh keeps nothing for it.
-func InstructionsFor(tx *ledger.Tx, of, agent string) *company.RunInstructions {
+func InstructionsFor(tx *ledger.Tx, of ledger.CompanyID, agent string) *company.RunInstructions {
 	a, ok := entity.AgentTable.Get(tx, of, agent)
 	if !ok {
 		return nil
@@ -420,7 +420,7 @@ func (equipment) Equip(c *ledger.Context, a entity.Agent, p entity.SaveAgent) (j
 	return equip(c, a, p)
 }
 
-func (equipment) Of(tx *ledger.Tx, company, agent string) []string {
+func (equipment) Of(tx *ledger.Tx, company ledger.CompanyID, agent string) []string {
 	return SkillsOfAgent(tx, company, agent)
 }
 

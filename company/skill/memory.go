@@ -29,12 +29,12 @@ const (
 // A Memory is a text that an agent keeps under a key, on whichever node its next
 // run is. Nobody but the agent and the board reads it.
 type Memory struct {
-	Company   string    `cbor:"1,keyasint" json:"companyId"`
-	Agent     string    `cbor:"2,keyasint" json:"agentId"`
-	Key       string    `cbor:"3,keyasint" json:"key"`
-	Value     string    `cbor:"4,keyasint" json:"value"`
-	CreatedAt core.Time `cbor:"5,keyasint" json:"createdAt"`
-	UpdatedAt core.Time `cbor:"6,keyasint" json:"updatedAt"`
+	Company   ledger.CompanyID `cbor:"1,keyasint" json:"companyId"`
+	Agent     string           `cbor:"2,keyasint" json:"agentId"`
+	Key       string           `cbor:"3,keyasint" json:"key"`
+	Value     string           `cbor:"4,keyasint" json:"value"`
+	CreatedAt core.Time        `cbor:"5,keyasint" json:"createdAt"`
+	UpdatedAt core.Time        `cbor:"6,keyasint" json:"updatedAt"`
 }
 
 // A memoryUse is what the memories of an agent add up to, and its inbox.
@@ -47,16 +47,16 @@ type memoryUse struct {
 // A Message waits in the inbox of an agent until the agent takes it. It does not
 // wake anybody by itself.
 type Message struct {
-	ID          string          `cbor:"1,keyasint" json:"id"`
-	Company     string          `cbor:"2,keyasint" json:"companyId"`
-	To          string          `cbor:"3,keyasint" json:"toAgentId"`
-	From        string          `cbor:"4,keyasint" json:"fromId"`   // agent or person
-	FromType    string          `cbor:"5,keyasint" json:"fromType"` // agent or user
-	Type        string          `cbor:"6,keyasint,omitempty" json:"type"`
-	Correlation core.NullText   `cbor:"7,keyasint,omitempty" json:"correlationId"`
-	Payload     json.RawMessage `cbor:"8,keyasint" json:"payload"`
-	Height      uint64          `cbor:"9,keyasint" json:"height"` // of its entry; later ones are higher
-	SentAt      core.Time       `cbor:"10,keyasint" json:"sentAt"`
+	ID          string           `cbor:"1,keyasint" json:"id"`
+	Company     ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	To          string           `cbor:"3,keyasint" json:"toAgentId"`
+	From        string           `cbor:"4,keyasint" json:"fromId"`   // agent or person
+	FromType    string           `cbor:"5,keyasint" json:"fromType"` // agent or user
+	Type        string           `cbor:"6,keyasint,omitempty" json:"type"`
+	Correlation core.NullText    `cbor:"7,keyasint,omitempty" json:"correlationId"`
+	Payload     json.RawMessage  `cbor:"8,keyasint" json:"payload"`
+	Height      uint64           `cbor:"9,keyasint" json:"height"` // of its entry; later ones are higher
+	SentAt      core.Time        `cbor:"10,keyasint" json:"sentAt"`
 }
 
 // Clone returns a copy that shares nothing with m.
@@ -74,7 +74,7 @@ var (
 )
 
 // MemoriesOf returns what an agent keeps, by key.
-func MemoriesOf(tx *ledger.Tx, company, agent string) []Memory {
+func MemoriesOf(tx *ledger.Tx, company ledger.CompanyID, agent string) []Memory {
 	out := []Memory{}
 	for _, b := range tx.Prefix(memories.Key(company, agent+".")) {
 		out = append(out, core.DecodeRow[Memory](b))
@@ -83,12 +83,12 @@ func MemoriesOf(tx *ledger.Tx, company, agent string) []Memory {
 }
 
 // MemoryOf returns what an agent keeps under a key.
-func MemoryOf(tx *ledger.Tx, company, agent, key string) (Memory, bool) {
+func MemoryOf(tx *ledger.Tx, company ledger.CompanyID, agent, key string) (Memory, bool) {
 	return memories.Get(tx, company, agent+"."+key)
 }
 
 // InboxOf returns the messages that wait for an agent, oldest first, at most limit.
-func InboxOf(tx *ledger.Tx, company, agent string, limit int) []Message {
+func InboxOf(tx *ledger.Tx, company ledger.CompanyID, agent string, limit int) []Message {
 	out := []Message{}
 	for _, b := range tx.Prefix(messages.Key(company, agent+".")) {
 		if len(out) == limit {
@@ -226,7 +226,7 @@ func sendMessage(c *ledger.Context, p SendMessage) (any, error) {
 	}
 	use.Inbox++
 	memoryUses.Put(c.Tx, of, to.ID, use)
-	m := Message{ID: p.ID, Company: of, To: to.ID, From: c.Cmd.Actor.ID, FromType: string(c.Cmd.Actor.Type), Type: p.Type, Correlation: core.NullText(p.Correlation),
+	m := Message{ID: p.ID, Company: of, To: to.ID, From: c.Cmd.Actor.ID, FromType: c.Cmd.Actor.Type, Type: p.Type, Correlation: core.NullText(p.Correlation),
 		Payload: p.Payload, Height: c.Height, SentAt: core.TimeOf(c.Now)}
 	c.Record(ledger.Change{Action: "agent.message_sent", EntityType: "agent", EntityID: to.ID,
 		Details: core.Object{}.Str("messageId", p.ID).Str("type", p.Type).Int("bytes", int64(len(p.Payload))).Close()})

@@ -30,23 +30,23 @@ const (
 // A Skill is a text of a company that teaches agents something, with the files
 // that it refers to. Slugs are unique in a company.
 type Skill struct {
-	ID          string        `cbor:"1,keyasint" json:"id"`
-	Company     string        `cbor:"2,keyasint" json:"companyId"`
-	Slug        string        `cbor:"3,keyasint" json:"slug"`
-	Name        string        `cbor:"4,keyasint" json:"name"`
-	Description core.NullText `cbor:"5,keyasint,omitempty" json:"description"`
-	IconURL     core.NullText `cbor:"6,keyasint,omitempty" json:"iconUrl"`
-	Color       core.NullText `cbor:"7,keyasint,omitempty" json:"color"`
-	Tagline     core.NullText `cbor:"8,keyasint,omitempty" json:"tagline"`
-	Author      core.NullText `cbor:"9,keyasint,omitempty" json:"authorName"`
-	Homepage    core.NullText `cbor:"10,keyasint,omitempty" json:"homepageUrl"`
-	Categories  []string      `cbor:"11,keyasint,omitempty" json:"categories"`
-	Scope       string        `cbor:"12,keyasint" json:"sharingScope"` // private, company or public_link
-	Files       []SkillPath   `cbor:"13,keyasint,omitempty" json:"fileInventory"`
-	Version     string        `cbor:"14,keyasint" json:"currentVersionId"` // of its files
-	CreatedAt   core.Time     `cbor:"15,keyasint" json:"createdAt"`
-	UpdatedAt   core.Time     `cbor:"16,keyasint" json:"updatedAt"`
-	Origin      SkillOrigin   `cbor:"17,keyasint,omitempty" json:"-"`
+	ID          string           `cbor:"1,keyasint" json:"id"`
+	Company     ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Slug        string           `cbor:"3,keyasint" json:"slug"`
+	Name        string           `cbor:"4,keyasint" json:"name"`
+	Description core.NullText    `cbor:"5,keyasint,omitempty" json:"description"`
+	IconURL     core.NullText    `cbor:"6,keyasint,omitempty" json:"iconUrl"`
+	Color       core.NullText    `cbor:"7,keyasint,omitempty" json:"color"`
+	Tagline     core.NullText    `cbor:"8,keyasint,omitempty" json:"tagline"`
+	Author      core.NullText    `cbor:"9,keyasint,omitempty" json:"authorName"`
+	Homepage    core.NullText    `cbor:"10,keyasint,omitempty" json:"homepageUrl"`
+	Categories  []string         `cbor:"11,keyasint,omitempty" json:"categories"`
+	Scope       string           `cbor:"12,keyasint" json:"sharingScope"` // private, company or public_link
+	Files       []SkillPath      `cbor:"13,keyasint,omitempty" json:"fileInventory"`
+	Version     string           `cbor:"14,keyasint" json:"currentVersionId"` // of its files
+	CreatedAt   core.Time        `cbor:"15,keyasint" json:"createdAt"`
+	UpdatedAt   core.Time        `cbor:"16,keyasint" json:"updatedAt"`
+	Origin      SkillOrigin      `cbor:"17,keyasint,omitempty" json:"-"`
 }
 
 // Clone returns a copy that shares no memory with s.
@@ -56,7 +56,7 @@ func (s Skill) Clone() Skill {
 }
 
 // Key is the name by which agents want the skill.
-func (s Skill) Key() string { return "company/" + s.Company + "/" + s.Slug }
+func (s Skill) Key() string { return "company/" + string(s.Company) + "/" + s.Slug }
 
 // A SkillPath is a file of a skill: SKILL.md, or one below references, scripts or assets.
 type SkillPath struct {
@@ -78,9 +78,9 @@ var (
 )
 
 // skillFileKey keeps the text of a file, as it is.
-func skillFileKey(company, skill, path string) []byte {
+func skillFileKey(company ledger.CompanyID, skill, path string) []byte {
 	sum := sha256.Sum256([]byte(path))
-	return ledger.Key("c", company, "skill-file", skill+"."+hex.EncodeToString(sum[:16]))
+	return ledger.Key("c", string(company), "skill-file", skill+"."+hex.EncodeToString(sum[:16]))
 }
 
 // SkillScopes are who may see a skill, in the contract's order.
@@ -148,7 +148,7 @@ var skillKinds = []company.Kind{
 }
 
 // SkillsOf returns the skills of company by slug.
-func SkillsOf(tx *ledger.Tx, company string) []Skill {
+func SkillsOf(tx *ledger.Tx, company ledger.CompanyID) []Skill {
 	out := []Skill{}
 	for _, s := range SkillRows.All(tx, company) {
 		out = append(out, s)
@@ -158,7 +158,7 @@ func SkillsOf(tx *ledger.Tx, company string) []Skill {
 }
 
 // SkillOf returns a skill of company by its ID, slug or key.
-func SkillOf(tx *ledger.Tx, company, ref string) (Skill, bool) {
+func SkillOf(tx *ledger.Tx, company ledger.CompanyID, ref string) (Skill, bool) {
 	if s, ok := SkillRows.Get(tx, company, strings.ToLower(ref)); ok && core.IsID(strings.ToLower(ref)) {
 		return s, true
 	}
@@ -177,7 +177,7 @@ func SkillText(tx *ledger.Tx, s Skill, path string) (text string, ok bool) {
 }
 
 // SkillsOfAgent returns the keys of the skills that an agent is to have.
-func SkillsOfAgent(tx *ledger.Tx, company, agent string) []string {
+func SkillsOfAgent(tx *ledger.Tx, company ledger.CompanyID, agent string) []string {
 	a, _ := wantedSkills.Get(tx, company, agent)
 	return slices.Clone(a.Keys)
 }

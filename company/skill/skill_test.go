@@ -31,7 +31,7 @@ func TestSkillsAreBoundedAndLeaveNothingBehind(t *testing.T) {
 	slug := "other"
 	companytest.WantRefusal(t, d.Do(companytest.Board, "skill.update", skill.SaveSkill{ID: s.ID, Slug: &slug}, nil), ledger.Unprocessable, "The slug of a skill stays: agents name it")
 	d.Must(t, companytest.Board, "skill.delete", skill.DeleteSkill{ID: s.ID}, nil)
-	for k := range d.Tx.Prefix(ledger.Key("c", d.Company, "skill-file", "")) {
+	for k := range d.Tx.Prefix(ledger.Key("c", string(d.Company), "skill-file", "")) {
 		t.Errorf("%q is left of a deleted skill", k)
 	}
 	if len(skill.SkillsOf(d.Tx, d.Company)) != 0 {

@@ -13,47 +13,47 @@ import (
 
 // A SkillComment is what somebody says about a skill of a company.
 type SkillComment struct {
-	ID          string        `cbor:"1,keyasint" json:"id"`
-	Company     string        `cbor:"2,keyasint" json:"companyId"`
-	Skill       string        `cbor:"3,keyasint" json:"companySkillId"`
-	Parent      core.NullText `cbor:"4,keyasint,omitempty" json:"parentCommentId"`
-	AuthorAgent core.NullText `cbor:"5,keyasint,omitempty" json:"authorAgentId"`
-	AuthorUser  core.NullText `cbor:"6,keyasint,omitempty" json:"authorUserId"`
-	Body        string        `cbor:"7,keyasint" json:"body"` // "" when it was deleted
-	DeletedAt   core.Time     `cbor:"8,keyasint,omitempty" json:"deletedAt"`
-	CreatedAt   core.Time     `cbor:"9,keyasint" json:"createdAt"`
-	UpdatedAt   core.Time     `cbor:"10,keyasint" json:"updatedAt"`
-	Seq         uint64        `cbor:"11,keyasint" json:"-"` // among the skill's, from 1
+	ID          string           `cbor:"1,keyasint" json:"id"`
+	Company     ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Skill       string           `cbor:"3,keyasint" json:"companySkillId"`
+	Parent      core.NullText    `cbor:"4,keyasint,omitempty" json:"parentCommentId"`
+	AuthorAgent core.NullText    `cbor:"5,keyasint,omitempty" json:"authorAgentId"`
+	AuthorUser  core.NullText    `cbor:"6,keyasint,omitempty" json:"authorUserId"`
+	Body        string           `cbor:"7,keyasint" json:"body"` // "" when it was deleted
+	DeletedAt   core.Time        `cbor:"8,keyasint,omitempty" json:"deletedAt"`
+	CreatedAt   core.Time        `cbor:"9,keyasint" json:"createdAt"`
+	UpdatedAt   core.Time        `cbor:"10,keyasint" json:"updatedAt"`
+	Seq         uint64           `cbor:"11,keyasint" json:"-"` // among the skill's, from 1
 }
 
 // A SkillTestInput is a text that a skill is tried on.
 type SkillTestInput struct {
-	ID        string        `cbor:"1,keyasint" json:"id"`
-	Company   string        `cbor:"2,keyasint" json:"companyId"`
-	Skill     string        `cbor:"3,keyasint" json:"skillId"`
-	Name      string        `cbor:"4,keyasint" json:"name"`
-	Content   string        `cbor:"5,keyasint" json:"content"`
-	CreatedBy core.NullText `cbor:"6,keyasint,omitempty" json:"createdBy"`
-	DeletedAt core.Time     `cbor:"-" json:"deletedAt"` // always null: what is deleted is gone
-	CreatedAt core.Time     `cbor:"7,keyasint" json:"createdAt"`
-	UpdatedAt core.Time     `cbor:"8,keyasint" json:"updatedAt"`
+	ID        string           `cbor:"1,keyasint" json:"id"`
+	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Skill     string           `cbor:"3,keyasint" json:"skillId"`
+	Name      string           `cbor:"4,keyasint" json:"name"`
+	Content   string           `cbor:"5,keyasint" json:"content"`
+	CreatedBy core.NullText    `cbor:"6,keyasint,omitempty" json:"createdBy"`
+	DeletedAt core.Time        `cbor:"-" json:"deletedAt"` // always null: what is deleted is gone
+	CreatedAt core.Time        `cbor:"7,keyasint" json:"createdAt"`
+	UpdatedAt core.Time        `cbor:"8,keyasint" json:"updatedAt"`
 }
 
 // A SkillTest is an agent's try of a skill: an issue of its own in which the agent
 // follows the skill on an input and leaves what comes of it in a document. What
 // became of it is that issue's to tell.
 type SkillTest struct {
-	ID        string        `cbor:"1,keyasint" json:"id"`
-	Company   string        `cbor:"2,keyasint" json:"companyId"`
-	Skill     string        `cbor:"3,keyasint" json:"skillId"`
-	Input     core.NullText `cbor:"4,keyasint,omitempty" json:"inputId"`
-	Content   string        `cbor:"5,keyasint" json:"inputSnapshot"`
-	Version   string        `cbor:"6,keyasint" json:"skillVersionId"`
-	Agent     string        `cbor:"7,keyasint" json:"agentId"`
-	Issue     string        `cbor:"8,keyasint" json:"issueId"`
-	CreatedAt core.Time     `cbor:"9,keyasint" json:"createdAt"`
-	UpdatedAt core.Time     `cbor:"10,keyasint" json:"updatedAt"`
-	Seq       uint64        `cbor:"11,keyasint" json:"-"`
+	ID        string           `cbor:"1,keyasint" json:"id"`
+	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
+	Skill     string           `cbor:"3,keyasint" json:"skillId"`
+	Input     core.NullText    `cbor:"4,keyasint,omitempty" json:"inputId"`
+	Content   string           `cbor:"5,keyasint" json:"inputSnapshot"`
+	Version   string           `cbor:"6,keyasint" json:"skillVersionId"`
+	Agent     string           `cbor:"7,keyasint" json:"agentId"`
+	Issue     string           `cbor:"8,keyasint" json:"issueId"`
+	CreatedAt core.Time        `cbor:"9,keyasint" json:"createdAt"`
+	UpdatedAt core.Time        `cbor:"10,keyasint" json:"updatedAt"`
+	Seq       uint64           `cbor:"11,keyasint" json:"-"`
 	// Kept and Output are what became of a test that came with a package without
 	// its issue, and what the agent left.
 	Kept   string `cbor:"12,keyasint,omitempty" json:"-"`
@@ -150,7 +150,7 @@ var skillReviewKinds = []company.Kind{
 	{Name: KindSkillTestForget, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(forgetSkillTest)},
 }
 
-func ofSkill[T any](tx *ledger.Tx, t ledger.Table[string, T], company, skill string) []T {
+func ofSkill[T any](tx *ledger.Tx, t ledger.Table[string, T], company ledger.CompanyID, skill string) []T {
 	out := []T{}
 	for _, v := range tx.Prefix(t.Key(company, skill+".")) {
 		out = append(out, core.DecodeRow[T](v))
@@ -358,7 +358,7 @@ func startSkillTest(c *ledger.Context, p StartSkillTest) (any, error) {
 	if len(list) >= MaxSkillTests {
 		skillTests.Delete(c.Tx, s.Company, skillRowKey(s.ID, list[len(list)-1].Seq))
 	}
-	text := "Try the skill " + s.Name + " on the input below. Its files as they are to be tried: GET /api/companies/" + s.Company + "/skills/" + s.ID + "/versions/" + version +
+	text := "Try the skill " + s.Name + " on the input below. Its files as they are to be tried: GET /api/companies/" + string(s.Company) + "/skills/" + s.ID + "/versions/" + version +
 		"\n\nFollow it as you would in earnest, but change nothing outside this issue. Write what comes of it as the document `" + SkillTestOutput +
 		"` of this issue, then set the issue to done; if the skill can not be followed, say in that document where it fails, and set it to blocked.\n\n## Input\n\n" + p.Content
 	if _, err := company.MakeIssue(c, company.CreateIssue{ID: p.Issue, Title: "Try the skill " + s.Name, Description: text, Status: entity.IssueTodo, Assignee: a.ID, WorkMode: "skill_test", HarnessKind: "skill_test",

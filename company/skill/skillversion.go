@@ -18,7 +18,7 @@ import (
 // A SkillVersion is one state of a skill's files. Each change of a file makes one.
 type SkillVersion struct {
 	ID           string             `cbor:"1,keyasint" json:"id"`
-	Company      string             `cbor:"2,keyasint" json:"companyId"`
+	Company      ledger.CompanyID   `cbor:"2,keyasint" json:"companyId"`
 	Skill        string             `cbor:"3,keyasint" json:"skillId"`
 	Number       uint64             `cbor:"4,keyasint" json:"versionNumber"`
 	Label        core.NullText      `cbor:"5,keyasint,omitempty" json:"label"`
@@ -66,8 +66,8 @@ const maxVersionLabel = 2_000
 //	skill-text/<skill>.<sha256>
 var skillVersions = ledger.NewTable[string, SkillVersion]("skill-version")
 
-func skillTextKey(company, skill, sum string) []byte {
-	return ledger.Key("c", company, "skill-text", skill+"."+sum)
+func skillTextKey(company ledger.CompanyID, skill, sum string) []byte {
+	return ledger.Key("c", string(company), "skill-text", skill+"."+sum)
 }
 
 // VersionSkill is the payload of skill.version: the files as they are get a name.
@@ -370,8 +370,8 @@ func renameSkill(c *ledger.Context, p RenameSkill) (any, error) {
 	return SkillRows.Put(c.Tx, s.Company, s.ID, s), nil
 }
 
-func starKey(company, skill, user string) []byte {
-	return ledger.Key("c", company, "skill-star", skill+"."+user)
+func starKey(company ledger.CompanyID, skill, user string) []byte {
+	return ledger.Key("c", string(company), "skill-star", skill+"."+user)
 }
 
 // maxSkillStars bounds the users who star one skill, which are counted when it is shown.

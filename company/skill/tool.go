@@ -16,15 +16,15 @@ import (
 // module, in versions, each signed by the node that took it. What it does to the
 // world is said by its effect.
 type Tool struct {
-	Company     string          `cbor:"1,keyasint" json:"companyId"`
-	Name        string          `cbor:"2,keyasint" json:"name"`
-	Category    string          `cbor:"3,keyasint" json:"category"` // User
-	Description string          `cbor:"4,keyasint,omitempty" json:"description"`
-	Parameters  json.RawMessage `cbor:"5,keyasint,omitempty" json:"parameters"` // a JSON schema, or null
-	Effect      ToolEffect      `cbor:"6,keyasint,omitempty" json:"effect"`
-	Versions    []ToolVersion   `cbor:"7,keyasint" json:"versions"` // oldest first
-	CreatedAt   core.Time       `cbor:"8,keyasint" json:"createdAt"`
-	UpdatedAt   core.Time       `cbor:"9,keyasint" json:"updatedAt"`
+	Company     ledger.CompanyID `cbor:"1,keyasint" json:"companyId"`
+	Name        string           `cbor:"2,keyasint" json:"name"`
+	Category    string           `cbor:"3,keyasint" json:"category"` // User
+	Description string           `cbor:"4,keyasint,omitempty" json:"description"`
+	Parameters  json.RawMessage  `cbor:"5,keyasint,omitempty" json:"parameters"` // a JSON schema, or null
+	Effect      ToolEffect       `cbor:"6,keyasint,omitempty" json:"effect"`
+	Versions    []ToolVersion    `cbor:"7,keyasint" json:"versions"` // oldest first
+	CreatedAt   core.Time        `cbor:"8,keyasint" json:"createdAt"`
+	UpdatedAt   core.Time        `cbor:"9,keyasint" json:"updatedAt"`
 }
 
 // A ToolEffect says in thousandths how much a call may do of each.
@@ -88,11 +88,11 @@ const toolDomain = "selvage tool version\x00"
 // CBOR: the name, the version and the bytes are bound to each other, in one company
 // of one mesh.
 type ToolStatement struct {
-	Mesh    string `cbor:"1,keyasint"`
-	Company string `cbor:"2,keyasint"`
-	Name    string `cbor:"3,keyasint"`
-	Version uint32 `cbor:"4,keyasint"`
-	Hash    string `cbor:"5,keyasint"`
+	Mesh    string           `cbor:"1,keyasint"`
+	Company ledger.CompanyID `cbor:"2,keyasint"`
+	Name    string           `cbor:"3,keyasint"`
+	Version uint32           `cbor:"4,keyasint"`
+	Hash    string           `cbor:"5,keyasint"`
 }
 
 // Sign signs the statement with the key of a node.
@@ -139,7 +139,7 @@ type ExecuteTool struct {
 var toolRows = ledger.NewTable[string, Tool]("tool")
 
 // ToolsOf returns the tools of a company by name.
-func ToolsOf(tx *ledger.Tx, company string) []Tool {
+func ToolsOf(tx *ledger.Tx, company ledger.CompanyID) []Tool {
 	out := []Tool{}
 	for _, t := range toolRows.All(tx, company) {
 		out = append(out, t)
@@ -148,7 +148,9 @@ func ToolsOf(tx *ledger.Tx, company string) []Tool {
 }
 
 // ToolOf returns a tool of a company.
-func ToolOf(tx *ledger.Tx, company, name string) (Tool, bool) { return toolRows.Get(tx, company, name) }
+func ToolOf(tx *ledger.Tx, company ledger.CompanyID, name string) (Tool, bool) {
+	return toolRows.Get(tx, company, name)
+}
 
 const (
 	KindToolDeploy  = "tool.deploy"

@@ -9,7 +9,7 @@ import (
 
 // A ToolUse is one execution of a version of a tool that tool.execute allowed.
 type ToolUse struct {
-	Company string
+	Company ledger.CompanyID
 	Name    string
 	Version uint32
 	By      ledger.Actor

@@ -122,7 +122,7 @@ func importCompany(c *ledger.Context, p ImportCompany) error {
 	if err != nil {
 		return err
 	}
-	c.Record(ledger.Change{Action: "company.imported", EntityType: "company", EntityID: row.ID, Details: p.Details})
+	c.Record(ledger.Change{Action: "company.imported", EntityType: "company", EntityID: string(row.ID), Details: p.Details})
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (s ImportStep) comment(c *ledger.Context) error {
 }
 
 // skipTo makes n the next issue's number, unless the company is there already.
-func skipTo(tx *ledger.Tx, of string, n uint64) {
+func skipTo(tx *ledger.Tx, of ledger.CompanyID, n uint64) {
 	row, ok := entity.CompanyTable.Get(tx, of, of)
 	if ok && n > row.IssueCounter+1 && n < row.IssueCounter+maxIssueJump {
 		row.IssueCounter = n - 1

@@ -379,10 +379,10 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 				conf.Dir = filepath.Join(dir, conf.Name)
 			})
 			of := b.Company("Acme")
-			b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": "vendor", "kind": c.kind, "baseUrl": up.URL + map[bool]string{true: "/v1beta/openai", false: "/v1"}[c.kind == "gemini"],
+			b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "vendor", "kind": c.kind, "baseUrl": up.URL + map[bool]string{true: "/v1beta/openai", false: "/v1"}[c.kind == "gemini"],
 				"apiKey": canary, "models": []map[string]string{{"name": "*"}}}, nil)
 			// Ten thousand micro-cents a token.
-			b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": "*", "input": 10_000_000_000, "output": 10_000_000_000}, nil)
+			b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 10_000_000_000, "output": 10_000_000_000}, nil)
 			config := map[string]any{"model": c.model, "timeoutSec": 600, "graceSec": 2, "env": map[string]any{
 				"MINE": "yes", c.key: "sk-of-the-agent", "PAPERCLIP_RUN_ID": "not this"}}
 			for k, v := range c.config {
@@ -392,7 +392,7 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 				config["command"] = c.program
 			}
 			var agent struct{ ID string }
-			b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": "Ada", "role": "engineer", "adapterType": c.adapter, "adapterConfig": config}, &agent, testkit.Strong...)
+			b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ada", "role": "engineer", "adapterType": c.adapter, "adapterConfig": config}, &agent, testkit.Strong...)
 			b.Must(0, "PUT", "/api/agents/"+agent.ID+"/instructions-bundle/file", map[string]any{"path": "AGENTS.md", "content": "Always be marvellously brief."}, nil, testkit.Strong...)
 			issue := b.Issue(0, of, "Look around")
 
@@ -492,7 +492,7 @@ func TestRealAgentsWorkThroughTheGateway(t *testing.T) {
 	}
 }
 
-func costsOf(t *testing.T, b *testkit.Bed, of, agent string) (out []money.CostEvent) {
+func costsOf(t *testing.T, b *testkit.Bed, of ledger.CompanyID, agent string) (out []money.CostEvent) {
 	t.Helper()
 	if _, err := b.Nodes[0].View(t.Context(), ledger.Read{Mode: ledger.ReadStrong}, func(tx *ledger.Tx) error {
 		for e := range money.CostsOfAgent(tx, of, agent) {

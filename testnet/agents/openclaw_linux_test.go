@@ -110,7 +110,7 @@ func TestAnOpenClawGatewayIsAsked(t *testing.T) {
 	of := b.Company("Acme")
 	hire := func(name, token string) string {
 		var agent struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": name, "role": "engineer", "adapterType": "openclaw_gateway",
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": name, "role": "engineer", "adapterType": "openclaw_gateway",
 			"adapterConfig": map[string]any{"url": "ws://" + at, "authToken": token, "timeoutSec": 600}}, &agent, testkit.Strong...)
 		return agent.ID
 	}

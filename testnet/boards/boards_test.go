@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/testnet"
 )
 
@@ -203,7 +204,10 @@ type racer struct{ id, token, run string }
 // race lets agents check out one issue at once, again and again: one gets it.
 func (m *mesh) race(url string) {
 	t := m.t
-	var row struct{ ID, Token, Status string }
+	var row struct {
+		ID            ledger.CompanyID
+		Token, Status string
+	}
 	m.must(0, "POST", "/api/companies", map[string]any{"name": "Acme"}, &row)
 	company := row.ID
 	began := time.Now()
@@ -216,7 +220,7 @@ func (m *mesh) race(url string) {
 			defer func() { <-turn }()
 			var row struct{ ID, Token, Status string }
 			on, a := i%3, &agents[i]
-			errs[i] = m.again(on, "POST", "/api/companies/"+company+"/agents", map[string]any{"name": fmt.Sprint("Agent ", i+1), "role": "engineer",
+			errs[i] = m.again(on, "POST", "/api/companies/"+string(company)+"/agents", map[string]any{"name": fmt.Sprint("Agent ", i+1), "role": "engineer",
 				"adapterType": "http", "adapterConfig": map[string]any{"url": url, "timeoutMs": 600_000}}, &row)
 			a.id = row.ID
 			if errs[i] == nil {
@@ -237,13 +241,13 @@ func (m *mesh) race(url string) {
 	t.Logf("%d agents have live runs after %s", racers, time.Since(began).Round(time.Millisecond))
 	began = time.Now()
 	for round := range rounds {
-		m.must(round%3, "POST", "/api/companies/"+company+"/issues", map[string]any{"title": fmt.Sprint("Race ", round), "status": "todo"}, &row)
+		m.must(round%3, "POST", "/api/companies/"+string(company)+"/issues", map[string]any{"title": fmt.Sprint("Race ", round), "status": "todo"}, &row)
 		issue, gate := row.ID, make(chan struct{})
 		status := make([]int, racers)
 		for i, a := range agents {
 			wg.Go(func() {
 				<-gate
-				status[i], errs[i] = m.call((i+round)%3, "POST", "/api/issues/"+issue+"/checkout",
+				status[i], errs[i] = m.call((i+round)%3, "POST", "/api/issues/"+string(issue)+"/checkout",
 					map[string]any{"agentId": a.id, "expectedStatuses": []string{"todo", "backlog", "blocked"}}, nil,
 					"Authorization", "Bearer "+a.token, "X-Paperclip-Run-Id", a.run)
 			})
@@ -265,7 +269,7 @@ func (m *mesh) race(url string) {
 		}
 		for on := range m.Nodes {
 			var seen struct{ AssigneeAgentID, Status string }
-			if err := m.again(on, "GET", "/api/issues/"+issue, nil, &seen, "X-Selvage-Read", "strong"); err != nil || seen.AssigneeAgentID != winner || winner == "" {
+			if err := m.again(on, "GET", "/api/issues/"+string(issue), nil, &seen, "X-Selvage-Read", "strong"); err != nil || seen.AssigneeAgentID != winner || winner == "" {
 				t.Fatalf("round %d: %q won, n%d says %+v %v", round, winner, on+1, seen, err)
 			}
 		}
@@ -283,12 +287,12 @@ type run struct {
 // live waits until the runs of all agents are at work, as one node tells: fifty who
 // ask for their own run again and again keep an emulated mesh from all else. A run that
 // ended is invoked again, a few times in all, and told.
-func (m *mesh) live(company string, agents []racer) {
+func (m *mesh) live(company ledger.CompanyID, agents []racer) {
 	m.t.Helper()
 	var rows, not []run
 	again := 0
 	for end := time.Now().Add(startWithin); time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
-		if status, err := m.call(0, "GET", "/api/companies/"+company+"/heartbeat-runs?limit=200", nil, &rows); err != nil || status/100 != 2 {
+		if status, err := m.call(0, "GET", "/api/companies/"+string(company)+"/heartbeat-runs?limit=200", nil, &rows); err != nil || status/100 != 2 {
 			continue
 		}
 		at := 0

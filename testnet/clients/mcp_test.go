@@ -70,7 +70,7 @@ func TestOfficialClientsOfMCP(t *testing.T) {
 	for name, run := range map[string]struct{ program, script string }{"Python": {python, "tools.py"}, "TypeScript": {nodeJS, "tools.mts"}} {
 		t.Run(name, func(t *testing.T) {
 			d := described{url: strings.TrimSuffix(b.URL(0, ""), "/"), dir: t.TempDir(), key: boardKey(b, name)}
-			t.Setenv("PAPERCLIP_COMPANY_ID", b.Company("Acme "+name))
+			t.Setenv("PAPERCLIP_COMPANY_ID", string(b.Company("Acme "+name)))
 			if err := os.Symlink(typescript, filepath.Join(d.dir, "node_modules")); err != nil {
 				t.Fatal(err)
 			}

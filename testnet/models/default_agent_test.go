@@ -55,20 +55,20 @@ func TestTheDefaultAgentThinksWithARealModel(t *testing.T) {
 		c.Dir = filepath.Join(dir, c.Name)
 	})
 	of := b.Company("Acme")
-	b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": "box", "kind": "llamacpp", "baseUrl": at,
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "box", "kind": "llamacpp", "baseUrl": at,
 		"models": []map[string]string{{"name": "local/gemma", "as": "gemma"}, {"name": "local/gemma-embed", "as": "gemma"}}}, nil)
-	b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": "box/*", "input": 1_000_000_000, "output": 1_000_000_000}, nil)
+	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "box/*", "input": 1_000_000_000, "output": 1_000_000_000}, nil)
 	var skill struct{ Key string }
-	b.Must(0, "POST", "/api/companies/"+of+"/skills", map[string]any{"name": "colours", "slug": "colours",
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/skills", map[string]any{"name": "colours", "slug": "colours",
 		"markdown": "---\nname: colours\ndescription: How to choose a colour for the arm.\n---\nOnly ever choose primary colours."}, &skill)
 	var agent, issue struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": "Ada", "adapterType": "wasm",
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ada", "adapterType": "wasm",
 		"adapterConfig": map[string]any{"env": map[string]string{"AGENT_MODEL": "local/gemma", "AGENT_MAX_TOKENS": "24"}, "timeoutSec": 170}}, &agent)
 	b.Must(0, "POST", "/api/agents/"+agent.ID+"/skills/sync", map[string]any{"mode": "add", "desiredSkills": []string{skill.Key}}, nil)
 	b.Must(0, "PUT", "/api/agents/"+agent.ID+"/memory/globex.taste", map[string]any{"value": "Globex dislikes green paint."}, nil) // no word of the issue's
 	b.Must(0, "PUT", "/api/agents/"+agent.ID+"/memory/lunch", map[string]any{"value": "We eat at noon."}, nil)
 	b.Must(0, "POST", "/api/agents/"+agent.ID+"/messages", map[string]any{"type": "note", "payload": map[string]string{"text": "The arm is for Globex."}}, nil)
-	b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Choose a colour for the arm", "status": "todo", "assigneeAgentId": agent.ID}, &issue)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Choose a colour for the arm", "status": "todo", "assigneeAgentId": agent.ID}, &issue)
 
 	type ended struct {
 		ID, Status, Error string

@@ -29,13 +29,13 @@ func TestMemoriesAreEmbeddedByARealModel(t *testing.T) {
 	b := testkit.Mesh(t, 1)
 	of := b.Company("Acme")
 	add := func(name, kind, at, as string) {
-		b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": name, "kind": kind, "baseUrl": at, "models": []map[string]string{{"name": name, "as": as}, {"name": name + "-query", "as": as + "-query"}}}, nil)
-		b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": name + "/*", "input": 1_000_000_000}, nil)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": name, "kind": kind, "baseUrl": at, "models": []map[string]string{{"name": name, "as": as}, {"name": name + "-query", "as": as + "-query"}}}, nil)
+		b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": name + "/*", "input": 1_000_000_000}, nil)
 	}
 	add("gemma", "llamacpp", gemma, "gemma")
 	add("e5", "openai_compatible", sentences, "e5")
 	var agent struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": "Ada", "adapterType": "process", "adapterConfig": map[string]any{"command": "true"}}, &agent)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ada", "adapterType": "process", "adapterConfig": map[string]any{"command": "true"}}, &agent)
 	for _, text := range []string{"The car is parked in the garage", "Rechnungen werden im März bezahlt", "Deployments are frozen on Fridays", "Of the weather. " + strings.Repeat("It was sunny in the mountains and rained at the sea. ", 70)} {
 		b.Must(0, "POST", "/api/v1/memory", map[string]any{"companyId": of, "text": text}, nil)
 	}
@@ -49,7 +49,7 @@ func TestMemoriesAreEmbeddedByARealModel(t *testing.T) {
 		t.Helper()
 		b.Until("all is embedded by "+model, func() bool {
 			var s stats
-			b.Must(0, "GET", "/api/v1/memory/stats?companyId="+of, nil, &s)
+			b.Must(0, "GET", "/api/v1/memory/stats?companyId="+string(of), nil, &s)
 			if s.Embedding.Refused > 0 || s.Embedding.Problem != "" {
 				t.Fatalf("embedded %+v", s)
 			}
@@ -71,12 +71,12 @@ func TestMemoriesAreEmbeddedByARealModel(t *testing.T) {
 		}
 		return a
 	}
-	b.Must(0, "PUT", "/api/v1/memory/embedding?companyId="+of, map[string]any{"model": "gemma", "agentId": agent.ID}, nil)
+	b.Must(0, "PUT", "/api/v1/memory/embedding?companyId="+string(of), map[string]any{"model": "gemma", "agentId": agent.ID}, nil)
 	until("gemma@1")
 	if a := search("cars"); a.Model != "gemma@1" {
 		t.Errorf("found %+v", a)
 	}
-	b.Must(0, "PUT", "/api/v1/memory/embedding?companyId="+of, map[string]any{"model": "e5", "version": "small-q4", "questionModel": "e5-query"}, nil)
+	b.Must(0, "PUT", "/api/v1/memory/embedding?companyId="+string(of), map[string]any{"model": "e5", "version": "small-q4", "questionModel": "e5-query"}, nil)
 	until("e5@small-q4")
 	for query, want := range map[string]string{"where is my automobile?": "The car is", "when are invoices paid?": "Rechnungen werden", "no release at the end of the week": "Deployments are"} {
 		if a := search(query); a.Model != "e5@small-q4" || !strings.HasPrefix(a.Results[0].Memory.Text, want) {

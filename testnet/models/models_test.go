@@ -164,20 +164,20 @@ func TestAnAgentAsksARealModelAndPaysForIt(t *testing.T) {
 		c.Dir = filepath.Join(dir, c.Name)
 	})
 	of := b.Company("Acme")
-	b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": "box", "kind": "llamacpp", "baseUrl": at,
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "box", "kind": "llamacpp", "baseUrl": at,
 		"models": []map[string]string{{"name": "local/gemma", "as": "gemma"}, {"name": "claude-*", "as": "gemma"}}}, nil)
 	var check struct {
 		OK      bool
 		Message string
 	}
 	var rows []struct{ ID string }
-	b.Must(0, "GET", "/api/companies/"+of+"/model-providers", nil, &rows)
-	b.Must(0, "POST", "/api/companies/"+of+"/model-providers/"+rows[0].ID+"/test", map[string]any{}, &check)
+	b.Must(0, "GET", "/api/companies/"+string(of)+"/model-providers", nil, &rows)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers/"+rows[0].ID+"/test", map[string]any{}, &check)
 	if !check.OK {
 		t.Fatal(check.Message)
 	}
 	// A cent for a token.
-	b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": "box/*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
+	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "box/*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
 
 	self, err := os.Executable()
 	if err != nil {

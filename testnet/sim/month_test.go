@@ -24,7 +24,7 @@ import (
 // A stopped is a scope that ran into its limits in January.
 type stopped struct {
 	what    string
-	company string
+	company ledger.CompanyID
 	kind    entity.ScopeType
 	id      string
 	agent   string // whose work it stops
@@ -61,7 +61,7 @@ func TestAMonthsHardStopEndsWithTheMonth(t *testing.T) {
 		b.m = m
 		all := b.exhaust()
 		time.Sleep(time.Until(turn.Add(-time.Second)))
-		asked := map[string][]money.BudgetIncident{} // by company
+		asked := map[ledger.CompanyID][]money.BudgetIncident{} // by company
 		for _, s := range all {
 			asked[s.company] = b.wantStopped(s)
 		}
@@ -106,7 +106,7 @@ func (b *books) begun(issue string) int {
 }
 
 // ask carries out a command of the board's.
-func (b *books) ask(of, kind string, payload any) error {
+func (b *books) ask(of ledger.CompanyID, kind string, payload any) error {
 	b.t.Helper()
 	w := world{company: of}
 	r, err := b.m.Peers[0].Up().Submit(b.ctx, w.command(kind, payload))
@@ -116,7 +116,7 @@ func (b *books) ask(of, kind string, payload any) error {
 	return r.Err()
 }
 
-func (b *books) must(of, kind string, payload any) {
+func (b *books) must(of ledger.CompanyID, kind string, payload any) {
 	b.t.Helper()
 	if err := b.ask(of, kind, payload); err != nil {
 		b.t.Fatalf("%s: %v", kind, err)
@@ -141,9 +141,9 @@ func (b *books) exhaust() (all []stopped) {
 		{"a company", entity.ScopeCompany, []money.WindowKind{money.WindowMonth}, false, true},
 		{"a company with a lifetime", entity.ScopeCompany, []money.WindowKind{money.WindowLifetime}, false, false},
 	} {
-		s := stopped{what: c.what, company: uuid.NewString(), kind: c.kind, agent: uuid.NewString(), issue: uuid.NewString(), goesOn: c.goesOn}
+		s := stopped{what: c.what, company: ledger.CompanyID(uuid.NewString()), kind: c.kind, agent: uuid.NewString(), issue: uuid.NewString(), goesOn: c.goesOn}
 		project := uuid.NewString()
-		s.id = map[entity.ScopeType]string{entity.ScopeAgent: s.agent, entity.ScopeProject: project, entity.ScopeCompany: s.company}[c.kind]
+		s.id = map[entity.ScopeType]string{entity.ScopeAgent: s.agent, entity.ScopeProject: project, entity.ScopeCompany: string(s.company)}[c.kind]
 		b.must(s.company, "company.create", entity.SaveCompany{ID: s.company, Name: new(c.what)})
 		b.must(s.company, "project.create", entity.SaveProject{ID: project, Name: new("Rig")})
 		b.must(s.company, "agent.create", entity.SaveAgent{ID: s.agent, Name: new("Ada"), AdapterType: new("process"), AdapterConfig: json.RawMessage(`{"command":"work"}`)})
@@ -225,7 +225,7 @@ func (b *books) wantGoesOn(s stopped) {
 }
 
 // wantAnswered fails when a question of January is open, or one of a lifetime is not.
-func (b *books) wantAnswered(asked map[string][]money.BudgetIncident) {
+func (b *books) wantAnswered(asked map[ledger.CompanyID][]money.BudgetIncident) {
 	b.t.Helper()
 	for _, p := range b.m.Peers {
 		if _, err := p.Up().View(b.ctx, ledger.Read{}, func(tx *ledger.Tx) error {

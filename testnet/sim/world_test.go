@@ -30,7 +30,7 @@ import (
 type world struct {
 	m       *Mesh
 	ctx     context.Context // of everything that runs do
-	company string
+	company ledger.CompanyID
 	owners  []string // agents for whom the board checks out
 	issues  []string // that it checks out
 	workers []worker // agents with runs
@@ -61,7 +61,7 @@ type receipt struct {
 
 // found makes the company in which all happens.
 func (w *world) found(ctx context.Context) error {
-	w.ctx, w.company, w.start = ctx, uuid.NewString(), time.Now()
+	w.ctx, w.company, w.start = ctx, ledger.CompanyID(uuid.NewString()), time.Now()
 	if err := w.must(ctx, "company.create", entity.SaveCompany{ID: w.company, Name: new("Sim")}); err != nil {
 		return err
 	}

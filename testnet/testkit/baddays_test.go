@@ -88,14 +88,14 @@ func TestBadDays(t *testing.T) {
 	acme, apart := b.Company("Acme"), b.Company("Apart") // what goes beyond a limit stops its company
 	bad, up := t.TempDir(), badUpstream(t)
 	const limit = 100_000 // cents
-	for _, of := range []string{acme, apart} {
+	for _, of := range []ledger.CompanyID{acme, apart} {
 		for _, name := range []string{"hangs", "half", "busy", "less", "more"} {
-			b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": name, "kind": "llamacpp", "baseUrl": up.URL + "/" + name,
+			b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": name, "kind": "llamacpp", "baseUrl": up.URL + "/" + name,
 				"models": []map[string]string{{"name": name, "as": "m"}}}, nil)
 		}
 		// A cent for a token.
-		b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": "*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
-		b.Must(0, "POST", "/api/companies/"+of+"/budgets/policies", map[string]any{"scopeType": "company", "scopeId": of, "windowKind": "lifetime", "amount": limit}, nil)
+		b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/budgets/policies", map[string]any{"scopeType": "company", "scopeId": of, "windowKind": "lifetime", "amount": limit}, nil)
 	}
 
 	type outcome struct{ status, code string }
@@ -141,7 +141,7 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 	}
 	days := []*struct {
 		name, adapter string
-		of            string // its company; default: acme
+		of            ledger.CompanyID // its company; default: acme
 		config        map[string]any
 		want          outcome
 		or            outcome // as good
@@ -207,10 +207,10 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 			d.config["env"] = map[string]any{"BAD": bad}
 		}
 		var agent, issue struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+d.of+"/agents", map[string]any{"name": d.name, "role": "engineer", "adapterType": d.adapter, "adapterConfig": d.config}, &agent)
+		b.Must(0, "POST", "/api/companies/"+string(d.of)+"/agents", map[string]any{"name": d.name, "role": "engineer", "adapterType": d.adapter, "adapterConfig": d.config}, &agent)
 		d.agent = agent.ID
 		if d.full {
-			at := filepath.Join(b.confs[0].Dir, "logs", d.of, d.agent)
+			at := filepath.Join(b.confs[0].Dir, "logs", string(d.of), d.agent)
 			if err := os.MkdirAll(at, 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -224,7 +224,7 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 				}
 			})
 		}
-		b.Must(0, "POST", "/api/companies/"+d.of+"/issues", map[string]any{"title": d.name, "status": "todo", "assigneeAgentId": d.agent}, &issue, Strong...)
+		b.Must(0, "POST", "/api/companies/"+string(d.of)+"/issues", map[string]any{"title": d.name, "status": "todo", "assigneeAgentId": d.agent}, &issue, Strong...)
 		d.issue = issue.ID
 	}
 	read := func(f func(tx *ledger.Tx)) {
@@ -289,7 +289,7 @@ echo '{"type":"result","subtype":"success","result":"done","session_id":"s",`+re
 		return true
 	})
 	read(func(tx *ledger.Tx) {
-		metered := map[string]core.Money{}
+		metered := map[ledger.CompanyID]core.Money{}
 		for _, d := range days {
 			var cost core.Money
 			events := 0

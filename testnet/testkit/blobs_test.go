@@ -50,7 +50,7 @@ func TestAttachmentOutlivesItsNode(t *testing.T) {
 	want := bytes.Repeat([]byte("0123456789abcdef"), 64<<10) // 1 MiB
 	body, contentType := form(t, "würfel.bin", want)
 	var at attachment
-	b.Must(1, "POST", "/api/companies/"+of+"/issues/"+issue+"/attachments", body, &at, "Content-Type", contentType, "X-Selvage-Read", "strong")
+	b.Must(1, "POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, &at, "Content-Type", contentType, "X-Selvage-Read", "strong")
 	sum := sha256.Sum256(want)
 	if at.SHA256 != hex.EncodeToString(sum[:]) || at.ByteSize != int64(len(want)) || at.Copies.Synced < 2 || at.Copies.Wanted != 3 {
 		t.Errorf("uploaded as %+v", at)
@@ -124,7 +124,7 @@ func TestDeletedAttachmentsLeaveTheDisks(t *testing.T) {
 	var ids, sums []string
 	for _, issue := range []string{first, second} {
 		var at attachment
-		b.Must(0, "POST", "/api/companies/"+of+"/issues/"+issue+"/attachments", body, &at, "Content-Type", contentType)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, &at, "Content-Type", contentType)
 		ids, sums = append(ids, at.ID), append(sums, at.SHA256)
 	}
 	files := func() (n int) {

@@ -103,7 +103,7 @@ func TestBombsDisturbNobody(t *testing.T) {
 			config[k] = v
 		}
 		var agent struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": fmt.Sprint("Bomb ", n), "adapterType": "wasm", "adapterConfig": config}, &agent)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": fmt.Sprint("Bomb ", n), "adapterType": "wasm", "adapterConfig": config}, &agent)
 		var run struct{ ID string }
 		b.Must(0, "POST", "/api/agents/"+agent.ID+"/wakeup", map[string]any{"source": "on_demand"}, &run)
 		x.run = run.ID

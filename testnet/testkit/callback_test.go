@@ -33,7 +33,7 @@ func TestAWebhookCallsBack(t *testing.T) {
 	})
 	of := b.Company("Acme")
 	var a struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": "Far", "adapterType": "http", "adapterConfig": map[string]any{"url": agent.URL, "callback": true}}, &a)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Far", "adapterType": "http", "adapterConfig": map[string]any{"url": agent.URL, "callback": true}}, &a)
 	issue := b.Issue(0, of, "Paint it")
 	var run struct {
 		ID, Status string

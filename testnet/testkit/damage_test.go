@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/consensus"
+	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 )
 
@@ -184,7 +185,7 @@ func TestDamageMetWhileRunning(t *testing.T) {
 		b.Must(sick, "POST", "/api/v1/mesh/scrub", nil, nil)
 		var failed error
 		b.Until("the node stops", func() bool {
-			if a, err := b.Ask(sick, "GET", "/api/companies/"+of, nil, nil); err == nil && a.Status != 200 && a.Status != 503 {
+			if a, err := b.Ask(sick, "GET", "/api/companies/"+string(of), nil, nil); err == nil && a.Status != 200 && a.Status != 503 {
 				t.Fatalf("a read was answered %d %s", a.Status, a.Body)
 			}
 			select {
@@ -351,7 +352,7 @@ func setAsides(t *testing.T, dir string) (out []string) {
 // acknowledged.
 type writer struct {
 	b       *Bed
-	company string
+	company ledger.CompanyID
 	mu      sync.Mutex // guards what follows, and is held while a write is under way
 	sick    int
 	acked   []string
@@ -359,7 +360,7 @@ type writer struct {
 	over    chan struct{}
 }
 
-func writes(b *Bed, company string) *writer {
+func writes(b *Bed, company ledger.CompanyID) *writer {
 	w := &writer{b: b, company: company, sick: -1, done: make(chan struct{}), over: make(chan struct{})}
 	go func() {
 		defer close(w.over)
@@ -383,7 +384,7 @@ func (w *writer) write(i int) {
 		return
 	}
 	title := fmt.Sprintf("goal %d", i)
-	if a, err := w.b.Ask(on, "POST", "/api/companies/"+w.company+"/goals", map[string]any{"title": title}, nil); err == nil && a.Status < 300 {
+	if a, err := w.b.Ask(on, "POST", "/api/companies/"+string(w.company)+"/goals", map[string]any{"title": title}, nil); err == nil && a.Status < 300 {
 		w.acked = append(w.acked, title)
 	}
 }
@@ -408,7 +409,7 @@ func (w *writer) wantAll(on int) {
 		w.b.t.Fatal("nothing was acknowledged")
 	}
 	var goals []struct{ Title string }
-	w.b.Must(on, "GET", "/api/companies/"+w.company+"/goals", nil, &goals, Strong...)
+	w.b.Must(on, "GET", "/api/companies/"+string(w.company)+"/goals", nil, &goals, Strong...)
 	has := map[string]bool{}
 	for _, g := range goals {
 		has[g.Title] = true

@@ -170,11 +170,11 @@ func TestATaskCostsNoMoreThanIsLeft(t *testing.T) {
 	defer up.Close()
 	b := Mesh(t, 1, working(t.TempDir()))
 	of := b.Company("Acme")
-	b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": "up", "kind": "llamacpp", "baseUrl": up.URL, "models": []map[string]string{{"name": "m"}}, "labels": []string{"near=up"}}, nil)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "up", "kind": "llamacpp", "baseUrl": up.URL, "models": []map[string]string{{"name": "m"}}, "labels": []string{"near=up"}}, nil)
 	// Only nodes of a label may ask the upstream, and an operator gives it while the node works.
 	b.Must(0, "PATCH", "/api/v1/mesh/nodes/"+string(b.Nodes[0].ID()), map[string]any{"labels": map[string]string{"near": "up"}}, nil)
 	// A cent for a token, so that each call costs 7 USD and sets about 23 aside before.
-	b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": "*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
+	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 1_000_000_000_000, "output": 1_000_000_000_000}, nil)
 	call := `curl -s -o $OUT -w '%{http_code}\n' -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H 'Content-Type: application/json' \
  -d '{"model":"m","max_tokens":200,"messages":[{"role":"user","content":"on?"}]}' $PAPERCLIP_API_URL/llm/v1/chat/completions`
 	hire := func(name, script string) Agent {
@@ -201,7 +201,7 @@ func TestATaskCostsNoMoreThanIsLeft(t *testing.T) {
 		t.Errorf("what costs more than there is: %d %s", a.Status, a.Body)
 	}
 	var runs []struct{ ID, Status, ErrorCode string }
-	b.Must(0, "GET", "/api/companies/"+of+"/heartbeat-runs?agentId="+all.ID, nil, &runs, Strong...)
+	b.Must(0, "GET", "/api/companies/"+string(of)+"/heartbeat-runs?agentId="+all.ID, nil, &runs, Strong...)
 	if len(runs) != 1 || runs[0].ErrorCode != "budget_refused" {
 		t.Errorf("its runs are %+v, want one that is not tried again", runs)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // routes is the table that a node serves.
@@ -32,24 +33,24 @@ type world map[string]string
 func makeWorld(t *testing.T, b *Bed) world {
 	t.Helper()
 	w := makeWorldOf(t, b, b.Company("Acme"))
-	a := b.Agent(w["companyId"])
+	a := b.Agent(ledger.CompanyID(w["companyId"]))
 	w["agents"], w["agentId"], w["runId"], w["keyId"] = a.ID, a.ID, a.Run, a.KeyID
 	return w
 }
 
 // makeWorldOf leaves the agent and its run to the caller.
-func makeWorldOf(t *testing.T, b *Bed, of string) world {
+func makeWorldOf(t *testing.T, b *Bed, of ledger.CompanyID) world {
 	t.Helper()
-	w := world{"companyId": of}
-	w["issues"] = b.Issue(0, w["companyId"], "Something")
-	of = "/api/companies/" + of
+	w := world{"companyId": string(of)}
+	w["issues"] = b.Issue(0, ledger.CompanyID(w["companyId"]), "Something")
+	of = ledger.CompanyID("/api/companies/" + string(of))
 	for _, m := range []struct {
 		name, path string
 		body       map[string]any
 	}{
-		{"goals", of + "/goals", map[string]any{"title": "Goal"}},
-		{"projects", of + "/projects", map[string]any{"name": "Project"}},
-		{"labelId", of + "/labels", map[string]any{"name": "label", "color": "#112233"}},
+		{"goals", string(of) + "/goals", map[string]any{"title": "Goal"}},
+		{"projects", string(of) + "/projects", map[string]any{"name": "Project"}},
+		{"labelId", string(of) + "/labels", map[string]any{"name": "label", "color": "#112233"}},
 		{"commentId", "/api/issues/" + w["issues"] + "/comments", map[string]any{"body": "A comment"}},
 	} {
 		var row struct{ ID string }

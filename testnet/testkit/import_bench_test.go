@@ -44,7 +44,7 @@ func BenchmarkAWriteBesideAnImport(b *testing.B) {
 				began := time.Now()
 				key := fmt.Sprint("Beside ", began.UnixNano())
 				for { // asked again when its node's patience ends (503)
-					a, err := bed.Call(1, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": key}, nil, "Idempotency-Key", key)
+					a, err := bed.Call(1, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": key}, nil, "Idempotency-Key", key)
 					if err == nil && a.Status == 201 {
 						break
 					}

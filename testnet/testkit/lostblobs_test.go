@@ -29,7 +29,7 @@ func TestANodeThatLostItsFilesGetsThemBack(t *testing.T) {
 	want := bytes.Repeat([]byte("0123456789abcdef"), 8<<10)
 	body, contentType := form(t, "file.bin", want)
 	var at attachment
-	b.Must(0, "POST", "/api/companies/"+of+"/issues/"+issue+"/attachments", body, &at, "Content-Type", contentType, "X-Selvage-Read", "strong")
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, &at, "Content-Type", contentType, "X-Selvage-Read", "strong")
 	a, err := b.Hire(0, of, "Writer", map[string]any{"command": "/bin/sh", "args": []string{"-c", "echo what was to be kept; exit 0"}})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // What an agent had begun ends with what ends its runs, as fast as they do: a tool in
@@ -16,10 +18,10 @@ func TestAPauseEndsToolsAndCommands(t *testing.T) {
 	t.Parallel()
 	b := Mesh(t, 1, working(t.TempDir()))
 	of, rests, folder := b.Company("Acme"), b.Company("Rests"), t.TempDir()
-	for _, c := range []string{of, rests} {
+	for _, c := range []ledger.CompanyID{of, rests} {
 		deployEver(t, b, c)
 	}
-	hire := func(c, name string, run bool) Agent {
+	hire := func(c ledger.CompanyID, name string, run bool) Agent {
 		a, err := b.Hire(0, c, name, map[string]any{"command": "/bin/sleep", "args": []string{"300"}})
 		if err == nil && run {
 			err = b.Invoke(0, &a)
@@ -30,21 +32,23 @@ func TestAPauseEndsToolsAndCommands(t *testing.T) {
 		return a
 	}
 	cases := []struct {
-		name, of, reason string
-		agent            Agent
-		change           func(a Agent)
+		name   string
+		of     ledger.CompanyID
+		reason string
+		agent  Agent
+		change func(a Agent)
 	}{
 		{"a pause", of, "agent_paused", hire(of, "Ada", false), func(a Agent) { b.Must(0, "POST", "/api/agents/"+a.ID+"/pause", map[string]any{}, nil) }},
-		{"a pause of the company", rests, "company_paused", hire(rests, "Bob", false), func(Agent) { b.Must(0, "POST", "/api/companies/"+rests+"/pause", map[string]any{}, nil) }},
+		{"a pause of the company", rests, "company_paused", hire(rests, "Bob", false), func(Agent) { b.Must(0, "POST", "/api/companies/"+string(rests)+"/pause", map[string]any{}, nil) }},
 		{"a hard stop", of, "budget_paused", hire(of, "Cid", false), func(a Agent) {
-			b.Must(0, "POST", "/api/companies/"+of+"/budgets/policies", map[string]any{"scopeType": "agent", "scopeId": a.ID, "windowKind": "lifetime", "amount": 5}, nil)
+			b.Must(0, "POST", "/api/companies/"+string(of)+"/budgets/policies", map[string]any{"scopeType": "agent", "scopeId": a.ID, "windowKind": "lifetime", "amount": 5}, nil)
 			if err := b.spend(0, of, a, 5); err != nil {
 				t.Error(err)
 			}
 		}},
 		{"the end of its run", of, "run_over", hire(of, "Dan", true), func(a Agent) { b.Must(0, "POST", "/api/heartbeat-runs/"+a.Run+"/cancel", map[string]any{}, nil) }},
 		{"a revocation", of, "tool_revoked", hire(of, "Eve", false), func(Agent) {
-			b.Must(0, "POST", "/api/companies/"+of+"/tools/ever/versions/1/revoke", map[string]any{}, nil)
+			b.Must(0, "POST", "/api/companies/"+string(of)+"/tools/ever/versions/1/revoke", map[string]any{}, nil)
 		}},
 	}
 	last := len(cases) - 1
@@ -52,7 +56,7 @@ func TestAPauseEndsToolsAndCommands(t *testing.T) {
 	for i, c := range cases {
 		ends[i] = make(chan string, 1)
 		go func() {
-			a, err := b.Call(0, "POST", "/api/companies/"+c.of+"/tools/ever/execute", map[string]any{"fuel": 100_000_000_000, "timeoutMs": 300_000}, nil, c.agent.As()...)
+			a, err := b.Call(0, "POST", "/api/companies/"+string(c.of)+"/tools/ever/execute", map[string]any{"fuel": 100_000_000_000, "timeoutMs": 300_000}, nil, c.agent.As()...)
 			ends[i] <- fmt.Sprint(a.Status, " ", string(a.Body), " ", err)
 		}()
 	}
@@ -63,13 +67,13 @@ func TestAPauseEndsToolsAndCommands(t *testing.T) {
 		return map[string]any{"name": name, "command": "trap '' TERM; sleep 300 & echo " + name + " $$ $! >>" + pids + "; wait; sleep 300"}
 	}
 	var p, i struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+of+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
 		"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"jobs": []any{job("mine"), job("theirs")}}}}}, &p)
 	fay := hire(of, "Fay", false)
-	b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Build", "status": "todo", "projectId": p.ID, "assigneeAgentId": fay.ID}, &i)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Build", "status": "todo", "projectId": p.ID, "assigneeAgentId": fay.ID}, &i)
 	var spaces []struct{ ID string }
 	b.Until("the issue is worked on", func() bool {
-		b.Must(0, "GET", "/api/companies/"+of+"/execution-workspaces?issueId="+i.ID, nil, &spaces, b.Seen()...)
+		b.Must(0, "GET", "/api/companies/"+string(of)+"/execution-workspaces?issueId="+i.ID, nil, &spaces, b.Seen()...)
 		for _, r := range b.runsOf(0, of, fay.ID) {
 			if fay.Run = r.ID; r.Status == "running" {
 				return len(spaces) == 1

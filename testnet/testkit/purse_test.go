@@ -36,7 +36,7 @@ func TestMeteredSpendingThroughAPartition(t *testing.T) {
 		}
 		agents = append(agents, a)
 	}
-	b.Must(0, "POST", "/api/companies/"+of+"/budgets/policies",
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/budgets/policies",
 		map[string]any{"scopeType": "company", "scopeId": of, "windowKind": "calendar_month_utc", "amount": limit}, nil)
 
 	var upstream atomic.Int64 // what really was spent, micro-cents
@@ -96,18 +96,18 @@ func TestMeteredSpendingThroughAPartition(t *testing.T) {
 	}
 	b.Until("nothing is held but what is lost", func() bool {
 		var rows []row
-		if _, err := b.Do(0, "GET", "/api/companies/"+of+"/budgets/reservations", nil, &rows, Strong...); err != nil {
+		if _, err := b.Do(0, "GET", "/api/companies/"+string(of)+"/budgets/reservations", nil, &rows, Strong...); err != nil {
 			return false
 		}
 		for _, r := range rows {
 			if r.Uncertain {
-				b.Must(0, "POST", "/api/companies/"+of+"/budgets/reservations/"+r.ID+"/write-off", map[string]any{}, nil)
+				b.Must(0, "POST", "/api/companies/"+string(of)+"/budgets/reservations/"+r.ID+"/write-off", map[string]any{}, nil)
 			}
 		}
 		return len(rows) == 0
 	})
 	var sum struct{ SpendCents int64 }
-	b.Must(0, "GET", "/api/companies/"+of+"/costs/summary", nil, &sum, Strong...)
+	b.Must(0, "GET", "/api/companies/"+string(of)+"/costs/summary", nil, &sum, Strong...)
 	t.Logf("%d calls, %d refused; upstream %d micro-cents, booked %d cents of %d; worst overspend of metered calls: %d micro-cents (closest: %d below the limit)",
 		calls.Load(), refused.Load(), upstream.Load(), sum.SpendCents, limit, max(worst.Load(), 0), max(-worst.Load(), 0))
 	if worst.Load() > 0 {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // What is written through one node is there on every other at once, for who
@@ -23,7 +25,7 @@ func TestReadsOnOtherNodes(t *testing.T) {
 		wrote, reads := round%3, (round+1+round/3%2)%3
 		var row struct{ ID, Title string }
 		title := fmt.Sprintf("Issue %d", round)
-		a := b.Must(wrote, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": title}, &row, Strong...)
+		a := b.Must(wrote, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": title}, &row, Strong...)
 		headers := Strong
 		if round%2 == 0 {
 			headers = []string{"X-Selvage-Height", a.Header.Get("X-Selvage-Height")}
@@ -36,7 +38,7 @@ func TestReadsOnOtherNodes(t *testing.T) {
 		if before, after := height(t, a), height(t, got); after < before {
 			t.Errorf("n%d answers as of %d what was written at %d", reads+1, after, before)
 		}
-		stale := b.Must(reads, "GET", "/api/companies/"+of, nil, nil, "X-Selvage-Read", "stale")
+		stale := b.Must(reads, "GET", "/api/companies/"+string(of), nil, nil, "X-Selvage-Read", "stale")
 		if _, err := strconv.Atoi(stale.Header.Get("X-Selvage-Age")); err != nil {
 			t.Errorf("a stale read says nothing of its age: %v", stale.Header)
 		}
@@ -80,7 +82,7 @@ func TestIdempotencyKeyOnOtherNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := "/api/companies/" + of + "/issues"
+	path := "/api/companies/" + string(of) + "/issues"
 	for round := range 10 {
 		key := []string{"Idempotency-Key", fmt.Sprintf("key-%d", round), "X-Selvage-Height", b.Seen()[1]}
 		body := map[string]any{"title": fmt.Sprintf("Once %d", round)}
@@ -130,10 +132,10 @@ type frame struct {
 
 // follow reads the events of a company after a height and hands them to f until
 // it returns false or ctx ends.
-func follow(ctx context.Context, b *Bed, on int, of string, after uint64, f func(frame) bool) error {
+func follow(ctx context.Context, b *Bed, on int, of ledger.CompanyID, after uint64, f func(frame) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "GET", b.URL(on, "/api/companies/"+of+"/events"), nil)
+	req, err := http.NewRequestWithContext(ctx, "GET", b.URL(on, "/api/companies/"+string(of)+"/events"), nil)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func TestADivergedNodeIsRebuiltFromItsPeers(t *testing.T) {
 	b := Mesh(t, 3, func(i int, c *node.Config) { confs[i] = *c })
 	of := b.Company("Acme")
 	var goal struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+of+"/goals", map[string]any{"title": "Agree"}, &goal)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/goals", map[string]any{"title": "Agree"}, &goal)
 	sick := (b.Leader() + 1) % 3
 	conf := confs[sick]
 	reopen := func() {

@@ -19,7 +19,7 @@ func TestEverythingIsSealedAnew(t *testing.T) {
 	t.Parallel()
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
-	in := "/api/companies/" + of
+	in := "/api/companies/" + string(of)
 	env := map[string]any{"TOKEN": "canary-value"}
 	var row struct {
 		ID, Token string

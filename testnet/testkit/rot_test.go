@@ -85,7 +85,7 @@ func newRotBed(t *testing.T) *rotBed {
 		want := bytes.Repeat([]byte(name), size/len(name))
 		body, contentType := form(t, name, want)
 		var at attachment
-		r.Must(r.victim, "POST", "/api/companies/"+of+"/issues/"+issue+"/attachments", body, &at, "Content-Type", contentType, "X-Selvage-Read", "strong")
+		r.Must(r.victim, "POST", "/api/companies/"+string(of)+"/issues/"+issue+"/attachments", body, &at, "Content-Type", contentType, "X-Selvage-Read", "strong")
 		r.files["/api/attachments/"+at.ID+"/content"] = want
 		if size > 600_000 {
 			largeBlob.Store(at.SHA256)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
+	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 )
 
@@ -109,7 +110,7 @@ i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo "line $i of the run"; sleep 0.02
 		if err != nil || got.Status != 401 {
 			t.Errorf("the token of a run that ended, on n%d: %v %d %s, want 401", on+1, err, got.Status, got.Body)
 		}
-		got, err = b.Call(on, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Late"}, nil, "Authorization", "Bearer "+token)
+		got, err = b.Call(on, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Late"}, nil, "Authorization", "Bearer "+token)
 		if err != nil || got.Status != 401 {
 			t.Errorf("a write with the token of a run that ended, on n%d: %v %d %s, want 401", on+1, err, got.Status, got.Body)
 		}
@@ -185,7 +186,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 	script += `echo "token $PAPERCLIP_API_KEY"; env; printf %s "$PAPERCLIP_API_KEY" > $OUT/part; mv $OUT/part $OUT/token
 while [ ! -e $OUT/go ]; do sleep 0.05; done; echo "$PAPERCLIP_API_KEY" >&2; exit 3`
-	a, err := b.Hire(0, of, "Loud", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "env": env})
+	a, err := b.Hire(0, ledger.CompanyID(of), "Loud", map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "env": env})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +249,7 @@ while [ ! -e $OUT/go ]; do sleep 0.05; done; echo "$PAPERCLIP_API_KEY" >&2; exit
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			frames := 0
-			_ = follow(ctx, b, on, of, 0, func(f frame) bool { // it ends a moment after the first
+			_ = follow(ctx, b, on, ledger.CompanyID(of), 0, func(f frame) bool { // it ends a moment after the first
 				if frames++; frames == 1 {
 					time.AfterFunc(300*time.Millisecond, cancel)
 				}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/scheduler"
 )
@@ -65,7 +66,7 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 		}
 		return map[string]any{"enabled": true, "defaultMode": "isolated_workspace", "workspaceStrategy": strategy}
 	}
-	b.Must(0, "POST", "/api/companies/"+of+"/projects", map[string]any{"name": "Site", "env": map[string]any{"PROJECT_TOKEN": canary},
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site", "env": map[string]any{"PROJECT_TOKEN": canary},
 		"executionWorkspacePolicy": policy(map[string]any{"provisionCommand": `echo "$PAPERCLIP_WORKSPACE_BRANCH" > provisioned; ls ` + folder + ` > ` + mark("names") + `; test "$PAPERCLIP_API_KEY" = ""`,
 			"teardownCommand": "cp provisioned " + mark("torn")}),
 		"workspace": map[string]any{"name": "main", "cwd": repo, "isPrimary": true, "setupCommand": setup, "cleanupCommand": "test -e " + mark("clean")}}, &p)
@@ -76,7 +77,7 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 	type run struct{ ID, RunID, Status, Error, ErrorCode, StdoutExcerpt string }
 	assign := func(title string) (id string) {
 		var row struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": title, "status": "todo", "projectId": p.ID, "assigneeAgentId": a.ID}, &row)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": title, "status": "todo", "projectId": p.ID, "assigneeAgentId": a.ID}, &row)
 		return row.ID
 	}
 	ended := func(issue string) (last run) {
@@ -106,7 +107,7 @@ func TestCommandsOfWorkspaces(t *testing.T) {
 		Config                         struct{ ProvisionCommand, TeardownCommand, CleanupCommand *string }
 	}
 	var spaces []space
-	b.Must(0, "GET", "/api/companies/"+of+"/execution-workspaces?issueId="+one, nil, &spaces)
+	b.Must(0, "GET", "/api/companies/"+string(of)+"/execution-workspaces?issueId="+one, nil, &spaces)
 	if len(spaces) != 1 || spaces[0].Config.ProvisionCommand == nil || spaces[0].Config.CleanupCommand == nil {
 		t.Fatalf("workspaces are %+v", spaces)
 	}
@@ -234,7 +235,7 @@ func TestServicesOfWorkspaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	web := "'" + self + "' serve-http"
-	b.Must(0, "POST", "/api/companies/"+of+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
 		"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{
 			"services": []any{
 				map[string]any{"name": "Web", "command": "echo $$ >> " + mark("web") + "; exec " + web, "port": map[string]any{"type": "auto"}, "readiness": map[string]any{"type": "http", "intervalMs": 100}},
@@ -325,13 +326,13 @@ func TestServicesOfWorkspaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Look", "status": "todo", "projectId": p.ID, "assigneeAgentId": a.ID}, nil, b.Seen()...)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Look", "status": "todo", "projectId": p.ID, "assigneeAgentId": a.ID}, nil, b.Seen()...)
 	var spaces []struct {
 		ID, Status      string
 		RuntimeServices []service
 	}
 	b.Until("the issue has a workspace", func() bool {
-		b.Must(0, "GET", "/api/companies/"+of+"/execution-workspaces", nil, &spaces, b.Seen()...)
+		b.Must(0, "GET", "/api/companies/"+string(of)+"/execution-workspaces", nil, &spaces, b.Seen()...)
 		return len(spaces) == 1
 	})
 	b.Idle()
@@ -379,7 +380,7 @@ func TestServicesRestWithTheirCompany(t *testing.T) {
 		ID               string
 		PrimaryWorkspace struct{ ID string }
 	}
-	b.Must(0, "POST", "/api/companies/"+of+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
 		"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"services": []any{
 			map[string]any{"name": "Web", "command": "sleep 3600 & echo $! >> " + mark + "; wait", "readiness": map[string]any{"type": "none"}},
 		}}}}}, &p)
@@ -395,9 +396,9 @@ func TestServicesRestWithTheirCompany(t *testing.T) {
 	b.Must(0, "POST", path+"start", map[string]any{}, nil, b.Seen()...)
 	b.Until("the service runs", func() bool { return web().Status == "running" && len(pids()) == 1 })
 
-	company := "/api/companies/" + of
+	company := ledger.CompanyID("/api/companies/" + string(of))
 	for n, c := range []struct{ name, rest, wake, says string }{
-		{"a pause", company + "/pause", company + "/resume", "company is paused"},
+		{"a pause", string(company) + "/pause", string(company) + "/resume", "company is paused"},
 		{"the emergency stop", "/api/v1/mesh/stop", "/api/v1/mesh/resume", "Everything was stopped"},
 	} {
 		b.Must(0, "POST", c.rest, map[string]any{}, nil, b.Seen()...)
@@ -411,7 +412,7 @@ func TestServicesRestWithTheirCompany(t *testing.T) {
 		b.Must(0, "POST", c.wake, map[string]any{}, nil, b.Seen()...)
 		b.Until("the service runs again after "+c.name, func() bool { return web().Status == "running" && len(pids()) == n+2 && web().Error == "" })
 	}
-	b.Must(0, "POST", company+"/pause", map[string]any{}, nil, b.Seen()...)
+	b.Must(0, "POST", string(company)+"/pause", map[string]any{}, nil, b.Seen()...)
 	b.Must(0, "POST", path+"stop", map[string]any{}, nil, b.Seen()...)
 	b.Until("it is stopped for good", func() bool {
 		s := web()

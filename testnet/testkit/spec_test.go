@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 )
 
@@ -22,14 +23,14 @@ import (
 // against meshes of real nodes: TestSpec_<section>_<number>_<what>.
 
 // staff hires an agent with a role, a manager ("" for none) and a key.
-func (b *Bed) staff(of, name, role, manager string) Agent {
+func (b *Bed) staff(of ledger.CompanyID, name, role, manager string) Agent {
 	b.t.Helper()
 	body := map[string]any{"name": name, "role": role, "adapterType": "process", "adapterConfig": map[string]any{"command": "/bin/true"}}
 	if manager != "" {
 		body["reportsTo"] = manager
 	}
 	var row, key struct{ ID, Token string }
-	b.Must(0, "POST", "/api/companies/"+of+"/agents", body, &row, Strong...)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", body, &row, Strong...)
 	b.Must(0, "POST", "/api/agents/"+row.ID+"/keys", map[string]any{"name": "test"}, &key, Strong...)
 	return Agent{ID: row.ID, Name: name, KeyID: key.ID, Key: key.Token}
 }
@@ -63,20 +64,20 @@ func (b *Bed) refused(on, status int, method, path string, body any, headers ...
 }
 
 // spend reports a cost in the agent's name, by its own key.
-func (b *Bed) spend(on int, of string, a Agent, cents int, more ...any) error {
+func (b *Bed) spend(on int, of ledger.CompanyID, a Agent, cents int, more ...any) error {
 	body := map[string]any{"agentId": a.ID, "provider": "openai", "model": "gpt-5", "inputTokens": 10, "outputTokens": 5, "costCents": cents,
 		"occurredAt": time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}
 	for i := 0; i+1 < len(more); i += 2 {
 		body[more[i].(string)] = more[i+1]
 	}
-	_, err := b.Do(on, "POST", "/api/companies/"+of+"/cost-events", body, nil, a.As(b.Seen()...)...)
+	_, err := b.Do(on, "POST", "/api/companies/"+string(of)+"/cost-events", body, nil, a.As(b.Seen()...)...)
 	return err
 }
 
 // runsOf lists an agent's runs, newest first.
-func (b *Bed) runsOf(on int, of, agent string) (rows []struct{ ID, Status, InvocationSource string }) {
+func (b *Bed) runsOf(on int, of ledger.CompanyID, agent string) (rows []struct{ ID, Status, InvocationSource string }) {
 	b.t.Helper()
-	b.Must(on, "GET", "/api/companies/"+of+"/heartbeat-runs?agentId="+agent, nil, &rows, b.Seen()...)
+	b.Must(on, "GET", "/api/companies/"+string(of)+"/heartbeat-runs?agentId="+agent, nil, &rows, b.Seen()...)
 	return rows
 }
 
@@ -110,7 +111,7 @@ func TestSpec_17_2_2_ApprovalMakesTheAgent(t *testing.T) {
 	of := b.Company("Acme")
 	ceo := b.at(b.staff(of, "Cleo", "ceo", ""))
 	var hire struct{ Agent, Approval struct{ ID, Status string } }
-	b.Must(1, "POST", "/api/companies/"+of+"/agent-hires", map[string]any{"name": "Wes", "role": "engineer", "adapterType": "process", "reportsTo": ceo.ID}, &hire, ceo.As(b.Seen()...)...)
+	b.Must(1, "POST", "/api/companies/"+string(of)+"/agent-hires", map[string]any{"name": "Wes", "role": "engineer", "adapterType": "process", "reportsTo": ceo.ID}, &hire, ceo.As(b.Seen()...)...)
 	if hire.Agent.Status != "pending_approval" || hire.Approval.Status != "pending" {
 		t.Fatalf("the hire is %+v", hire)
 	}
@@ -148,14 +149,14 @@ func TestSpec_17_2_3_CostsAddUp(t *testing.T) {
 		}
 	}
 	for on := range b.Nodes {
-		if got := b.fields(on, "/api/companies/"+of+"/costs/summary"); got["spendCents"] != total {
+		if got := b.fields(on, "/api/companies/"+string(of)+"/costs/summary"); got["spendCents"] != total {
 			t.Errorf("n%d sums up %v, want %v", on+1, got["spendCents"], total)
 		}
 		var rows []struct {
 			AgentID   string
 			CostCents float64
 		}
-		b.Must(on, "GET", "/api/companies/"+of+"/costs/by-agent", nil, &rows, b.Seen()...)
+		b.Must(on, "GET", "/api/companies/"+string(of)+"/costs/by-agent", nil, &rows, b.Seen()...)
 		got := map[string]float64{}
 		for _, r := range rows {
 			got[r.AgentID] += r.CostCents
@@ -205,17 +206,17 @@ func TestSpec_17_3_1_BoardHiresCEOApprovesStrategyCEOReceivesWork(t *testing.T) 
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	var hire struct{ Agent struct{ ID, Status string } }
-	b.Must(0, "POST", "/api/companies/"+of+"/agent-hires", map[string]any{"name": "Cleo", "role": "ceo", "adapterType": "process", "adapterConfig": map[string]any{"command": "/bin/true"}}, &hire)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/agent-hires", map[string]any{"name": "Cleo", "role": "ceo", "adapterType": "process", "adapterConfig": map[string]any{"command": "/bin/true"}}, &hire)
 	if hire.Agent.Status != "idle" {
 		t.Fatalf("the board's hire is %s", hire.Agent.Status)
 	}
 	var key struct{ Token string }
 	b.Must(1, "POST", "/api/agents/"+hire.Agent.ID+"/keys", map[string]any{"name": "test"}, &key, b.Seen()...)
 	ceo := b.at(Agent{ID: hire.Agent.ID, Name: "Cleo", Key: key.Token})
-	issues := "/api/companies/" + of + "/issues"
+	issues := "/api/companies/" + string(of) + "/issues"
 	b.refused(1, 409, "POST", issues, map[string]any{"title": "Go", "status": "todo"}, ceo.As()...)
 	var approval struct{ ID, Status string }
-	b.Must(1, "POST", "/api/companies/"+of+"/approvals", map[string]any{"type": "approve_ceo_strategy", "payload": map[string]any{"plan": "Survey, then build"}}, &approval, ceo.As(b.Seen()...)...)
+	b.Must(1, "POST", "/api/companies/"+string(of)+"/approvals", map[string]any{"type": "approve_ceo_strategy", "payload": map[string]any{"plan": "Survey, then build"}}, &approval, ceo.As(b.Seen()...)...)
 	b.Must(2, "POST", "/api/approvals/"+approval.ID+"/approve", map[string]any{"decisionNote": "Good"}, nil, b.Seen()...)
 	var task struct{ ID, Status string }
 	b.Must(2, "POST", issues, map[string]any{"title": "Build it", "status": "todo", "assigneeAgentId": ceo.ID}, &task, b.Seen()...)
@@ -250,7 +251,7 @@ func TestSpec_17_3_2_CostsReachTheLimitAndPause(t *testing.T) {
 			t.Errorf("after event %d the agent is %v, want %s", i+1, got["status"], step.status)
 		}
 		var incidents []struct{ ThresholdType string }
-		b.Must((i+2)%3, "GET", "/api/companies/"+of+"/budget-incidents", nil, &incidents, b.Seen()...)
+		b.Must((i+2)%3, "GET", "/api/companies/"+string(of)+"/budget-incidents", nil, &incidents, b.Seen()...)
 		if len(incidents) != step.incidents {
 			t.Errorf("after event %d there are %d incidents, want %d: %v", i+1, len(incidents), step.incidents, incidents)
 		}
@@ -270,14 +271,14 @@ func TestSpec_17_3_3_DelegationAcrossTeamsCountsItsDepth(t *testing.T) {
 	b := Mesh(t, 3)
 	of := b.Company("Acme")
 	ceo := b.staff(of, "Cleo", "ceo", "")
-	b.Must(0, "PATCH", "/api/companies/"+of, map[string]any{"requireBoardApprovalForCeoStrategy": false}, nil, b.Seen()...)
+	b.Must(0, "PATCH", "/api/companies/"+string(of), map[string]any{"requireBoardApprovalForCeoStrategy": false}, nil, b.Seen()...)
 	cto, cmo := b.staff(of, "Ted", "cto", ceo.ID), b.staff(of, "Mo", "cmo", ceo.ID)
 	eng, writer := b.staff(of, "Eve", "engineer", cto.ID), b.staff(of, "Will", "general", cmo.ID)
 	for _, a := range []*Agent{&ceo, &cto, &cmo, &eng, &writer} {
 		*a = b.at(*a)
 	}
 	var top struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Launch", "status": "todo", "assigneeAgentId": ceo.ID, "billingCode": "LAUNCH"}, &top, b.Seen()...)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Launch", "status": "todo", "assigneeAgentId": ceo.ID, "billingCode": "LAUNCH"}, &top, b.Seen()...)
 	// From the CEO to one team, down it, and from there across to the other.
 	parent := top.ID
 	for depth, hop := range []struct{ from, to Agent }{{ceo, cto}, {cto, eng}, {eng, writer}, {writer, cmo}} {
@@ -286,7 +287,7 @@ func TestSpec_17_3_3_DelegationAcrossTeamsCountsItsDepth(t *testing.T) {
 			ID, BillingCode, AssigneeAgentID, CreatedByAgentID string
 			RequestDepth                                       int
 		}
-		a, err := b.Ask(depth%3, "POST", "/api/companies/"+of+"/issues", body, &row, hop.from.As(b.Seen()...)...)
+		a, err := b.Ask(depth%3, "POST", "/api/companies/"+string(of)+"/issues", body, &row, hop.from.As(b.Seen()...)...)
 		if err != nil || a.Status != 201 {
 			t.Fatalf("%s delegates to %s: %v %d %s", hop.from.Name, hop.to.Name, err, a.Status, a.Body)
 		}
@@ -302,7 +303,7 @@ func TestSpec_17_3_3_DelegationAcrossTeamsCountsItsDepth(t *testing.T) {
 		BillingCode string
 		CostCents   int
 	}
-	b.Must(1, "GET", "/api/companies/"+of+"/costs/by-billing-code", nil, &codes, b.Seen()...)
+	b.Must(1, "GET", "/api/companies/"+string(of)+"/costs/by-billing-code", nil, &codes, b.Seen()...)
 	if len(codes) != 1 || codes[0].BillingCode != "LAUNCH" || codes[0].CostCents != 12 {
 		t.Errorf("the whole chain costs %+v, want 12 under the code of its first", codes)
 	}
@@ -317,7 +318,7 @@ func TestSpec_17_3_3_DelegationAcrossTeamsCountsItsDepth(t *testing.T) {
 	// Who was given work by another may not cancel it. The hops are checked out by
 	// the runs they woke, sooner or later; what waits in the backlog wakes nobody.
 	var later struct{ ID string }
-	b.Must(1, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Later", "status": "backlog", "assigneeAgentId": cmo.ID}, &later, writer.As(b.Seen()...)...)
+	b.Must(1, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Later", "status": "backlog", "assigneeAgentId": cmo.ID}, &later, writer.As(b.Seen()...)...)
 	b.refused(0, 422, "PATCH", "/api/issues/"+later.ID, map[string]any{"status": "cancelled"}, cmo.As(b.Seen()...)...)
 	b.Until("the assignees are woken", func() bool { return len(b.runsOf(1, of, cmo.ID)) > 1 })
 }
@@ -333,14 +334,14 @@ func TestSpec_17_4_1_AuthBoundary(t *testing.T) {
 	for on := range b.Nodes {
 		b.refused(on, 401, "GET", "/api/agents/me", nil, "Authorization", "Bearer pcp_nobody")
 		b.refused(on, 401, "GET", "/api/agents/me", nil, "Authorization", "Bearer "+mine.Key+"x")
-		for _, path := range []string{"/api/companies/" + other, "/api/companies/" + other + "/issues", "/api/issues/" + issue, "/api/agents/" + theirs.ID,
-			"/api/heartbeat-runs/" + theirs.Run, "/api/companies/" + other + "/activity", "/api/companies/" + other + "/costs/summary"} {
+		for _, path := range []string{"/api/companies/" + string(other), "/api/companies/" + string(other) + "/issues", "/api/issues/" + issue, "/api/agents/" + theirs.ID,
+			"/api/heartbeat-runs/" + theirs.Run, "/api/companies/" + string(other) + "/activity", "/api/companies/" + string(other) + "/costs/summary"} {
 			a, err := b.Ask(on, "GET", path, nil, nil, mine.As(b.Seen()...)...)
 			if err != nil || a.Status != 403 && a.Status != 404 || strings.Contains(string(a.Body), "canary") {
 				t.Errorf("GET %s of another company on n%d: %v %d %s", path, on+1, err, a.Status, a.Body)
 			}
 		}
-		for _, w := range []struct{ method, path string }{{"POST", "/api/companies"}, {"PATCH", "/api/companies/" + of + "/budgets"}, {"POST", "/api/agents/" + mine.ID + "/keys"},
+		for _, w := range []struct{ method, path string }{{"POST", "/api/companies"}, {"PATCH", "/api/companies/" + string(of) + "/budgets"}, {"POST", "/api/agents/" + mine.ID + "/keys"},
 			{"POST", "/api/agents/" + mine.ID + "/pause"}, {"POST", "/api/agents/" + mine.ID + "/terminate"}} {
 			b.refused(on, 403, w.method, w.path, map[string]any{"name": "x", "budgetMonthlyCents": 5}, mine.As()...)
 		}
@@ -405,7 +406,7 @@ func TestSpec_17_4_4_PauseAndResume(t *testing.T) {
 	b.Must(1, "POST", "/api/agents/"+a.ID+"/pause", map[string]any{}, nil, b.Seen()...)
 	b.refused(2, 409, "POST", "/api/agents/"+a.ID+"/heartbeat/invoke", map[string]any{})
 	before := len(b.runsOf(0, of, a.ID))
-	b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Later", "status": "todo", "assigneeAgentId": a.ID}, nil, b.Seen()...)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Later", "status": "todo", "assigneeAgentId": a.ID}, nil, b.Seen()...)
 	if n := len(b.runsOf(1, of, a.ID)); n != before {
 		t.Errorf("a paused agent has %d runs more", n-before)
 	}
@@ -420,7 +421,7 @@ func TestSpec_17_4_4_PauseAndResume(t *testing.T) {
 }
 
 // counts compares what the dashboard says with the lists, on each node.
-func (b *Bed) counts(of string) {
+func (b *Bed) counts(of ledger.CompanyID) {
 	b.t.Helper()
 	for on := range b.Nodes {
 		var dash struct {
@@ -428,10 +429,10 @@ func (b *Bed) counts(of string) {
 			Tasks  struct{ Open, InProgress, Blocked, Done int }
 			Costs  struct{ MonthSpendCents float64 }
 		}
-		b.Must(on, "GET", "/api/companies/"+of+"/dashboard", nil, &dash, b.Seen()...)
+		b.Must(on, "GET", "/api/companies/"+string(of)+"/dashboard", nil, &dash, b.Seen()...)
 		var issues, agents []struct{ ID, Status string }
-		b.Must(on, "GET", "/api/companies/"+of+"/issues?limit=1000", nil, &issues, b.Seen()...)
-		b.Must(on, "GET", "/api/companies/"+of+"/agents", nil, &agents, b.Seen()...)
+		b.Must(on, "GET", "/api/companies/"+string(of)+"/issues?limit=1000", nil, &issues, b.Seen()...)
+		b.Must(on, "GET", "/api/companies/"+string(of)+"/agents", nil, &agents, b.Seen()...)
 		n := map[string]int{}
 		for _, i := range issues {
 			n[i.Status]++
@@ -447,7 +448,7 @@ func (b *Bed) counts(of string) {
 		if d := dash.Agents; d.Running != n["running"] || d.Paused != n["paused"] || d.Error != n["error"] {
 			b.t.Errorf("n%d: agents on the dashboard %+v, in the list %v", on+1, d, n)
 		}
-		if got := b.fields(on, "/api/companies/"+of+"/costs/summary")["spendCents"]; got != dash.Costs.MonthSpendCents {
+		if got := b.fields(on, "/api/companies/"+string(of)+"/costs/summary")["spendCents"]; got != dash.Costs.MonthSpendCents {
 			b.t.Errorf("n%d: the dashboard spent %v, the summary %v", on+1, dash.Costs.MonthSpendCents, got)
 		}
 	}
@@ -518,7 +519,7 @@ func TestSpec_19_2_AnAgentWithAHeartbeat(t *testing.T) {
 	b := Mesh(t, 1, working(t.TempDir()))
 	of := b.Company("Acme")
 	var row struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": "Ada", "role": "engineer", "adapterType": "process",
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ada", "role": "engineer", "adapterType": "process",
 		"adapterConfig": map[string]any{"command": "/bin/echo", "args": []string{"beat"}}, "runtimeConfig": map[string]any{"heartbeat": map[string]any{"enabled": true, "intervalSec": 30}}}, &row)
 	want := "timer"
 	if testing.Short() {
@@ -549,13 +550,13 @@ func TestSpec_19_4_AgentsWorkWithTheirKeysAlone(t *testing.T) {
 	of := b.Company("Acme")
 	a := b.Agent(of)
 	var issue struct{ ID string } // in the backlog, so that it wakes no run that would be first
-	b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Survey", "status": "backlog", "assigneeAgentId": a.ID}, &issue)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Survey", "status": "backlog", "assigneeAgentId": a.ID}, &issue)
 	call := func(on int, method, path string, body any) {
 		t.Helper()
 		b.Must(on, method, path, body, nil, a.As(b.Seen()...)...)
 	}
 	call(0, "GET", "/api/agents/me", nil)
-	call(1, "GET", "/api/companies/"+of+"/issues?assigneeAgentId="+a.ID, nil)
+	call(1, "GET", "/api/companies/"+string(of)+"/issues?assigneeAgentId="+a.ID, nil)
 	call(2, "POST", "/api/issues/"+issue.ID+"/checkout", map[string]any{"agentId": a.ID, "expectedStatuses": []string{"backlog"}})
 	call(0, "POST", "/api/issues/"+issue.ID+"/comments", map[string]any{"body": "Half way"})
 	if err := b.spend(1, of, a, 7, "issueId", issue.ID); err != nil {
@@ -579,7 +580,7 @@ func TestSpec_19_5_BoardDecidesOnHiresAndStrategies(t *testing.T) {
 		ceo := b.at(b.staff(of, "Cleo", "ceo", ""))
 		for kind, payload := range map[string]map[string]any{"hire_agent": {"name": "Carl", "role": "engineer", "adapterType": "process"}, "approve_ceo_strategy": {"plan": "Conquer gently"}} {
 			var a struct{ ID string }
-			b.Must(0, "POST", "/api/companies/"+of+"/approvals", map[string]any{"type": kind, "payload": payload}, &a, ceo.As(b.Seen()...)...)
+			b.Must(0, "POST", "/api/companies/"+string(of)+"/approvals", map[string]any{"type": kind, "payload": payload}, &a, ceo.As(b.Seen()...)...)
 			b.Must(1, "POST", "/api/approvals/"+a.ID+"/"+verb, map[string]any{"decisionNote": "Because"}, nil, b.Seen()...)
 			got := b.fields(2, "/api/approvals/"+a.ID)
 			if got["status"] != map[string]string{"approve": "approved", "reject": "rejected"}[verb] || got["decidedAt"] == nil || got["decisionNote"] != "Because" {
@@ -587,9 +588,9 @@ func TestSpec_19_5_BoardDecidesOnHiresAndStrategies(t *testing.T) {
 			}
 		}
 		var agents []struct{ Name, Status string }
-		b.Must(2, "GET", "/api/companies/"+of+"/agents", nil, &agents, b.Seen()...)
+		b.Must(2, "GET", "/api/companies/"+string(of)+"/agents", nil, &agents, b.Seen()...)
 		hired := slices.ContainsFunc(agents, func(a struct{ Name, Status string }) bool { return a.Name == "Carl" && a.Status == "idle" })
-		an, err := b.Ask(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Go", "status": "todo"}, nil, ceo.As(b.Seen()...)...)
+		an, err := b.Ask(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Go", "status": "todo"}, nil, ceo.As(b.Seen()...)...)
 		if want := verb == "approve"; err != nil || hired != want || (an.Status == 201) != want {
 			t.Errorf("after %s: hired %v, starting work %v %d %s", verb, hired, err, an.Status, an.Body)
 		}
@@ -619,7 +620,7 @@ func TestSpec_19_6_HardLimitPausesAndPreventsInvocations(t *testing.T) {
 		t.Errorf("another agent is %v", got)
 	}
 	var incidents []struct{ ThresholdType string }
-	b.Must(0, "GET", "/api/companies/"+of+"/budget-incidents", nil, &incidents, b.Seen()...)
+	b.Must(0, "GET", "/api/companies/"+string(of)+"/budget-incidents", nil, &incidents, b.Seen()...)
 	hard := slices.DeleteFunc(incidents, func(i struct{ ThresholdType string }) bool { return i.ThresholdType != "hard" })
 	if len(hard) != 1 {
 		t.Errorf("the limit was reached %d times", len(hard))

@@ -45,7 +45,7 @@ func TestAStopHoldsOnEveryNode(t *testing.T) {
 	}))
 	t.Cleanup(up.Close)
 	of, out := b.Company("Acme"), t.TempDir()
-	b.Must(0, "PUT", "/api/companies/"+of+"/model-prices", map[string]any{"model": "*", "input": 1_000_000, "output": 1_000_000}, nil)
+	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 1_000_000, "output": 1_000_000}, nil)
 	// It has a child of its own session, and both go on whatever they are told.
 	const script = `trap '' TERM; umask 077; printf %s "$PAPERCLIP_API_KEY" >$OUT/part.$NODE; mv $OUT/part.$NODE $OUT/$NODE.token
 setsid /bin/sh -c 'trap "" TERM; while :; do date +%s.%N >$OUT/$NODE.child; sleep 0.05; done' &
@@ -54,10 +54,10 @@ while :; do curl -s --max-time 5 -o /dev/null -H "Authorization: Bearer $PAPERCL
 	agents := make([]Agent, 3)
 	for on, n := range b.Nodes {
 		name := fmt.Sprintf("n%d", on+1)
-		b.Must(0, "POST", "/api/companies/"+of+"/model-providers", map[string]any{"name": name, "kind": "llamacpp", "baseUrl": up.URL + "/" + name,
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": name, "kind": "llamacpp", "baseUrl": up.URL + "/" + name,
 			"models": []map[string]string{{"name": name, "as": "m"}}}, nil)
 		var row struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": name, "role": "engineer", "adapterType": "process",
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": name, "role": "engineer", "adapterType": "process",
 			"adapterConfig": map[string]any{"command": "/bin/sh", "args": []string{"-c", script}, "graceSec": 1, "env": map[string]any{"OUT": out, "NODE": name}},
 			"runtimeConfig": map[string]any{"placement": map[string]any{"node": string(n.ID())}}}, &row, Strong...)
 		agents[on] = Agent{ID: row.ID, Name: name}
@@ -99,7 +99,7 @@ while :; do curl -s --max-time 5 -o /dev/null -H "Authorization: Bearer $PAPERCL
 	}
 	for on := range 2 {
 		token := readFile(b, filepath.Join(out, fmt.Sprintf("n%d.token", on+1)))
-		if got, err := b.Call(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Late"}, nil, "Authorization", "Bearer "+token); err != nil || got.Status != 401 {
+		if got, err := b.Call(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Late"}, nil, "Authorization", "Bearer "+token); err != nil || got.Status != 401 {
 			t.Errorf("the token of a run that was stopped: %v %d, want 401", err, got.Status)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // forEver is a module that goes on for ever.
@@ -16,7 +18,7 @@ const forEver = "0061736d0100000001040160000003020100050401010101071302066d656d6
 
 // deployEver gives a company the tool "ever", which never ends by itself, and returns
 // its module.
-func deployEver(t *testing.T, b *Bed, of string) []byte {
+func deployEver(t *testing.T, b *Bed, of ledger.CompanyID) []byte {
 	t.Helper()
 	module, err := hex.DecodeString(forEver)
 	if err != nil {
@@ -28,7 +30,7 @@ func deployEver(t *testing.T, b *Bed, of string) []byte {
 	part, _ := w.CreateFormFile("file", "tool.wasm")
 	_, _ = part.Write(module)
 	_ = w.Close()
-	b.Must(0, "POST", "/api/companies/"+of+"/tools", body.Bytes(), nil, "Content-Type", w.FormDataContentType())
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/tools", body.Bytes(), nil, "Content-Type", w.FormDataContentType())
 	return module
 }
 
@@ -41,14 +43,14 @@ func TestAStopEndsToolsAndServices(t *testing.T) {
 	of, folder := b.Company("Acme"), t.TempDir()
 	module := deployEver(t, b, of)
 	execute := func() (Answer, error) {
-		return b.Call(0, "POST", "/api/companies/"+of+"/tools/ever/execute", map[string]any{"input": map[string]any{}, "fuel": 100_000_000_000, "timeoutMs": 300_000}, nil)
+		return b.Call(0, "POST", "/api/companies/"+string(of)+"/tools/ever/execute", map[string]any{"input": map[string]any{}, "fuel": 100_000_000_000, "timeoutMs": 300_000}, nil)
 	}
 	pids := filepath.Join(folder, "pids")
 	var p struct {
 		ID               string
 		PrimaryWorkspace struct{ ID string }
 	}
-	b.Must(0, "POST", "/api/companies/"+of+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": "Site", "workspace": map[string]any{"name": "main", "cwd": folder, "isPrimary": true,
 		"runtimeConfig": map[string]any{"workspaceRuntime": map[string]any{"services": []any{
 			map[string]any{"name": "Beat", "command": "echo $$ >>" + pids + "; exec sleep 300", "readiness": map[string]any{"type": "none"}}}}}}}, &p)
 	b.Must(0, "POST", "/api/projects/"+p.ID+"/workspaces/"+p.PrimaryWorkspace.ID+"/runtime-services/start", map[string]any{}, nil, b.Seen()...)
@@ -59,7 +61,7 @@ func TestAStopEndsToolsAndServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	var agent, at struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": "Ever", "adapterType": "wasm", "adapterConfig": map[string]any{"module": path, "fuel": int64(1) << 50}}, &agent)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ever", "adapterType": "wasm", "adapterConfig": map[string]any{"module": path, "fuel": int64(1) << 50}}, &agent)
 	b.Must(0, "POST", "/api/agents/"+agent.ID+"/wakeup", map[string]any{"source": "on_demand"}, &at)
 	b.Until("the agent's module is at work", func() bool { return b.fields(0, "/api/heartbeat-runs/"+at.ID)["status"] == "running" })
 

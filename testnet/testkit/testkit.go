@@ -400,18 +400,18 @@ func (b *Bed) Seen() []string {
 var Strong = []string{"X-Selvage-Read", "strong"}
 
 // Company creates a company and returns its ID.
-func (b *Bed) Company(name string) string {
+func (b *Bed) Company(name string) ledger.CompanyID {
 	b.t.Helper()
-	var row struct{ ID string }
+	var row struct{ ID ledger.CompanyID }
 	b.Must(0, "POST", "/api/companies", map[string]any{"name": name}, &row)
 	return row.ID
 }
 
 // Issue creates an unassigned issue that is to do, and returns its ID.
-func (b *Bed) Issue(on int, of, title string) string {
+func (b *Bed) Issue(on int, of ledger.CompanyID, title string) string {
 	b.t.Helper()
 	var row struct{ ID string }
-	b.Must(on, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": title, "status": "todo", "allowDuplicate": true}, &row)
+	b.Must(on, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": title, "status": "todo", "allowDuplicate": true}, &row)
 	return row.ID
 }
 
@@ -432,13 +432,13 @@ func (a Agent) As(more ...string) []string {
 }
 
 // Hire creates a process agent with a key, without a run.
-func (b *Bed) Hire(on int, of, name string, adapterConfig map[string]any) (a Agent, err error) {
+func (b *Bed) Hire(on int, of ledger.CompanyID, name string, adapterConfig map[string]any) (a Agent, err error) {
 	a.Name = name
 	if adapterConfig == nil {
 		adapterConfig = map[string]any{"command": "/bin/true"}
 	}
 	var row, key struct{ ID, Token string }
-	_, err = b.Do(on, "POST", "/api/companies/"+of+"/agents",
+	_, err = b.Do(on, "POST", "/api/companies/"+string(of)+"/agents",
 		map[string]any{"name": name, "role": "engineer", "adapterType": "process", "adapterConfig": adapterConfig}, &row, Strong...)
 	if err != nil {
 		return a, err
@@ -470,7 +470,7 @@ func (b *Bed) Invoke(on int, a *Agent) error {
 }
 
 // Agents hires n agents through all nodes in turn and gives each a live run.
-func (b *Bed) Agents(of string, n int) []Agent {
+func (b *Bed) Agents(of ledger.CompanyID, n int) []Agent {
 	b.t.Helper()
 	agents, errs := make([]Agent, n), make([]error, n)
 	var wg sync.WaitGroup
@@ -490,7 +490,7 @@ func (b *Bed) Agents(of string, n int) []Agent {
 }
 
 // Agent hires one agent with a key and a live run.
-func (b *Bed) Agent(of string) Agent {
+func (b *Bed) Agent(of ledger.CompanyID) Agent {
 	b.t.Helper()
 	return b.Agents(of, 1)[0]
 }

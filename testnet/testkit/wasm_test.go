@@ -23,8 +23,8 @@ func TestAnAgentInTheSandbox(t *testing.T) {
 	b := Mesh(t, 1, working(t.TempDir()))
 	of := b.Company("Acme")
 	var agent, issue struct{ ID string }
-	b.Must(0, "POST", "/api/companies/"+of+"/agents", map[string]any{"name": "Ada", "adapterType": "wasm", "adapterConfig": map[string]any{"module": module}}, &agent)
-	b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": "Count", "status": "todo", "assigneeAgentId": agent.ID}, &issue)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/agents", map[string]any{"name": "Ada", "adapterType": "wasm", "adapterConfig": map[string]any{"module": module}}, &agent)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": "Count", "status": "todo", "assigneeAgentId": agent.ID}, &issue)
 	b.Until("the issue is done", func() bool {
 		var row struct{ Status string }
 		b.Must(0, "GET", "/api/issues/"+issue.ID, nil, &row)

@@ -34,7 +34,7 @@ func TestIssuesHaveWorktrees(t *testing.T) {
 	policy := map[string]any{"enabled": true, "defaultMode": "isolated_workspace", "workspaceStrategy": map[string]any{"type": "git_worktree"}}
 	project := func(name, cwd string) string {
 		var p struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+of+"/projects", map[string]any{"name": name, "executionWorkspacePolicy": policy,
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/projects", map[string]any{"name": name, "executionWorkspacePolicy": policy,
 			"workspace": map[string]any{"name": "main", "cwd": cwd, "isPrimary": true}}, &p)
 		return p.ID
 	}
@@ -49,7 +49,7 @@ func TestIssuesHaveWorktrees(t *testing.T) {
 	}
 	assign := func(project, title string) (id string) {
 		var row struct{ ID string }
-		b.Must(0, "POST", "/api/companies/"+of+"/issues", map[string]any{"title": title, "status": "todo", "projectId": project, "assigneeAgentId": a.ID}, &row)
+		b.Must(0, "POST", "/api/companies/"+string(of)+"/issues", map[string]any{"title": title, "status": "todo", "projectId": project, "assigneeAgentId": a.ID}, &row)
 		return row.ID
 	}
 	type run struct{ RunID, Status, Error, ErrorCode string }
@@ -72,7 +72,7 @@ func TestIssuesHaveWorktrees(t *testing.T) {
 			t.Fatalf("the run is %+v", r)
 		}
 		var list []workspace
-		b.Must(0, "GET", "/api/companies/"+of+"/execution-workspaces?issueId="+issue, nil, &list)
+		b.Must(0, "GET", "/api/companies/"+string(of)+"/execution-workspaces?issueId="+issue, nil, &list)
 		if len(list) != 1 || list[0].Mode != "isolated_workspace" || list[0].StrategyType != "git_worktree" || list[0].Cwd == "" {
 			t.Fatalf("the issue has %+v", list)
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/testnet/testkit"
 )
@@ -60,7 +61,7 @@ func (failing) Cancel(string, string)      {}
 
 // A world is what was done, and what the figures must say of it.
 type world struct {
-	company string
+	company ledger.CompanyID
 }
 
 // working starts a mesh and has it do a bit of everything that has a figure.
@@ -78,11 +79,13 @@ func working(t *testing.T) (*testkit.Bed, world) {
 		}
 	})
 	of := b.Company("Acme")
-	post := func(path string, body, out any) { b.Must(0, "POST", "/api/companies/"+of+path, body, out, b.Seen()...) }
+	post := func(path string, body, out any) {
+		b.Must(0, "POST", "/api/companies/"+string(of)+path, body, out, b.Seen()...)
+	}
 	post("/budgets/policies", map[string]any{"scopeType": "company", "scopeId": of, "windowKind": "calendar_month_utc", "amount": 1000}, nil)
 
 	ada := b.Agent(of)
-	b.Must(0, "POST", "/api/companies/"+of+"/cost-events", map[string]any{"agentId": ada.ID, "provider": "p", "model": "m", "inputTokens": 1, "outputTokens": 1,
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/cost-events", map[string]any{"agentId": ada.ID, "provider": "p", "model": "m", "inputTokens": 1, "outputTokens": 1,
 		"costCents": 850, "occurredAt": time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}, nil, ada.As(b.Seen()...)...)
 	var g money.SpendGrant
 	var err error
@@ -189,7 +192,7 @@ func (w world) compare(t *testing.T, b *testkit.Bed) {
 		labels []string
 		value  float64
 	}
-	company := []string{"company", w.company}
+	company := []string{"company", string(w.company)}
 	wants := []want{
 		{"selvage_company_spent_cents", company, 850},
 		{"selvage_company_budget_cents", company, 1000},
