@@ -14,6 +14,14 @@ describe('an event', () => {
   it('of what lies on an issue names the issue', () => {
     expect(keysOf(event({ entityType: 'document', entityId: 'd', details: { issueId: 'i' } }))).toContainEqual(['issue', 'i'])
   })
+  it('of a trigger reads the routine again that it names', () => {
+    expect(keysOf(event({ entityType: 'routine_trigger', entityId: 't', details: { routineId: 'r' } }))).toContainEqual(['routine', 'r'])
+    expect(keysOf(event({ entityType: 'routine', entityId: 'r' }))).toContainEqual(['routine', 'r'])
+  })
+  it('of a memory or of a price reads its page again', () => {
+    expect(keysOf(event({ entityType: 'memory', entityId: 'm' }))).toContainEqual(['memory', 'c'])
+    expect(keysOf(event({ entityType: 'model_price', entityId: 'm' }))).toContainEqual(['models', 'c'])
+  })
   it('of a log reads nothing again', () => expect(keysOf(event({ runId: 'r', chunk: 'x' }, 'heartbeat.run.log'))).toEqual([]))
   it('of a status is on screen before anything is read', () => {
     const client = new QueryClient()

@@ -65,7 +65,10 @@ export function keysOf(event: LiveEvent): QueryKey[] {
     case 'heartbeat_run': return [...always, keys.liveRuns(of), keys.runs(of), keys.run(about)]
     case 'goal': return [...always, keys.goals(of)]
     case 'project': return [...always, keys.projects(of), keys.project(about)]
-    case 'routine': case 'routine_trigger': case 'routine_run': return [...always, keys.routines(of), keys.routine(about)]
+    case 'routine': case 'routine_trigger': case 'routine_run': {
+      const routine = p.details?.['routineId'] // of a trigger and of a run
+      return [...always, keys.routines(of), keys.routine(typeof routine === 'string' ? routine : about)]
+    }
     case 'label': return [...always, keys.labels(of)]
     case 'company': return [...always, keys.companies(), keys.dashboard(of)]
     case 'cost_event': case 'finance_event': return [...always, keys.costs(of), keys.budgets(of), keys.dashboard(of)]

@@ -248,6 +248,13 @@ export function pageSteps({ page, url, ask, must, wait }) {
       await page.getByRole('row', { name: /North basin/ }).getByRole('button').click()
       await page.getByRole('row', { name: /^Total.*0\.75/ }).waitFor(wait)
     },
+    async 'the badge of the inbox counts what the inbox lists'() {
+      await ask(url, `${await of()}/approvals`, 'POST', { type: 'request_board_approval', payload: { title: 'Buy a second boat', summary: 'The first leaks.' } })
+      await page.goto(`${url}/ACM/inbox`)
+      await page.locator('[data-item]', { hasText: 'Buy a second boat' }).waitFor(wait)
+      const listed = await page.locator('[data-item]').count()
+      await page.getByRole('navigation').first().getByRole('link', { name: `Inbox ${listed}` }).waitFor(wait)
+    },
     async 'a table is exported with all its columns, and printed with all its rows'() {
       await page.goto(`${url}/ACM/activity`)
       await page.getByRole('row', { name: /Wes|Board/ }).first().waitFor(wait)

@@ -25,7 +25,7 @@ const kinds = ['openai', 'anthropic', 'openrouter', 'gemini', 'ollama', 'vllm', 
 
 // Prices are kept in micro-cents for a million tokens.
 const perDollar = 100_000_000
-const dollars = new Intl.NumberFormat(undefined, { style: 'currency', currency: 'USD', minimumFractionDigits: 2, maximumFractionDigits: 8 })
+const dollars = new Intl.NumberFormat(undefined, { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol', minimumFractionDigits: 2, maximumFractionDigits: 8 })
 const priceOf = (n: number) => (n > 0 ? dollars.format(n / perDollar) : '–')
 
 const schemaOf = (isNew: boolean): Schema => ({
@@ -120,7 +120,7 @@ function Prices() {
     reread, onDone: () => { setEditing(undefined); toast({ text: tp.models.priced }) },
   })
   const remove = useWrite<Price, unknown>({ call: (p) => (p.mesh ? del('/api/instance/model-prices', { query: { model: p.model } }) : del('/api/companies/{companyId}/model-prices', { path: { companyId: company.id }, query: { model: p.model } })), reread, onDone: () => toast({ text: tp.models.unpriced }) })
-  const money = (id: 'input' | 'output' | 'cacheRead' | 'cacheWrite', from?: 'tab' | 'desk'): Column<Price> => ({ id, head: tp.models[id], width: 'minmax(64px,96px)', right: true, ...(from ? { from } : {}), cell: (p) => priceOf(p[id]), sort: (a, b) => a[id] - b[id] })
+  const money = (id: 'input' | 'output' | 'cacheRead' | 'cacheWrite', from?: 'tab' | 'desk'): Column<Price> => ({ id, head: tp.models[id], width: 'clamp(56px, 7vw, 96px)', right: true, ...(from ? { from } : {}), cell: (p) => priceOf(p[id]), sort: (a, b) => a[id] - b[id] })
   const sourceOf = (s: string) => (s === 'company' ? tp.models.company : s === 'mesh' || s === 'instance' ? tp.models.mesh : tp.models.builtin)
   const columns: Column<Price>[] = [
     { id: 'model', head: tp.models.model, width: 'minmax(72px,1fr)', cell: (p) => <code className="font-mono text-xs">{p.model}</code>, sort: (a, b) => a.model.localeCompare(b.model) },

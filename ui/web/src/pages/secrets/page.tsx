@@ -3,7 +3,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { keys } from '../../cache'
 import { useCompany } from '../../company'
-import { useMembers, useNames, useRead, useWrite } from '../../data'
+import { client, useMembers, useNames, useRead, useWrite } from '../../data'
 import { words } from '../../format'
 import { Page as Frame } from '../../frame/page'
 import { del, patch, post, type Schemas } from '../../http'
@@ -66,7 +66,7 @@ function One({ secret: s, onGone }: { secret: Secret; onGone: () => void }) {
   const reread = () => [keys.secrets(company.id)]
   const rotate = useWrite<Values, unknown>({ call: (v) => post('/api/secrets/{id}/rotate', { path: { id: s.id } }, v), reread, onDone: () => { setDoing(undefined); toast({ text: tp.secrets.rotatedDone }) } })
   const change = useWrite<Record<string, unknown>, unknown>({ call: (v) => patch('/api/secrets/{id}', { path: { id: s.id } }, v), reread, onDone: () => { setDoing(undefined); toast({ text: tp.secrets.changed }) } })
-  const remove = useWrite<undefined, unknown>({ call: () => del('/api/secrets/{id}', { path: { id: s.id } }), reread, onDone: () => { toast({ text: tp.secrets.removed(s.name) }); onGone() } })
+  const remove = useWrite<undefined, unknown>({ call: () => del('/api/secrets/{id}', { path: { id: s.id } }), reread, onDone: () => { toast({ text: tp.secrets.removed(s.name) }); onGone(); client.setQueryData<Secret[]>(keys.secrets(company.id), (rows) => rows?.filter((x) => x.id !== s.id)) } })
   const nameOf = (kind: string, id: string) => (kind === 'agent' ? names(id).name : `${words(kind)} ${id.slice(0, 8)}`)
   return (
     <div className="flex flex-col gap-4">
