@@ -47,8 +47,8 @@ type (
 	}
 )
 
-// A shownAnnotation is a thread, and whether its words still stand in the
-// document: active, or orphaned when they do not.
+// A shownAnnotation is a thread and its anchor state: active while the annotated text is
+// in the document, else orphaned.
 type shownAnnotation struct {
 	paper.Annotation
 	AnchorState string          `json:"anchorState"`
@@ -76,14 +76,14 @@ func showAnnotation(a paper.Annotation, d paper.Document, text string) shownAnno
 	return out
 }
 
-// remarkParams are the parameters of a list of threads.
+// remarkParams are the query parameters of the routes that list threads.
 var remarkParams = []api.Param{
 	{Name: "status", Doc: "open, resolved or all (default)"},
 	{Name: "includeComments", Doc: "false: comments are empty lists (default true)"},
 }
 
-// wantedRemarks reads remarkParams and returns what leaves only the threads that
-// they ask for.
+// wantedRemarks parses remarkParams. It returns a filter that keeps the threads they ask
+// for.
 func wantedRemarks(rc *api.Request) (only func([]paper.Annotation) []paper.Annotation, err error) {
 	status, comments := rc.Query("status"), true
 	switch status {
@@ -122,7 +122,7 @@ func listAnnotations(rc *api.Request) (api.Response, error) {
 	})(rc)
 }
 
-// annotationAt shows one thread of the document that the path names.
+// annotationAt answers one thread of the document that the path names.
 func annotationAt(rc *api.Request, id string) (api.Response, error) {
 	return ofDocument(func(tx *ledger.Tx, d paper.Document) (any, error) {
 		a, ok := paper.AnnotationOf(tx, d, id)
@@ -137,8 +137,8 @@ func threadID(rc *api.Request) string { return strings.ToLower(rc.Path("threadId
 
 func readAnnotation(rc *api.Request) (api.Response, error) { return annotationAt(rc, threadID(rc)) }
 
-// annotating submits a command about the document that the path names, and shows
-// the thread.
+// annotating submits a command about the document that the path names, and answers the
+// thread.
 func annotating(rc *api.Request, kind string, payload func(issue, key string) any) (api.Response, error) {
 	of, issue, err := api.LocateIssue(rc)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestAnnotationsThroughTheAPI(t *testing.T) {
 	h.Call("PATCH", path+"/"+id, `{"status":"gone"}`).Want(t, 400, "status")
 	h.Call("PATCH", path+"/"+id, `{"status":"resolved"}`).Want(t, 200, `"resolvedByUserId":"`+api.LocalBoard)
 	h.Call("GET", path+"?status=open", "").Want(t, 200, "[]")
-	h.Call("GET", path+"?status=all&includeComments=true", "").Want(t, 200, `"body":"Which arm?"`) // as the page of an issue asks
+	h.Call("GET", path+"?status=all&includeComments=true", "").Want(t, 200, `"body":"Which arm?"`) // the request of the board's issue page
 	h.Call("GET", path+"?status=all&includeComments=false", "").Want(t, 200, `"comments":[]`)
 	h.Call("GET", path+"?status=gone", "").Want(t, 400, "open, resolved or all")
 	h.Call("GET", path+"?includeComments=maybe", "").Want(t, 400, "includeComments")

@@ -16,7 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/blob"
 )
 
-// An attachmentRow is an attachment as it is shown.
+// An attachmentRow is an attachment as answers show it.
 type attachmentRow struct {
 	ID           string           `json:"id"`
 	Company      ledger.CompanyID `json:"companyId"`
@@ -37,11 +37,11 @@ type attachmentRow struct {
 	ContentPath  string           `json:"contentPath"`
 	OpenPath     string           `json:"openPath"`
 	DownloadPath string           `json:"downloadPath"`
-	Copies       *copies          `json:"copies,omitempty"` // of an upload
+	Copies       *copies          `json:"copies,omitempty"` // only in the answer to an upload
 }
 
-// copies say on how many nodes a file was synced when its upload was answered,
-// of how many that shall have it.
+// copies says how many nodes had synced a file when its upload was answered, and how
+// many are to have it.
 type copies struct {
 	Synced int `json:"synced"`
 	Wanted int `json:"wanted"`
@@ -53,7 +53,7 @@ func showAttachment(at file.Attached) attachmentRow {
 		a.ContentType, a.Size, a.SHA256, a.Filename, a.CreatedAgent, a.CreatedUser, a.CreatedAt, a.UpdatedAt, path, path, path + "?download=1", nil}
 }
 
-// An assetRow is an asset as it is shown: its ID has a name of its own.
+// An assetRow is an asset as answers show it: its ID is called assetId.
 type assetRow struct {
 	ID           string           `json:"assetId"`
 	Company      ledger.CompanyID `json:"companyId"`
@@ -99,8 +99,8 @@ func AssetRoutes() []api.Route {
 }
 
 func attach(rc *api.Request) (api.Response, error) {
-	// What the caller may do is looked at before the file is read; the command
-	// looks again.
+	// The caller's permission is checked before the file is read, and again when the command
+	// is applied.
 	var limit int64
 	of, issue, err := api.LocateIssue(rc)
 	if err != nil {
@@ -140,7 +140,7 @@ func attach(rc *api.Request) (api.Response, error) {
 	return api.OK(row), nil
 }
 
-// A contextAttachment is what an agent is told of an attachment when it wakes.
+// A contextAttachment is an attachment in the context of an agent that wakes.
 type contextAttachment struct {
 	ID          string        `json:"id"`
 	Filename    core.NullText `json:"filename"`
@@ -234,7 +234,8 @@ func detach(rc *api.Request) (api.Response, error) {
 	return api.OK(api.Okay{OK: true}), nil
 }
 
-// storeImage takes an image and stores it in a namespace; "" is the form's.
+// storeImage receives an image and stores it in a namespace; "" uses the namespace of
+// the form.
 func storeImage(rc *api.Request, namespace string) (api.Response, error) {
 	var of ledger.CompanyID
 	err := api.InCompany(rc, func(_ *ledger.Tx, row entity.Company) error { of = row.ID; return nil })
@@ -262,8 +263,8 @@ func storeImage(rc *api.Request, namespace string) (api.Response, error) {
 	return api.OK(showAsset(a, p)), nil
 }
 
-// checkImage refuses what does not begin as its type says; it is never decoded
-// here.
+// checkImage refuses a file that does not begin with the signature of its type. It never
+// decodes the image.
 func checkImage(rc *api.Request, up api.Upload) error {
 	media, _, err := mime.ParseMediaType(up.File.ContentType)
 	if err != nil || !slices.Contains(api.ImageTypes, media) {

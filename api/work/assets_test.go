@@ -78,8 +78,8 @@ func TestRangesOfAttachments(t *testing.T) {
 	}
 }
 
-// What is not a form with one file of at most so many bytes is refused, and
-// leaves nothing on the disk.
+// Whatever is not a form with one file within the size limit is refused, and leaves
+// nothing on the disk.
 func TestBadUploads(t *testing.T) {
 	t.Parallel()
 	var keeper *blob.Keeper
@@ -133,7 +133,8 @@ func TestBadUploads(t *testing.T) {
 		}
 	}
 	h.Call("GET", "/api/issues/"+strings.Split(path, "/")[5]+"/attachments", "").Want(t, 200, "[]")
-	// What was synced before its command was refused is collected later; the rest is gone.
+	// A file that was synced before its command was refused is collected later; the other
+	// files are gone.
 	for _, d := range keeper.List() {
 		if err := keeper.Check(d); err != nil {
 			t.Error(err)
@@ -144,7 +145,7 @@ func TestBadUploads(t *testing.T) {
 	h.Call("GET", "/api/assets/nonsense/content", "").Want(t, 404, "Asset not found")
 }
 
-// An upload is on the disk, not in memory.
+// An upload is written to the disk and not held in memory.
 func TestUploadTakesLittleMemory(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of := ledger.CompanyID(h.Company("Acme"))
@@ -168,7 +169,7 @@ func TestUploadTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// Who may add and delete files, and who sees them.
+// Checks who may add and delete files, and who sees them.
 func TestAgentsAndAttachments(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
@@ -190,7 +191,8 @@ func TestAgentsAndAttachments(t *testing.T) {
 	h.Call("POST", path, body, ct, eve).Want(t, 403, "Agent key cannot access another company")
 	h.Call("POST", path, body, ct, ada).Want(t, 401, "Agent run id required")
 	h.Call("DELETE", "/api/attachments/"+at.Field(t, "id"), "", ada).Want(t, 403, "cross_issue_influence_run_context_required")
-	// The same key gives the same attachment, another file is another request.
+	// The same key and file return the same attachment; another file makes it another
+	// request.
 	same, sameType := apitest.FormOf(t, "k.txt", "text/plain", []byte("once"))
 	first := h.Call("POST", path, same, sameType, "Idempotency-Key: k1").Want(t, 201, "").Field(t, "id")
 	again, againType := apitest.FormOf(t, "k.txt", "text/plain", []byte("once"))

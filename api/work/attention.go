@@ -19,24 +19,23 @@ import (
 )
 
 const (
-	// defaultAttention and maxAttention bound a page of what needs a person.
+	// defaultAttention and maxAttention bound a page of the attention feed.
 	defaultAttention = 50
 	maxAttention     = 100
-	// maxAttentionBlocked bounds the blocked issues that are looked at, newest
-	// change first: beyond that somebody should look at the list of issues.
+	// maxAttentionBlocked bounds the blocked issues that are read, the most recently changed
+	// first. With more, a person should read the list of issues.
 	maxAttentionBlocked = entity.MaxIssueLimit
-	// maxAttentionAsked bounds the questions on issues that are looked at, for the same
-	// reason.
+	// maxAttentionAsked bounds the questions on issues that are read, for the same reason.
 	maxAttentionAsked = entity.MaxIssueLimit
-	// attentionWaited is how long a run waits before that is told, and
-	// maxAttentionWaits bounds the agents that are told of.
+	// attentionWaited is how long, in ms, a run must have waited to be listed.
+	// maxAttentionWaits bounds the agents that are listed for it.
 	attentionWaited   = core.Time(60_000)
 	maxAttentionWaits = 50
 	// attentionDays is how long an item is kept, in days; nothing is archived yet.
 	attentionDays = 30
 )
 
-// An AttentionFeed is everything that waits for a person, newest first.
+// An AttentionFeed is a page of what needs a person, newest first.
 type AttentionFeed struct {
 	Company     ledger.CompanyID `json:"companyId"`
 	GeneratedAt core.Time        `json:"generatedAt"`
@@ -47,13 +46,13 @@ type AttentionFeed struct {
 	Items       []attentionItem  `json:"items"`
 }
 
-// attentionKinds are the sources of items, in the contract's order. What has no
+// attentionKinds are the kinds of items, in the contract's order. A kind without a
 // source here counts zero.
 var attentionKinds = []string{"approval", "decision", "issue_thread_interaction", "join_request", "recovery_action", "productivity_review", "blocker_attention",
 	"review", "failed_run", "budget_alert", "agent_error_alert"}
 
-// An attentionItem is one thing that waits for a person: why, what can be done
-// about it, and when it goes away. Keys that nothing fills stay null.
+// An attentionItem is one thing that needs a person: why, what the person can do, and
+// when the item goes away. Keys without a value are null.
 type attentionItem struct {
 	Company          ledger.CompanyID  `json:"companyId"`
 	SourceKind       string            `json:"sourceKind"`
@@ -104,27 +103,27 @@ type attentionSubject struct {
 	Metadata   any              `json:"metadata"`
 }
 
-// An attentionVerb is something that a person can do about an item.
+// An attentionVerb is an action that a person can take on an item.
 type attentionVerb struct {
 	ID          string `json:"id"`
 	Label       string `json:"label"`
 	Description string `json:"description"`
 }
 
-// attentionDetail tells more, by kind of item.
+// attentionDetail holds further members, which depend on the kind of item.
 type attentionDetail map[string]any
 
-// An attentionDesk gathers the items of one company.
+// An attentionDesk collects the items of one company.
 type attentionDesk struct {
 	tx    *ledger.Tx
 	row   entity.Company
 	now   core.Time
 	aside map[string]inbox.Dismissal // by dismissalKey
-	all   bool                       // also what was put aside
+	all   bool                       // include dismissed items
 	items []attentionItem
 }
 
-// attentionSources add the items of each noun.
+// attentionSources add the items of each source.
 var attentionSources = []func(*attentionDesk){(*attentionDesk).approvals, (*attentionDesk).interactions, (*attentionDesk).budgets, (*attentionDesk).agents, (*attentionDesk).recoveries, (*attentionDesk).blockers, (*attentionDesk).joins, (*attentionDesk).waits}
 
 func AttentionRoutes() []api.Route {
@@ -159,8 +158,7 @@ func readAttention(rc *api.Request) (r api.Response, err error) {
 	return r, err
 }
 
-// feed gathers all items and returns the page of them that comes after the item
-// that cursor names.
+// feed collects all items and returns the page that follows the item named by cursor.
 func (d *attentionDesk) feed(limit int, cursor string, since, until time.Time) (AttentionFeed, error) {
 	for _, add := range attentionSources {
 		add(d)
@@ -218,7 +216,7 @@ func (d *attentionDesk) issue(i entity.Issue) attentionSubject {
 		}{string(i.Priority), core.NullText(i.Assignee), core.NullText(i.AssigneeUser), core.NullText(i.ReviewPolicy)}}
 }
 
-// approvals adds what the board has to decide.
+// approvals adds the approvals that the board must decide.
 func (d *attentionDesk) approvals() {
 	for _, a := range money.ApprovalsOf(d.tx, d.row.ID, money.ApprovalQuery{Statuses: []money.ApprovalStatus{money.ApprovalPending}, Limit: money.MaxApprovalLimit}) {
 		var related *attentionSubject
@@ -249,7 +247,7 @@ func (d *attentionDesk) approvals() {
 	}
 }
 
-// interactions adds what was asked on issues, unless an agent is to answer.
+// interactions adds open questions on issues, except those that an agent is to answer.
 func (d *attentionDesk) interactions() {
 	asked, on := paper.WaitingInteractions(d.tx, d.row.ID, maxAttentionAsked)
 	for n, in := range asked {
@@ -270,7 +268,7 @@ func (d *attentionDesk) interactions() {
 	}
 }
 
-// askedFor is what a person does about an interaction, by its kind.
+// askedFor maps the kind of an interaction to what a person does about it.
 var askedFor = map[string]attentionVerb{
 	paper.SuggestTasks:    {"accept", "Accept", "Tasks were suggested that nobody has accepted yet."},
 	paper.AskQuestions:    {"answer", "Answer", "Questions were asked that nobody has answered yet."},
@@ -279,15 +277,15 @@ var askedFor = map[string]attentionVerb{
 	paper.ItemVerdicts:    {"judge", "Judge", "Verdicts were asked for and not given yet."},
 }
 
-// excerptOf is what a payload says about itself, cut short.
+// excerptOf returns a short text from a payload.
 func excerptOf(payload json.RawMessage) string {
 	var p struct{ Summary, Title, Plan string }
-	_ = json.Unmarshal(payload, &p) // other types are no text
+	_ = json.Unmarshal(payload, &p) // a payload of another type has no text
 	text := []rune(cmp.Or(p.Summary, p.Plan, p.Title))
 	return string(text[:min(len(text), 280)])
 }
 
-// budgets adds warnings; a hard stop is an approval.
+// budgets adds budget warnings. A hard stop is listed as an approval.
 func (d *attentionDesk) budgets() {
 	for _, in := range money.OpenIncidents(d.tx, d.row.ID, d.now) {
 		if in.Approval != "" {
@@ -303,7 +301,7 @@ func (d *attentionDesk) budgets() {
 	}
 }
 
-// agents adds those whose last run went wrong.
+// agents adds the agents whose last run failed.
 func (d *attentionDesk) agents() {
 	for _, a := range entity.AgentsOf(d.tx, d.row.ID, false) {
 		if a.Status != entity.AgentError {
@@ -322,7 +320,7 @@ func (d *attentionDesk) agents() {
 	}
 }
 
-// waits adds the agents whose runs wait for what does not come by itself.
+// waits adds the agents whose runs wait for something that does not happen by itself.
 func (d *attentionDesk) waits() {
 	all, why := company.LongWaits(d.tx, d.row.ID, d.now, attentionWaited, maxAttentionWaits)
 	for n, r := range all {
@@ -339,13 +337,13 @@ func (d *attentionDesk) waits() {
 	}
 }
 
-// blockers adds blocked issues: those that a person said to unblock, and those
-// whose blockers nobody works on.
+// blockers adds blocked issues: those that a person is to unblock, and those whose
+// blockers nobody works on.
 func (d *attentionDesk) blockers() {
 	blocked := inbox.ListIssues(d.tx, d.row.ID, inbox.IssueQuery{Statuses: []entity.IssueStatus{entity.IssueBlocked}, Sort: inbox.SortUpdated, Descending: true, Limit: maxAttentionBlocked})
 	for _, i := range blocked {
 		if i.Recovery != "" {
-			continue // told by its recovery action
+			continue // listed with its recovery action
 		}
 		at := cmp.Or(i.BlockedAt, i.UpdatedAt)
 		item := attentionItem{SourceKind: "blocker_attention", Severity: "high", ActivityAt: at, CreatedAt: i.CreatedAt, UpdatedAt: at, Subject: d.issue(i)}
@@ -375,8 +373,8 @@ func (d *attentionDesk) blockers() {
 	}
 }
 
-// humanUnblocks returns what the unblockDescriptor of an issue asks of a
-// person: its owner is no agent of the company.
+// humanUnblocks returns the action of an issue's unblockDescriptor when its owner is not
+// an agent of the company.
 func humanUnblocks(tx *ledger.Tx, i entity.Issue) (action string, ok bool) {
 	var p struct {
 		Owner  json.RawMessage `json:"owner"`
@@ -400,7 +398,7 @@ func humanUnblocks(tx *ledger.Tx, i entity.Issue) (action string, ok bool) {
 	return cmp.Or(p.Action, "Decide how this issue goes on."), true
 }
 
-// joins adds who wants in.
+// joins adds requests to join.
 func (d *attentionDesk) joins() {
 	for _, j := range people.JoinsOf(d.tx, d.row.ID, people.JoinPending, "") {
 		who := string(j.AgentName)

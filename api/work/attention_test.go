@@ -11,8 +11,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An agent whose run failed waits for a person until it is put aside, and comes
-// back when it fails again.
+// An agent whose run failed is listed until it is dismissed, and is listed again when it
+// fails again.
 func TestWhatWaitsForAPersonIsListedUntilPutAside(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := ledger.CompanyID(h.Company("Desk"))
@@ -39,15 +39,15 @@ func TestWhatWaitsForAPersonIsListedUntilPutAside(t *testing.T) {
 	h.Call("DELETE", in+"/inbox-dismissals/"+url.PathEscape(key), "").Want(t, 200, "")
 	h.Call("DELETE", in+"/inbox-dismissals/"+url.PathEscape(key), "").Want(t, 404, "Inbox dismissal not found")
 	h.Call("GET", in+"/attention", "").Want(t, 200, `"totalCount":1`)
-	// A run that ends well clears the error.
+	// A successful run clears the error.
 	h.Call("PATCH", "/api/agents/"+agent, `{"adapterConfig":{"command":"/bin/sh","args":["-c","exit 0"]}}`).Want(t, 200, "")
 	fail()
 	h.Call("GET", in+"/attention", "").Want(t, 200, `"totalCount":0`)
 	h.Call("GET", "/api/agents/"+agent, "").Want(t, 200, `"errorReason":null`)
 }
 
-// What is asked on an issue waits for a person until it is answered, unless an agent
-// is to answer.
+// A question on an issue is listed until it is answered, unless an agent is to answer
+// it.
 func TestQuestionsWaitForAPerson(t *testing.T) {
 	h := apitest.NewTeam(t)
 	in := "/api/companies/" + string(h.Company)
@@ -63,8 +63,8 @@ func TestQuestionsWaitForAPerson(t *testing.T) {
 	h.Call("GET", in+"/attention", "").Want(t, 200, `"issue_thread_interaction":0`)
 }
 
-// What did this agent do at that time? One query tells: the runs that began and
-// ended, and what was done under them.
+// One query tells what an agent did in a window: the runs that began and ended, and what
+// was done under them.
 func TestWhatAnAgentDidAtATimeIsOneQuery(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := ledger.CompanyID(h.Company("Audit"))
@@ -73,7 +73,7 @@ func TestWhatAnAgentDidAtATimeIsOneQuery(t *testing.T) {
 	early := time.Now()
 	h.Assign(of, other, "Nothing")
 	h.Rest()
-	time.Sleep(5 * time.Millisecond) // the window has whole milliseconds, and what came before ends in an earlier one
+	time.Sleep(5 * time.Millisecond) // the window has whole milliseconds; earlier entries must fall into an earlier one
 	begun := time.Now()
 	issue := h.Assign(of, busy, "Greet")
 	h.Rest()

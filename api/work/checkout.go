@@ -17,7 +17,7 @@ type checkoutIssue struct {
 	ExpectedStatuses []string `json:"expectedStatuses" maxItems:"20"`
 }
 
-// forceReleaseIssue is the body that takes a lock away; there need be none.
+// forceReleaseIssue is the body of a forced release; it may be absent.
 type forceReleaseIssue struct {
 	ClearAssignee bool `json:"clearAssignee,omitempty" doc:"the agent loses the issue, too"`
 }
@@ -61,7 +61,7 @@ func checkOut(rc *api.Request) (api.Response, error) {
 	return bareIssue(rc, i)
 }
 
-// notOneOf says that the value at path is none of values.
+// notOneOf returns the issue of a value at path that is not in values.
 func notOneOf[T ~string](values []T, path ...any) api.Issue {
 	issue := api.Issue{Code: "invalid_value", Path: path, Message: "Invalid option: expected one of "}
 	for n, v := range values {
@@ -74,8 +74,8 @@ func notOneOf[T ~string](values []T, path ...any) api.Issue {
 	return issue
 }
 
-// bareIssue answers the row that a command returned, with its labels: only an
-// issue that has some needs a read.
+// bareIssue answers the row that a command returned, with its labels. It reads the state
+// only when the issue has labels.
 func bareIssue(rc *api.Request, i entity.Issue) (api.Response, error) {
 	labels, err := labelsOf(rc, i)
 	return readyJSON(issueBare(i, labels)), err

@@ -37,7 +37,7 @@ type patchCompany struct {
 	FeedbackTerms       api.Opt[string] `json:"feedbackDataSharingTermsVersion" maxLength:"100" maxBytes:"100"`
 }
 
-// brandCompany is the body that changes how a company looks.
+// brandCompany is the body that changes a company's branding.
 type brandCompany struct {
 	_           struct{}        `additionalProperties:"false"`
 	Name        *string         `json:"name,omitempty" minLength:"1" maxLength:"500" maxBytes:"500" nullable:"false"`
@@ -46,7 +46,7 @@ type brandCompany struct {
 	LogoAssetID api.Opt[string] `json:"logoAssetId" format:"uuid"`
 }
 
-// Check wants at least one field.
+// Check requires at least one field.
 func (b brandCompany) Check() []api.Issue {
 	if b.Name == nil && !b.Description.Set && !b.BrandColor.Set && !b.LogoAssetID.Set {
 		return []api.Issue{{Code: "custom", Message: "At least one branding field must be provided"}}
@@ -54,12 +54,12 @@ func (b brandCompany) Check() []api.Issue {
 	return nil
 }
 
-// A companyRow is a company as it is shown: its row, and what other rows say of it.
+// A companyRow is a company as answers show it: its row, and figures from other rows.
 type companyRow struct {
 	entity.Company
 	BudgetMonthly        core.Money    `json:"budgetMonthlyCents"`
 	SpentMonthly         core.Money    `json:"spentMonthlyCents"`
-	Held                 core.Money    `json:"heldCents"` // set aside for calls under way
+	Held                 core.Money    `json:"heldCents"` // reserved for calls in progress
 	ResolverGovernance   struct{}      `json:"interactionResolverGovernance"`
 	FeedbackSharing      bool          `json:"feedbackDataSharingEnabled"`
 	FeedbackConsentAt    core.Time     `json:"feedbackDataSharingConsentAt"`
@@ -134,7 +134,7 @@ func readCompany(rc *api.Request) (r api.Response, err error) {
 	return r, err
 }
 
-// saveCompany submits a command that returns the company's row, and shows it.
+// saveCompany submits a command that returns the company's row, and answers it.
 func saveCompany(rc *api.Request, id ledger.CompanyID, kind string, payload any) (api.Response, error) {
 	if !api.IsUUID(id) {
 		return api.Response{}, api.NotFound("Company not found")
@@ -186,8 +186,8 @@ func rebrandCompany(rc *api.Request) (api.Response, error) {
 }
 
 const (
-	// deleteTime bounds how long a deletion keeps its caller waiting; what is left
-	// then goes on with the next one, and is shown to nobody meanwhile.
+	// deleteTime bounds how long a deletion waits. The rows that are left are deleted by the
+	// next deletion; nobody sees them in the meantime.
 	deleteTime = 8 * time.Second
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// decomposeBody turns a plan that was agreed on into sub-issues. A child may
-// wait for one before it in the list: "#1" in its blockedByIssueIds is the first.
+// decomposeBody splits an accepted plan into sub-issues. A child may wait for an earlier
+// child of the list: "#1" in its blockedByIssueIds is the first.
 type decomposeBody struct {
 	Revision string       `json:"acceptedPlanRevisionId" format:"uuid"`
 	Children []childIssue `json:"children" minItems:"1" maxItems:"25"`
@@ -20,13 +20,13 @@ type decomposeBody struct {
 
 type childIssue struct {
 	createIssue
-	After []string `json:"blockedByIssueIds,omitempty" minLength:"1" maxLength:"36" maxItems:"50"` // in place of that of createIssue
+	After []string `json:"blockedByIssueIds,omitempty" minLength:"1" maxLength:"36" maxItems:"50"` // replaces the field of createIssue
 }
 
-// siblingText is how a child names one before it in the same list.
+// siblingText matches a reference of a child to an earlier child of the same list.
 var siblingText = regexp.MustCompile(`^#[0-9]{1,2}$`)
 
-// A shownDecomposition is one with the issues that it made.
+// A shownDecomposition is a decomposition with the issues that it created.
 type shownDecomposition struct {
 	paper.Decomposition
 	Number int64        `json:"acceptedPlanRevisionNumber"`

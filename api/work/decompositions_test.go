@@ -25,7 +25,8 @@ func TestPlansAreDecomposedAndTextsExtracted(t *testing.T) {
 	h.Call("POST", on+"/accepted-plan-decompositions", body).Want(t, 200, `"newlyCreatedChildIssueIds":[]`)
 	h.Call("GET", on+"/accepted-plan-decompositions", "").Want(t, 200, `"identifier":"ACM-3","title":"Cut"`)
 
-	// No session keeps a goal of its own, and says so in words a client can branch on.
+	// No adapter's session has a goal; the answer says so with a code that clients branch
+	// on.
 	agent := h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","adapterType":"process"}`).Want(t, 201, "").Field(t, "id")
 	h.Call("GET", on+"/runner-goal", "").Want(t, 200, `"reasonCode":"no_agent_selected"`)
 	act := `{"requestId":"r","agentId":"` + agent + `","expectedRevision":0,"action":"create","objective":"x"}`

@@ -17,14 +17,14 @@ func DismissalRoutes() []api.Route {
 	}
 }
 
-// dismissBody is the body that puts an item aside.
+// dismissBody is the body that dismisses an item.
 type dismissBody struct {
 	Key   string          `json:"itemKey" minLength:"5" maxLength:"200" pattern:"^(approval|join|run|attention):.+$"`
 	Kind  string          `json:"kind,omitempty" enum:"dismiss,snooze"`
 	Until api.Opt[string] `json:"snoozedUntil" format:"date-time"`
 }
 
-// aside is what a user put aside, by the key of the item.
+// aside returns the dismissals of a user by the key of the item.
 func aside(tx *ledger.Tx, of ledger.CompanyID, user string) map[string]inbox.Dismissal {
 	out := map[string]inbox.Dismissal{}
 	for _, d := range inbox.DismissalsOf(tx, of, user) {
@@ -63,7 +63,7 @@ func undismiss(rc *api.Request) (api.Response, error) {
 	}{true}), err
 }
 
-// recoveries adds issues that got stuck, and what is to be decided about them.
+// recoveries adds stuck issues and the decision that each needs.
 func (d *attentionDesk) recoveries() {
 	for _, i := range inbox.ListIssues(d.tx, d.row.ID, inbox.IssueQuery{Statuses: []entity.IssueStatus{entity.IssueBlocked}, Sort: inbox.SortUpdated, Descending: true, Limit: maxAttentionBlocked}) {
 		a, ok := care.ActiveRecovery(d.tx, i)

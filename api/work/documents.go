@@ -12,7 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// saveDocument is the body by which a document is written.
+// saveDocument is the body that writes a document.
 type saveDocument struct {
 	Title   api.Opt[string] `json:"title" maxLength:"200"`
 	Format  string          `json:"format" enum:"markdown"`
@@ -21,8 +21,8 @@ type saveDocument struct {
 	Base    api.Opt[string] `json:"baseRevisionId" format:"uuid"`
 }
 
-// A shownDocument is a document with its text. LatestBody is the text before a
-// change; only the answer to the change has it.
+// A shownDocument is a document with its text. LatestBody is the text before a change;
+// only the answer to that change has it.
 type shownDocument struct {
 	paper.Document
 	Body       string  `json:"body"`
@@ -56,7 +56,7 @@ func DocumentRoutes() []api.Route {
 	return rows
 }
 
-// documentKey is the key that the path names; keys have small letters.
+// documentKey returns the key that the path names, in lower case as keys are stored.
 func documentKey(rc *api.Request) string { return strings.ToLower(rc.Path("key")) }
 
 func ofDocument(f func(*ledger.Tx, paper.Document) (any, error)) func(*api.Request) (api.Response, error) {
@@ -130,7 +130,7 @@ func putDocument(rc *api.Request) (api.Response, error) {
 	return api.OK(out), err
 }
 
-// beforeIt adds the text that a document had before a change.
+// beforeIt adds the text of the document before a change.
 func beforeIt(rc *api.Request, saved paper.SavedDocument, out *shownDocument) error {
 	was := ""
 	out.LatestBody = &was
@@ -142,8 +142,8 @@ func beforeIt(rc *api.Request, saved paper.SavedDocument, out *shownDocument) er
 	})
 }
 
-// stageText returns a text as a command takes it: itself when it is short, else
-// the names of its parts and their sum, staged before.
+// stageText returns a text in the form a command takes: the text itself when it is
+// short, else the names of its staged parts and their checksum.
 func stageText(rc *api.Request, of ledger.CompanyID, text string) (body string, parts []string, sum string, err error) {
 	if len(text) <= paper.InlineDocument {
 		return text, nil, "", nil
@@ -179,8 +179,8 @@ func dropDocument(rc *api.Request) (api.Response, error) {
 	return api.OK(api.Okay{OK: true}), err
 }
 
-// documentsMember writes an issue's documents: the plan with its text, and all of
-// them without.
+// documentsMember writes an issue's documents: the plan with its text, the list of all
+// documents without texts.
 func documentsMember(tx *ledger.Tx, i entity.Issue, has company.Extras) member {
 	return func(b core.Object) core.Object {
 		if has&company.HasDocuments == 0 {

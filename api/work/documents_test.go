@@ -19,7 +19,7 @@ func TestDocumentsThroughTheAPI(t *testing.T) {
 	h.Call("PUT", path, `{"format":"html","body":"x"}`).Want(t, 400, "format")
 	h.Call("PUT", path, `{"format":"markdown"}`).Want(t, 400, "body")
 	h.Call("PUT", issue+"/documents/No%20Key", `{"format":"markdown","body":"x"}`).Want(t, 400, "Invalid document key")
-	long := strings.Repeat("a \"quoted\" line\n", 40_000) // more than one command holds
+	long := strings.Repeat("a \"quoted\" line\n", 40_000) // more than fits in one command
 	text, _ := json.Marshal(long)
 	first := h.Call("PUT", path, fmt.Sprintf(`{"format":"markdown","title":"Plan","body":%s}`, text)).Want(t, 201, "").Field(t, "latestRevisionId")
 	if got := h.Call("GET", path, "").Want(t, 200, "").Field(t, "body"); got != long {

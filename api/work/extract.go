@@ -21,7 +21,7 @@ type extractAnswer struct {
 	Results   []extractIssue `json:"results"`
 	More      bool           `json:"hasMore"`
 	Truncated bool           `json:"truncated"`
-	Partial   bool           `json:"partial"` // more text was there than one search reads
+	Partial   bool           `json:"partial"` // there is more text than one search reads
 }
 
 type extractIssue struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A feedbackBundle is a trace with the text that the vote is about.
+// A feedbackBundle is a trace with the text that was voted on.
 type feedbackBundle struct {
 	Trace inbox.FeedbackTrace `json:"trace"`
 	Issue bundleIssue         `json:"issue"`
@@ -53,7 +53,7 @@ func FeedbackRoutes() []api.Route {
 	}
 }
 
-// findTrace looks for a trace in the companies that the caller sees.
+// findTrace finds a trace in the companies that the caller may see.
 func findTrace(rc *api.Request) (b feedbackBundle, err error) {
 	id := strings.ToLower(rc.Path("traceId"))
 	err = rc.View(func(tx *ledger.Tx) error {

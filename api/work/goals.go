@@ -44,8 +44,7 @@ func GoalRoutes() []api.Route {
 	}
 }
 
-// listGoals lists the goals of a company, with projectId those that a project
-// works towards.
+// listGoals lists the goals of a company; with projectId, only those of that project.
 func listGoals(rc *api.Request) (r api.Response, err error) {
 	project, err := rc.QueryUUID("projectId")
 	if err != nil {

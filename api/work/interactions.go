@@ -9,7 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// interactionBody is the body that asks something on an issue; P is the payload
+// interactionBody is the body that creates an interaction on an issue. P is the payload
 // of its kind.
 type interactionBody[P any] struct {
 	Kind           string          `json:"kind" enum:"suggest_tasks,ask_user_questions,request_confirmation,request_checkbox_confirmation,request_item_verdicts"`
@@ -73,7 +73,7 @@ type questionOption struct {
 	FreeText    bool            `json:"freeText,omitempty"`
 }
 
-// confirmation is what both kinds of confirmations have.
+// confirmation holds the members that both kinds of confirmations have.
 type confirmation struct {
 	Version        int             `json:"version" minimum:"1" maximum:"1"`
 	Prompt         string          `json:"prompt" minLength:"1" maxLength:"1000"`
@@ -106,7 +106,7 @@ type checkboxOption struct {
 	Description api.Opt[string] `json:"description" maxLength:"500"`
 }
 
-// verdictsPayload asks what becomes of each of some items.
+// verdictsPayload asks for a verdict on each of several items.
 type verdictsPayload struct {
 	Version         int             `json:"version" minimum:"1" maximum:"1"`
 	Prompt          string          `json:"prompt" minLength:"1" maxLength:"1000"`
@@ -129,8 +129,8 @@ type verdictItem struct {
 	Attachment  api.Opt[string] `json:"attachmentId" format:"uuid"`
 }
 
-// target is what a confirmation is about: one revision of a document, or
-// something else that has a key.
+// target is the subject of a confirmation: a revision of a document, or something else
+// with a key.
 type target struct {
 	Type     string          `json:"type" enum:"issue_document,custom"`
 	Label    api.Opt[string] `json:"label" minLength:"1" maxLength:"120"`
@@ -171,7 +171,7 @@ type (
 	}
 )
 
-// chosen keeps an empty choice apart from none.
+// chosen distinguishes an empty choice from none.
 func chosen(list *[]string) *[]string {
 	if list != nil && *list == nil {
 		return &[]string{}
@@ -179,7 +179,7 @@ func chosen(list *[]string) *[]string {
 	return list
 }
 
-// A shownInteraction is an interaction with the older names of its policies.
+// A shownInteraction is an interaction with the former names of its policies as well.
 type shownInteraction struct {
 	paper.Interaction
 	Policy  string        `json:"resolverPolicy"`
@@ -288,7 +288,7 @@ func newInteraction(rc *api.Request) (api.Response, error) {
 	return api.OK(shown(row)), err
 }
 
-// withDefaults adds members that a JSON object does not have.
+// withDefaults adds the members that a JSON object lacks.
 func withDefaults(b json.RawMessage, defaults map[string]json.RawMessage) (json.RawMessage, error) {
 	members := map[string]json.RawMessage{}
 	if err := json.Unmarshal(b, &members); err != nil {
@@ -302,7 +302,7 @@ func withDefaults(b json.RawMessage, defaults map[string]json.RawMessage) (json.
 	return json.Marshal(members)
 }
 
-// decide answers a route that ends an interaction.
+// decide returns the handler of a route that resolves an interaction.
 func decide[B any](kind string, fill func(B, *paper.ResolveInteraction)) func(*api.Request) (api.Response, error) {
 	return func(rc *api.Request) (api.Response, error) {
 		in, err := api.Body[B](rc)

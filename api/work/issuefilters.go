@@ -7,8 +7,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// issueFilters reads what a list of issues is narrowed by besides the fields of
-// the issue. "me" is the person who asks.
+// issueFilters parses the filters of a list of issues that are not fields of the issue.
+// "me" is the calling person.
 func issueFilters(rc *api.Request, q *inbox.IssueQuery) (err error) {
 	for _, f := range []struct {
 		name string
@@ -48,8 +48,7 @@ func issueFilters(rc *api.Request, q *inbox.IssueQuery) (err error) {
 // maxUserRef bounds a reference to a user or an origin, in bytes.
 const maxUserRef = 200
 
-// inboxMine lists what a person has in their inbox, for the agent that looks
-// after it.
+// inboxMine lists a person's inbox for the agent that manages it.
 func inboxMine(rc *api.Request) (r api.Response, err error) {
 	q := inbox.IssueQuery{Sort: inbox.SortUpdated, Descending: true}
 	user := rc.Query("userId")

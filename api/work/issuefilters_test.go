@@ -9,8 +9,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// The inbox of a person is what they made, have or spoke on, without what they
-// put away, and says what they have not seen.
+// A person's inbox holds the issues that they created, are assigned, or commented on,
+// except those that they archived. It marks what is unread.
 func TestListsOfIssuesAreNarrowed(t *testing.T) {
 	h := apitest.NewHarness(t)
 	of := ledger.CompanyID(h.Company("Acme"))
@@ -49,7 +49,7 @@ func TestListsOfIssuesAreNarrowed(t *testing.T) {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
-	// What is said by others is unread until somebody looks, or answers.
+	// Comments of others are unread until the person reads the issue or answers.
 	h.Call("POST", "/api/issues/"+theirs+"/comments", `{"body":"Look at this"}`, key, run).Want(t, 201, "")
 	unread := func() string { return strings.Join(list("unreadForUserId=me"), " ") }
 	if got := unread(); got != "Theirs" {
@@ -60,7 +60,8 @@ func TestListsOfIssuesAreNarrowed(t *testing.T) {
 	if got := unread(); got != "" {
 		t.Errorf("unread after reading: %s", got)
 	}
-	// Speaking makes an issue one's own; putting it away holds until it changes.
+	// A comment puts the issue into the author's inbox; archiving it holds until the issue
+	// changes.
 	h.Call("POST", "/api/issues/"+made+"/comments", `{"body":"Thanks"}`).Want(t, 201, "")
 	if got := list("touchedByUserId=me"); !slices.Contains(got, "Made by Ada") {
 		t.Errorf("after a comment: %v", got)
@@ -72,7 +73,7 @@ func TestListsOfIssuesAreNarrowed(t *testing.T) {
 	}
 	h.Call("GET", "/api/agents/me/inbox/mine?userId=local-board", "", key).Want(t, 200, `"title":"Mine"`)
 	priority := "low"
-	apitest.Patient.Until(t, "the issue is newer", func() bool { // both may fall into one millisecond, and what says nothing new changes nothing
+	apitest.Patient.Until(t, "the issue is newer", func() bool { // both may fall into one millisecond, and an equal value changes nothing
 		priority = map[string]string{"low": "high", "high": "low"}[priority]
 		h.Call("PATCH", "/api/issues/"+grandchild, `{"priority":"`+priority+`"}`).Want(t, 200, "")
 		return slices.Contains(list(inbox), "Grandchild")

@@ -1,5 +1,6 @@
 // Package work is the routes about what is to be done: companies, issues and what is
-// written on them, goals, projects, their workspaces, labels, and what waits for attention.
+// written on them, goals, projects, their workspaces, labels, and what waits for
+// attention.
 package work
 
 import (
@@ -52,12 +53,12 @@ type createIssue struct {
 	BlockParent        bool                     `json:"blockParentUntilDone,omitempty"` // of a sub-issue: its parent waits for it
 }
 
-// reviewRequest is what a reviewer is asked.
+// reviewRequest is the body of a request to a reviewer.
 type reviewRequest struct {
 	Instructions string `json:"instructions" minLength:"1" maxLength:"20000" maxBytes:"20000"`
 }
 
-// updateIssue is the body of a change of an issue.
+// updateIssue is the body that changes an issue.
 type updateIssue struct {
 	Title              api.Opt[string]          `json:"title" minLength:"1" maxLength:"2000" nullable:"false"`
 	Description        api.Opt[string]          `json:"description" maxLength:"200000" maxBytes:"200000"`
@@ -151,7 +152,7 @@ func IssueRoutes() []api.Route {
 	}}
 }
 
-// readyJSON answers JSON that is written already.
+// readyJSON answers JSON that is already encoded.
 func readyJSON(b json.RawMessage) api.Response { return api.Raw("application/json; charset=utf-8", b) }
 
 func listIssues(rc *api.Request) (r api.Response, err error) {
@@ -193,7 +194,7 @@ func countIssues(rc *api.Request) (r api.Response, err error) {
 	return r, err
 }
 
-// newIssue creates an issue, below parent when that is not "".
+// newIssue creates an issue, as a sub-issue of parent unless that is "".
 func newIssue(rc *api.Request, of ledger.CompanyID, parent string) (api.Response, error) {
 	in, err := api.Body[createTop](rc)
 	if err != nil {
@@ -387,8 +388,8 @@ func searchIssues(rc *api.Request) (r api.Response, err error) {
 	return r, err
 }
 
-// around returns the project and the goal of an issue as they are shown by
-// themselves, nil for what it has not or what is gone.
+// around returns the project and the goal of an issue as their own routes show them; nil
+// when the issue has none or the row is deleted.
 func around(tx *ledger.Tx, i entity.Issue) (project, goal json.RawMessage, err error) {
 	if i.Project != "" {
 		p, err := entity.ProjectByRef(tx, i.Company, i.Project)

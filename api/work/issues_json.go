@@ -14,11 +14,11 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Issues are written by hand, not by reflection: a row has some seventy keys,
-// most of them always null, and a list has up to a thousand rows.
+// Issues are encoded by hand, not by reflection: a row has some seventy keys, most of
+// them always null, and a list has up to a thousand rows.
 
-// listedDescription is how much of a description a list shows, in bytes; the
-// issue itself has all of it.
+// listedDescription bounds the description in a list, in bytes. The issue's own route
+// returns all of it.
 const listedDescription = 1_200
 
 // A member writes one or more members of an issue.
@@ -31,12 +31,12 @@ const (
 	noReview          = `"reviewAttention":{"state":"none","paths":[],"reason":null}`
 )
 
-// issueRow begins an issue with the keys that every answer about one has.
+// issueRow begins an issue with the keys that every answer about an issue has.
 func issueRow(i entity.Issue, labels []entity.Label, listed bool) core.Object {
 	return issueRowWith(i, labels, listed, nil)
 }
 
-// issueRowWith is issueRow of an issue that an agent looks after, in ready JSON.
+// issueRowWith is issueRow for an issue with a watchdog, given as encoded JSON.
 func issueRowWith(i entity.Issue, labels []entity.Label, listed bool, watchdog json.RawMessage) core.Object {
 	b := make(core.Object, 0, 3_072+len(i.Description)).Str("id", i.ID).Str("companyId", string(i.Company)).Fixed(issueConversation).
 		Null("projectId", i.Project).Null("projectWorkspaceId", i.Workspace).Null("goalId", i.Goal).Null("parentId", i.Parent).
@@ -74,14 +74,16 @@ func issueRowWith(i entity.Issue, labels []entity.Label, listed bool, watchdog j
 		b = b.Value("labels", labels).Value("labelIds", ids)
 	}
 	b = b.Raw("watchdog", watchdog)
-	// The fencing token is ours: what later writes under this checkout are checked by.
+	// The fencing token is not in the contract: later writes under this checkout are checked
+	// against it.
 	if i.Held() {
 		return b.Int("fencingToken", int64(i.Fence))
 	}
 	return b.Fixed(`"fencingToken":null`)
 }
 
-// monitorMember writes when an issue's agent looks again at something outside.
+// monitorMember writes the issue's monitor: when its agent checks something external
+// again.
 func monitorMember(m *entity.Monitor) member {
 	return func(b core.Object) core.Object {
 		if m == nil {
@@ -92,7 +94,7 @@ func monitorMember(m *entity.Monitor) member {
 	}
 }
 
-// refsMember writes issues in their short form.
+// refsMember writes references to issues.
 func refsMember(name string, refs []entity.IssueRef) member {
 	return func(b core.Object) core.Object {
 		if len(refs) == 0 {
@@ -110,7 +112,7 @@ func refsOf(issues []entity.Issue) []entity.IssueRef {
 	return out
 }
 
-// attentionMember writes what the blockers of an issue need.
+// attentionMember writes what an issue's blockers need.
 func attentionMember(tx *ledger.Tx, i entity.Issue) member {
 	return func(b core.Object) core.Object {
 		a := entity.AttentionOf(tx, i)
@@ -151,13 +153,13 @@ func activeRunMember(tx *ledger.Tx, i entity.Issue) member {
 	}
 }
 
-// issueBare is the answer of checkout, release and delete.
+// issueBare is the answer to checkout, release and delete.
 func issueBare(i entity.Issue, labels []entity.Label) json.RawMessage {
 	return issueRow(i, labels, false).Close()
 }
 
-// issueCreated is the answer of creating an issue, or of finding the one that
-// was created before.
+// issueCreated is the answer to creating an issue, or to a repetition that finds the
+// issue created before.
 func issueCreated(r entity.IssueResult, child bool) json.RawMessage {
 	b := issueRow(r.Issue, r.Labels, false).With(refsMember("blockedBy", r.BlockedBy)).With(refsMember("blocks", r.Blocks))
 	if r.Duplicate != "" {
@@ -169,8 +171,8 @@ func issueCreated(r entity.IssueResult, child bool) json.RawMessage {
 	return b.Close()
 }
 
-// issueUpdated is the answer of an update; text says that the title or the
-// description was in it.
+// issueUpdated is the answer to an update. text reports whether it changed the title or
+// the description.
 func issueUpdated(r entity.IssueResult, text bool) json.RawMessage {
 	b := issueRow(r.Issue, r.Labels, false).Raw("changes", r.Changes)
 	if text {
@@ -182,8 +184,8 @@ func issueUpdated(r entity.IssueResult, text bool) json.RawMessage {
 	return b.Value("comment", r.Comment).Close()
 }
 
-// issueListed is one row of a list. Viewer is the user as whom it was asked for,
-// "" for nobody.
+// issueListed is one row of a list. viewer is the user for whom the list was requested,
+// or "".
 func issueListed(tx *ledger.Tx, i entity.Issue, viewer string) json.RawMessage {
 	return listedRow(tx, i, viewer).Close()
 }
@@ -198,7 +200,7 @@ func listedRow(tx *ledger.Tx, i entity.Issue, viewer string) core.Object {
 	return b
 }
 
-// issueShown is the whole of one issue. project and goal are ready JSON or nil.
+// issueShown is an issue in full. project and goal are encoded JSON or nil.
 func issueShown(tx *ledger.Tx, i entity.Issue, project, goal []byte) json.RawMessage {
 	has := company.ExtrasOf(tx, i.Company, i.ID)
 	return issueRowWith(i, entity.LabelRows(tx, i), false, watchdogRow(tx, i, has)).With(ancestorsMember(tx, i)).With(attentionMember(tx, i)).Fixed(noReview).
@@ -218,12 +220,12 @@ func watchdogRow(tx *ledger.Tx, i entity.Issue, has company.Extras) json.RawMess
 	}
 	b, err := json.Marshal(w)
 	if err != nil {
-		panic("api: watchdog does not encode: " + err.Error()) // rows always encode
+		panic("api: watchdog does not encode: " + err.Error()) // rows can always be encoded
 	}
 	return b
 }
 
-// waiting returns the issues that wait for i.
+// waiting returns the issues that are blocked by i.
 func waiting(tx *ledger.Tx, i entity.Issue, has company.Extras) []entity.IssueRef {
 	if has&company.HasWaiting == 0 {
 		return nil
@@ -255,7 +257,7 @@ func ancestorsMember(tx *ledger.Tx, i entity.Issue) member {
 	}
 }
 
-// jsonList joins ready rows to an array.
+// jsonList joins encoded rows into an array.
 func jsonList(rows []json.RawMessage) json.RawMessage {
 	n := 2 + len(rows)
 	for _, r := range rows {

@@ -13,7 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// issueQuery reads the filters of a list, its order and which page of it.
+// issueQuery parses the filters, the order and the page of a list.
 func issueQuery(rc *api.Request) (q inbox.IssueQuery, err error) {
 	if q, err = issueChoice(rc); err != nil {
 		return q, err
@@ -28,7 +28,7 @@ func issueQuery(rc *api.Request) (q inbox.IssueQuery, err error) {
 	return q, err
 }
 
-// issueChoices are the parameters that issueChoice reads.
+// issueChoices are the query parameters that issueChoice parses.
 func issueChoices() []api.Param {
 	return []api.Param{
 		{Name: "status", Doc: "statuses, separated by commas"}, {Name: "assigneeAgentId", Doc: "UUID, me or none"}, {Name: "assigneeUserId", Doc: "user ID or me"}, {Name: "projectId"}, {Name: "goalId"}, {Name: "createdByAgentId"},
@@ -40,7 +40,7 @@ func issueChoices() []api.Param {
 	}
 }
 
-// issueChoice reads which issues are meant.
+// issueChoice parses which issues are selected.
 func issueChoice(rc *api.Request) (q inbox.IssueQuery, err error) {
 	for _, f := range []struct {
 		name string
@@ -121,8 +121,8 @@ func issueOrder(rc *api.Request, q *inbox.IssueQuery) error {
 	return nil
 }
 
-// listedIssues answers a list, ready; with live, each row says how many issues below
-// it are worked on.
+// listedIssues returns an encoded list. With live, each row counts the issues below it
+// that are being worked on.
 func listedIssues(tx *ledger.Tx, of ledger.CompanyID, q inbox.IssueQuery, live bool) json.RawMessage {
 	found := inbox.ListIssues(tx, of, q)
 	var below map[string]int
@@ -140,8 +140,8 @@ func listedIssues(tx *ledger.Tx, of ledger.CompanyID, q inbox.IssueQuery, live b
 	return jsonList(rows)
 }
 
-// inboxLite is what an agent has to do, in short: its open work, what it is at
-// first, then by priority.
+// inboxLite is an agent's open work in short form: what is in progress first, then by
+// priority.
 func inboxLite(tx *ledger.Tx, of ledger.CompanyID, agent string) json.RawMessage {
 	found := inbox.ListIssues(tx, of, inbox.IssueQuery{Assignee: agent,
 		Statuses: []entity.IssueStatus{entity.IssueTodo, entity.IssueInProgress, entity.IssueInReview, entity.IssueBlocked}})
@@ -168,8 +168,8 @@ func atWork(i entity.Issue) int {
 	return 0
 }
 
-// heartbeatContext is what an agent needs to begin work on an issue. project and
-// goal are ready JSON or nil.
+// heartbeatContext is what an agent needs to start work on an issue. project and goal
+// are encoded JSON or nil.
 func heartbeatContext(tx *ledger.Tx, i entity.Issue, wakeComment string, project, goal []byte) (json.RawMessage, error) {
 	issue := core.Object{}.Str("id", i.ID).Str("identifier", i.Identifier).Str("title", i.Title).Null("description", i.Description).
 		Str("status", string(i.Status)).Str("workMode", i.Mode()).With(attentionMember(tx, i)).Fixed(noReview).With(retryMember(tx, i)).With(recoveryMember(tx, i)).
@@ -196,7 +196,7 @@ func heartbeatContext(tx *ledger.Tx, i entity.Issue, wakeComment string, project
 	return b.Value("attachments", contextAttachments(tx, i)).Fixed(`"continuationSummary":null,"planReviewContext":null,"documentReviewContext":null`).Value("currentExecutionWorkspace", currentWorkspace(tx, i)).Close(), nil
 }
 
-// searchAnswer answers a search.
+// searchAnswer returns an encoded page of search results.
 func searchAnswer(tx *ledger.Tx, of ledger.CompanyID, prefix, query string, limit, offset int, now core.Time) json.RawMessage {
 	found := inbox.Search(tx, of, query, limit, offset)
 	if limit == 0 {
@@ -222,7 +222,7 @@ func searchAnswer(tx *ledger.Tx, of ledger.CompanyID, prefix, query string, limi
 		rows[n] = searchHit(h, prefix)
 	}
 	if last := offset + len(found.Hits); last >= found.Total {
-		// Agents and projects come after all issues, where there is room.
+		// Agents and projects come after all issues, if the page has room.
 		others := make([]json.RawMessage, 0, len(found.Agents)+len(found.Projects))
 		for _, a := range found.Agents {
 			others = append(others, nameHit("agent", a.ID, a.Name, "/"+prefix+"/agents/"+core.URLKey(a.Name), a.UpdatedAt))
@@ -240,7 +240,7 @@ func searchAnswer(tx *ledger.Tx, of ledger.CompanyID, prefix, query string, limi
 		Value("filterOptionCounts", counts).Fixed(`"zeroResults":null`).Bool("hasMore", offset+len(rows) < total).Bool("partial", found.Partial).Close()
 }
 
-// nameHit is an agent or a project that was found by its name.
+// nameHit is an agent or a project whose name matched.
 func nameHit(kind, id, name, href string, updated core.Time) json.RawMessage {
 	label := strings.ToUpper(kind[:1]) + kind[1:]
 	return core.Object{}.Str("id", id).Str("type", kind).Int("score", 1_000).Str("title", name).Str("href", href).Value("matchedFields", []string{"name"}).
@@ -270,12 +270,12 @@ func searchHit(h inbox.Hit, prefix string) json.RawMessage {
 		Raw("snippets", jsonList(snippets)).Raw("issue", issue).Time("updatedAt", i.UpdatedAt).Fixed(`"previewImageUrl":null`).Close()
 }
 
-// issuePage is where the board shows an issue of a company with a prefix.
+// issuePage is the path of the board's page of an issue, in a company with a prefix.
 func issuePage(prefix string, i entity.Issue) string {
 	return "/" + prefix + "/issues/" + i.Identifier
 }
 
-// utf16Len is the length of s as JavaScript counts it.
+// utf16Len is the length of s in UTF-16 code units, as JavaScript counts it.
 func utf16Len(s string) (n int) {
 	for _, c := range s {
 		if n++; c > 0xffff {

@@ -28,9 +28,8 @@ func recordedKeys(t *testing.T) map[string]map[string]string {
 	return keys
 }
 
-// wantKeys compares an answer with the keys and types that the contract's
-// recordings have. A value may be null on either side, and keys of ours may be
-// there besides.
+// wantKeys compares an answer with the keys and types of the contract's recordings. A
+// value may be null on either side, and the answer may have further keys.
 func wantKeys(t *testing.T, name string, answer any) {
 	t.Helper()
 	b, err := json.Marshal(answer)
@@ -136,7 +135,7 @@ func BenchmarkIssueListed(b *testing.B) {
 	}
 }
 
-// A list says of each issue how many below it are worked on when that is asked for.
+// A list counts the active issues below each issue when the query asks for it.
 func TestAListCountsWhatIsWorkedOnBelow(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)

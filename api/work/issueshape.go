@@ -11,10 +11,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What the answers about issues hold. They are written by hand (issues_json.go); these
-// types describe them, and tests hold each answer to its description.
+// These types describe the answers about issues for the API description. The answers are
+// encoded by hand (issues_json.go); tests compare each answer with its type.
 
-// A plainIssue is what every answer about an issue has.
+// A plainIssue is the part that every answer about an issue has.
 type plainIssue struct {
 	ID                         string             `json:"id"`
 	Company                    ledger.CompanyID   `json:"companyId"`
@@ -93,7 +93,7 @@ type relatedWork struct {
 	Inbound  []struct{} `json:"inbound"`
 }
 
-// A createdIssue is the answer of creating an issue.
+// A createdIssue is the answer to creating an issue.
 type createdIssue struct {
 	plainIssue
 	issueRelations
@@ -103,7 +103,7 @@ type createdIssue struct {
 	Reason       string            `json:"deduplicationReason,omitempty"`
 }
 
-// An updatedIssue is the answer of changing an issue.
+// An updatedIssue is the answer to changing an issue.
 type updatedIssue struct {
 	plainIssue
 	issueRelations
@@ -146,7 +146,8 @@ type reviewState struct {
 	Reason core.NullText `json:"reason"`
 }
 
-// A runHandoff says that a run said nothing of its issue and another one asks.
+// A runHandoff says that a run ended without a decision about its issue, and that
+// another run asks again.
 type runHandoff struct {
 	State      string    `json:"state"`
 	Required   bool      `json:"required"`
@@ -158,7 +159,7 @@ type runHandoff struct {
 	CreatedAt  core.Time `json:"createdAt"`
 }
 
-// An issueStanding is what lists and the issue itself show of how it stands.
+// An issueStanding is the state of an issue that lists and the issue itself show.
 type issueStanding struct {
 	ActiveRun       *holdingRun          `json:"activeRun"`
 	Attention       blockerAttention     `json:"blockerAttention"`
@@ -167,7 +168,7 @@ type issueStanding struct {
 	Recovery        *care.RecoveryAction `json:"activeRecoveryAction"`
 }
 
-// A listedIssue is a row of a list of issues.
+// A listedIssue is a row in a list of issues.
 type listedIssue struct {
 	plainIssue
 	issueStanding
@@ -179,7 +180,7 @@ type listedIssue struct {
 	Below          *int64    `json:"liveDescendantCount,omitempty"`
 }
 
-// An ancestorIssue is an issue that another is part of.
+// An ancestorIssue is an issue above another in the tree.
 type ancestorIssue struct {
 	ID           string             `json:"id"`
 	Identifier   string             `json:"identifier"`
@@ -193,7 +194,7 @@ type ancestorIssue struct {
 	Goal         core.NullText      `json:"goalId"`
 }
 
-// An issueRetry is the run that waits to try again.
+// An issueRetry is the run that waits for its retry.
 type issueRetry struct {
 	Run     string           `json:"runId"`
 	Agent   string           `json:"agentId"`
@@ -204,7 +205,7 @@ type issueRetry struct {
 	Reason  core.NullText    `json:"scheduledRetryReason"`
 }
 
-// A shownIssue is the whole of one issue.
+// A shownIssue is an issue in full.
 type shownIssue struct {
 	plainIssue
 	issueStanding
@@ -227,7 +228,7 @@ type shownIssue struct {
 	ExternalChannel   core.NullText      `json:"externalChannelBinding"`
 }
 
-// A briefIssue is an issue as an agent's own inbox shows it.
+// A briefIssue is an issue in an agent's own inbox.
 type briefIssue struct {
 	ID         string             `json:"id"`
 	Identifier string             `json:"identifier"`
@@ -256,7 +257,7 @@ type forcedRelease struct {
 	} `json:"previous"`
 }
 
-// A begunIssue is an issue as who begins with it is shown it.
+// A begunIssue is an issue in the context of an agent that starts work on it.
 type begunIssue struct {
 	ID              string               `json:"id"`
 	Identifier      string               `json:"identifier"`
@@ -282,7 +283,7 @@ type begunIssue struct {
 	UpdatedAt       core.Time            `json:"updatedAt"`
 }
 
-// A beginning is what an agent needs to begin with an issue.
+// A beginning is what an agent needs to start work on an issue.
 type beginning struct {
 	Issue     begunIssue      `json:"issue"`
 	Ancestors []ancestorIssue `json:"ancestors"`
@@ -312,7 +313,7 @@ type beginning struct {
 	Workspace    *executionWorkspaceRow `json:"currentExecutionWorkspace"`
 }
 
-// A searchPage is what a search found.
+// A searchPage is a page of search results.
 type searchPage struct {
 	Query      string                      `json:"query"`
 	Normalized string                      `json:"normalizedQuery"`
@@ -328,7 +329,7 @@ type searchPage struct {
 	Partial    bool                        `json:"partial" doc:"there was too much to look at"`
 }
 
-// A searchResult is an issue, an agent or a project that was found.
+// A searchResult is an issue, an agent or a project that matched.
 type searchResult struct {
 	ID       string          `json:"id"`
 	Type     string          `json:"type" enum:"issue,agent,project"`
@@ -354,7 +355,7 @@ type searchResult struct {
 	Preview   core.NullText `json:"previewImageUrl"`
 }
 
-// A searchSnippet is the part of a field where the words stand.
+// A searchSnippet is the part of a field that holds the matches.
 type searchSnippet struct {
 	Field      string       `json:"field"`
 	Label      string       `json:"label"`
@@ -362,7 +363,7 @@ type searchSnippet struct {
 	Highlights []searchMark `json:"highlights"`
 }
 
-// A searchMark is where in a snippet a word stands.
+// A searchMark is the position of a match in a snippet.
 type searchMark struct {
 	Start int64 `json:"start" doc:"in UTF-16 units"`
 	End   int64 `json:"end"`

@@ -12,7 +12,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// The bodies about who looks after an issue, and about what waits for its agent.
+// The bodies about an issue's watchdog and monitor, and about comments queued for its
+// agent.
 type (
 	watchdogBody struct {
 		Agent        string          `json:"agentId" format:"uuid"`
@@ -42,12 +43,12 @@ type (
 	}
 )
 
-// A commentQueue is what waits to be told to an issue's agent; queueId is null
-// when nothing does.
+// A commentQueue holds the comments that an issue's agent has not received yet. queueId
+// is null when there are none.
 type commentQueue struct {
 	Issue    string           `json:"issueId"`
 	ID       core.NullText    `json:"queueId"`
-	State    core.NullText    `json:"state"` // deferred: the run that brings it waits
+	State    core.NullText    `json:"state"` // deferred: the run that delivers it waits
 	Target   core.NullText    `json:"targetRunId"`
 	Revision string           `json:"revision"`
 	Protocol string           `json:"protocol"`
@@ -172,8 +173,7 @@ func (b queueBody) change(issue string) company.ChangeQueue {
 	return company.ChangeQueue{Issue: issue, Queue: strings.ToLower(b.Queue), Revision: b.Revision}
 }
 
-// changeQueue carries out one change of an issue's queue and answers the queue
-// as it is then.
+// changeQueue makes one change to an issue's queue and answers the resulting queue.
 func changeQueue[T any](rc *api.Request, kind string, make func(in T, issue string) company.ChangeQueue) (api.Response, error) {
 	in, err := api.Body[T](rc)
 	if err != nil {
@@ -221,8 +221,7 @@ func interruptForQueue(rc *api.Request) (api.Response, error) {
 	})
 }
 
-// steerQueued is refused: an adapter that takes in something while it runs would
-// have to be there.
+// steerQueued always refuses: no adapter accepts input while it runs.
 func steerQueued(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[queueTargetBody](rc)
 	if err != nil {
@@ -236,24 +235,24 @@ func steerQueued(rc *api.Request) (api.Response, error) {
 		map[string]string{"companyId": string(of), "issueId": issue, "queueId": in.Queue, "protocol": "legacy"})
 }
 
-// createTop is the body of an issue that is made by itself.
+// createTop is the body of an issue that is created through the company's route.
 type createTop struct {
 	createIssue
 	Discovery api.Opt[discoveryBody] `json:"watchdogDiscovery" doc:"by an agent at work as a watchdog: the issue is about a fault that it came upon, not a part of what it looks after"`
 }
 
-// discoveryBody is what a watchdog says about a fault that it came upon.
+// discoveryBody is a watchdog's report of a fault.
 type discoveryBody struct {
 	Kind     string          `json:"kind" enum:"product_bug,platform_bug"`
 	Evidence api.Opt[string] `json:"evidenceMarkdown" maxLength:"20000" maxBytes:"20000"`
 }
 
-// originDiscovery is the origin of an issue about a fault that a watchdog came upon.
+// originDiscovery is the origin of an issue that a watchdog created for a fault.
 const originDiscovery = "task_watchdog_product_bug"
 
-// apply returns an issue as one about a fault that the run of the request came upon
-// while it looked after another: outside that one's tree, with what it is about in its
-// text and origin, and with the project, goal and billing code of that one where none is given.
+// apply turns p into an issue about a fault found by the request's run, which watches
+// another issue. The new issue is outside the watched tree. Its text and origin name the
+// watched issue; project, goal and billing code default to those of the watched issue.
 func (d discoveryBody) apply(rc *api.Request, of ledger.CompanyID, p company.CreateIssue, child bool) (company.CreateIssue, error) {
 	if child {
 		return p, api.Unprocessable("What a watchdog came upon is no part of an issue; make it with POST /api/companies/{companyId}/issues", nil)

@@ -13,12 +13,13 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// While an agent is at work, what people say to it waits, can be changed and
-// taken back, and is told at once when they interrupt it.
+// While an agent runs, comments of people are queued. They can be changed and removed,
+// and are delivered at once when they interrupt the run.
 func TestCommentsWaitForTheNextRun(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := ledger.CompanyID(h.Company("Queue"))
-	// The run that is told, and those that ask what becomes of the issue after it, end.
+	// The run that receives the comments ends, and so do those that ask about the issue
+	// afterwards.
 	mark := filepath.Join(t.TempDir(), "told")
 	agent := h.NewAgent(of, "Busy", `case "$PAPERCLIP_WAKE_PAYLOAD_JSON" in *issue_commented*) echo told; : >`+mark+`;; esac; [ ! -e `+mark+` ] || exit 0; echo here; while :; do sleep 0.05; done`)
 	issue := h.Assign(of, agent, "Work")
@@ -59,8 +60,8 @@ func TestCommentsWaitForTheNextRun(t *testing.T) {
 	h.Rest()
 }
 
-// A comment of the board interrupts the run at work, by itself or with a change of the
-// issue, and one that resumes opens what was closed: its agent is told at once.
+// A comment of the board interrupts the current run, alone or with a change of the
+// issue. One that resumes reopens a closed issue: its agent is woken at once.
 func TestCommentsInterruptAndResume(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := ledger.CompanyID(h.Company("Orders"))
@@ -126,7 +127,7 @@ func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
 	h.Call("PUT", path+"/watchdog", `{"agentId":"`+watcher+`","instructions":"`+strings.Repeat("x", 4001)+`"}`).Want(t, 400, `"instructions"`)
 	h.Call("PUT", path+"/watchdog", `{"agentId":"`+watcher+`","instructions":"Tell the board"}`).Want(t, 200, `"triggerCount":0`)
 	h.Call("GET", path, "").Want(t, 200, `"watchdog":{"id":`)
-	// Another company's agent is none here.
+	// Another company's agent is not found.
 	other := ledger.CompanyID(h.Company("Elsewhere"))
 	h.Call("PUT", path+"/watchdog", `{"agentId":"`+h.NewAgent(other, "Eve", "true")+`"}`).Want(t, 404, "Agent not found")
 	h.Call("PATCH", path, `{"status":"todo"}`).Want(t, 200, "")
@@ -140,7 +141,7 @@ func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
 	h.Call("GET", path+"/watchdog", "").Want(t, 200, "null")
 	h.Call("DELETE", path+"/watchdog", "").Want(t, 404, "Issue watchdog not found")
 
-	// A monitor that is due wakes its agent; the leader sees to it.
+	// A monitor that is due wakes its agent; the leader does it.
 	waiting := h.Call("POST", "/api/companies/"+string(of)+"/issues", `{"title":"Wait","assigneeAgentId":"`+agent+`","status":"in_review"}`).Want(t, 201, `"monitorNextCheckAt":null`).Field(t, "id")
 	set := func(monitor string) apitest.Answer {
 		return h.Call("PATCH", "/api/issues/"+waiting, `{"executionPolicy":{"monitor":`+monitor+`}}`)
@@ -163,8 +164,8 @@ func TestWatchdogsAndMonitorsThroughTheAPI(t *testing.T) {
 	h.Call("GET", "/api/issues/"+waiting+"/diagnostics/wakes", "").Want(t, 200, `"issue_monitor_due"`)
 }
 
-// An agent at work as a watchdog reports a fault that it came upon: the issue is outside
-// what it looks after, and says what it is about. Nobody else does.
+// An agent in a watchdog run reports a fault. The new issue is outside the tree that it
+// watches, and names what it is about. No other caller can report one.
 func TestAWatchdogReportsAFault(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)

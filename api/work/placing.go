@@ -11,10 +11,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What a run reads from the objects that are kept with projects and issues is looked
-// at when it is given: the rules take what does not fit as not said, and a run ends
-// with what its adapter can not decode. Members that are not named here are kept as
-// they are, and null says nothing.
+// These types decode the objects stored with projects and issues that a run reads later,
+// and refuse wrong types when they are written. Otherwise the rules would ignore a wrong
+// value, and a run would fail on one that its adapter can not decode. Unknown members
+// are stored unchanged, and null counts as absent.
 
 // workspacePolicyBody is a project's executionWorkspacePolicy.
 type workspacePolicyBody struct {
@@ -26,7 +26,7 @@ type workspacePolicyBody struct {
 	Runtime          *declaredBody      `json:"workspaceRuntime,omitempty"`
 }
 
-// workspaceStrategy says how the folder of a worktree comes about and goes.
+// workspaceStrategy says how the folder of a worktree is created and removed.
 type workspaceStrategy struct {
 	Type             api.Opt[string] `json:"type" enum:"project_primary,git_worktree,adapter_managed,cloud_sandbox"`
 	BaseRef          api.Opt[string] `json:"baseRef"`
@@ -37,14 +37,16 @@ type workspaceStrategy struct {
 	Teardown         api.Opt[string] `json:"teardownCommand"`
 }
 
-// declaredBody is a workspaceRuntime: what a node starts in a workspace.
+// declaredBody is a workspaceRuntime: the commands and services that a node starts in a
+// workspace.
 type declaredBody struct {
 	Commands api.Opt[[]commandBody] `json:"commands"`
 	Services api.Opt[[]commandBody] `json:"services"`
 	Jobs     api.Opt[[]commandBody] `json:"jobs"`
 }
 
-// commandBody is a [company.DeclaredCommand]; what else it has to be is told where it is started.
+// commandBody is a [company.DeclaredCommand]. Its other constraints are checked when it
+// is started.
 type commandBody struct {
 	ID         api.Opt[string]            `json:"id"`
 	Name       api.Opt[string]            `json:"name"`
@@ -78,13 +80,14 @@ type overridesBody struct {
 	UseProject *bool                    `json:"useProjectWorkspace,omitempty"`
 }
 
-// checkWorkspacePolicy refuses a project's policy that could not be carried out as it says.
+// checkWorkspacePolicy refuses a project's policy that a node could not carry out as
+// written.
 func checkWorkspacePolicy(b json.RawMessage) error {
 	return api.DecodeMember(b, &workspacePolicyBody{}, "executionWorkspacePolicy")
 }
 
-// checkOverrides refuses overrides that no run of an agent could decode; without an
-// agent, those of which no adapter could make anything.
+// checkOverrides refuses overrides that the agent's adapter could not decode. Without an
+// agent it refuses those that no adapter could decode.
 func checkOverrides(rc *api.Request, of ledger.CompanyID, agent string, b json.RawMessage, at ...any) error {
 	var p overridesBody
 	at = append(at[:len(at):len(at)], "assigneeAdapterOverrides")
@@ -93,7 +96,7 @@ func checkOverrides(rc *api.Request, of ledger.CompanyID, agent string, b json.R
 	}
 	kind, known := "", false
 	err := rc.View(func(tx *ledger.Tx) error {
-		if a, ok := entity.AgentOf(tx, of, agent); ok && api.Seen(tx, rc, of) { // else the rules refuse it
+		if a, ok := entity.AgentOf(tx, of, agent); ok && api.Seen(tx, rc, of) { // otherwise the rules refuse the agent
 			kind, known = cmp.Or(a.AdapterType, company.DefaultAdapter), true
 		}
 		return nil
@@ -107,8 +110,8 @@ func checkOverrides(rc *api.Request, of ledger.CompanyID, agent string, b json.R
 	return nil
 }
 
-// check refuses overrides that the agent who has the issue after the change could not
-// decode: those of the body, and those of the issue when another agent comes to it.
+// check refuses overrides that the assignee after the change could not decode: those of
+// the body, and those of the issue when the assignee changes.
 func (in updateIssue) check(rc *api.Request, of ledger.CompanyID, issue string) error {
 	if err := api.CheckWorkspaceSettings(in.WorkspaceSettings.Or(nil)); err != nil {
 		return err

@@ -11,11 +11,11 @@ import (
 	"github.com/selvage-mesh/selvage/company/place"
 )
 
-// at is the path of a member as a refusal has it.
+// at is the path of a member as it appears in a refusal.
 func at(path string) string { return `"path":["` + strings.ReplaceAll(path, ".", `","`) + `"]` }
 
-// What a run could not decode of what an issue says about its adapter is refused when
-// the issue is made, changed or handed to another agent, with the member named.
+// Overrides that a run could not decode are refused when the issue is created, changed
+// or assigned to another agent. The refusal names the member.
 func TestOverridesAreOfTheTypesThatTheAssigneesAdapterTakes(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
@@ -53,17 +53,17 @@ func TestOverridesAreOfTheTypesThatTheAssigneesAdapterTakes(t *testing.T) {
 		}
 	}
 	patch := func(body string) apitest.Answer { return h.Call("PATCH", "/api/issues/"+issue, body) }
-	// Bob's adapter does not know the model, and Ada's can not do with a number.
+	// Bob's adapter does not know the model, and Ada's does not accept a number.
 	patch(`{"assigneeAgentId":"`+bob+`","`+name+`":{"adapterConfig":{"model":5}}}`).Want(t, 200, "")
 	patch(`{"assigneeAgentId":"`+ada+`"}`).Want(t, 400, at(name+".adapterConfig.model"))
 	patch(`{"assigneeAgentId":"`+bob+`","title":"Dig on"}`).Want(t, 200, "")
 	patch(`{"assigneeAgentId":"`+ada+`","`+name+`":null}`).Want(t, 200, "")
-	// With nobody to take it there is only the shape to look at.
+	// Without an assignee only the shape is checked.
 	patch(`{"assigneeAgentId":null,"`+name+`":{"adapterConfig":{"model":5}}}`).Want(t, 200, "")
 	patch(`{"`+name+`":{"modelProfile":5}}`).Want(t, 400, at(name+".modelProfile"))
 	patch(`{"assigneeUserId":"local-board"}`).Want(t, 200, "")
 	patch(`{"assigneeAgentId":"`+ada+`"}`).Want(t, 400, at(name+".adapterConfig.model"))
-	// An agent of another company is not told of: it is none.
+	// An agent of another company is not found.
 	other := h.Company("Other")
 	there := h.Call("POST", "/api/companies/"+other+"/issues", `{"title":"Dig"}`).Want(t, 201, "").Field(t, "id")
 	if a := h.Call("PATCH", "/api/issues/"+there, `{"assigneeAgentId":"`+ada+`","`+name+`":{"adapterConfig":{"model":5}}}`); a.Status != 404 && a.Status != 422 {
@@ -73,7 +73,7 @@ func TestOverridesAreOfTheTypesThatTheAssigneesAdapterTakes(t *testing.T) {
 		Want(t, 400, `"path":["children",1,"`+name+`","adapterConfig","model"]`)
 }
 
-// What could not be carried out of where runs are to work is refused when it is said.
+// A placement that no node could carry out is refused when it is written.
 func TestWhereRunsWorkIsSaidInTheRightTypes(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
@@ -127,12 +127,12 @@ func TestWhereRunsWorkIsSaidInTheRightTypes(t *testing.T) {
 			t.Errorf("an issue %s: %d %s", way, a.Status, a.Body)
 		}
 	}
-	// A policy of stages is named with its whole path too.
+	// A refusal in a policy of stages has the full path too.
 	h.Call("PATCH", "/api/issues/"+issue, `{"executionPolicy":{"mode":5}}`).Want(t, 400, at("executionPolicy.mode"))
 	h.Call("PATCH", "/api/issues/"+issue, `{"executionPolicy":{"stages":[{"type":"review","participants":[]}]}}`).Want(t, 400, `"path":["executionPolicy","stages",0,"participants"]`)
 }
 
-// What is looked at of a declared command is what the rules read of one.
+// The check of a declared command covers exactly what the rules read.
 func TestDeclaredCommandsAreLookedAtAsTheyAreRead(t *testing.T) {
 	t.Parallel()
 	looked := api.PlanOf(reflect.TypeFor[work.CommandBody]()).ByName

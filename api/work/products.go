@@ -9,7 +9,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// newProduct is the body of a work product, changedProduct that of a change.
+// newProduct is the body that creates a work product, changedProduct the one that
+// changes it.
 type newProduct struct {
 	Type     string `json:"type" enum:"preview_url,runtime_service,pull_request,branch,commit,artifact,document"`
 	Provider string `json:"provider" minLength:"1" maxLength:"200"`
@@ -111,8 +112,8 @@ func changeProduct(rc *api.Request) (api.Response, error) {
 	return api.OK(w), err
 }
 
-// locateProduct finds the company of the work product that the path names. An
-// agent sees those of its own company only.
+// locateProduct finds the company of the work product that the path names. An agent sees
+// only its own company's.
 func locateProduct(rc *api.Request) (of ledger.CompanyID, id string, err error) {
 	id = strings.ToLower(rc.Path("id"))
 	look := func(tx *ledger.Tx) error {

@@ -70,7 +70,7 @@ type newWorkspace struct {
 	Primary        *bool                    `json:"isPrimary,omitempty" nullable:"false"`
 }
 
-// A projectRow is a project as it is shown.
+// A projectRow is a project as answers show it.
 type projectRow struct {
 	entity.Project
 	GoalID           core.NullText     `json:"goalId"`
@@ -85,7 +85,7 @@ type projectRow struct {
 	ManagedByPlugin  *struct{}         `json:"managedByPlugin"`
 }
 
-// A projectInList has what a list shows besides.
+// A projectInList is a projectRow with the further members of a list.
 type projectInList struct {
 	projectRow
 	TaskCount int               `json:"taskCount"`
@@ -102,7 +102,7 @@ type goalTitle struct {
 	Title string `json:"title"`
 }
 
-// A codebase is where the code of a project lies, by its primary workspace.
+// A codebase says where a project's code is, from its primary workspace.
 type codebase struct {
 	Workspace       core.NullText `json:"workspaceId"`
 	RepoURL         core.NullText `json:"repoUrl"`
@@ -110,7 +110,7 @@ type codebase struct {
 	DefaultRef      core.NullText `json:"defaultRef"`
 	RepoName        core.NullText `json:"repoName"`
 	LocalFolder     core.NullText `json:"localFolder"`
-	ManagedFolder   string        `json:"managedFolder"` // below each node's own directory
+	ManagedFolder   string        `json:"managedFolder"` // relative to each node's own directory
 	EffectiveFolder string        `json:"effectiveLocalFolder"`
 	Origin          string        `json:"origin"`
 }
@@ -200,7 +200,7 @@ func readProject(rc *api.Request) (r api.Response, err error) {
 	return r, err
 }
 
-// doProject submits a command about a project and shows its row.
+// doProject submits a command about a project and answers its row.
 func doProject(rc *api.Request, kind string, of ledger.CompanyID, payload any) (r api.Response, err error) {
 	ref, err := api.Do[company.ProjectRef](rc, kind, of, payload)
 	if err != nil {
@@ -217,7 +217,7 @@ func doProject(rc *api.Request, kind string, of ledger.CompanyID, payload any) (
 	return r, err
 }
 
-// goalsOf merges the two ways in which a body names goals.
+// goalsOf merges the two ways in which a body can name goals.
 func goalsOf(one api.Opt[string], many *[]string) *[]string {
 	switch {
 	case many != nil:

@@ -9,7 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// recoveryBody is the body by which a recovery action is resolved.
+// recoveryBody is the body that resolves a recovery action.
 type recoveryBody struct {
 	Action  api.Opt[string] `json:"actionId" format:"uuid"`
 	Outcome string          `json:"outcome" enum:"restored,false_positive,blocked,cancelled"`
@@ -71,7 +71,7 @@ func resolveRecovery(rc *api.Request) (api.Response, error) {
 	return api.OK(recoveryResult{res.Action, issueBare(res.Issue, nil)}), nil
 }
 
-// recoveryMember writes what has to be decided about an issue, or null.
+// recoveryMember writes the recovery action that an issue needs, or null.
 func recoveryMember(tx *ledger.Tx, i entity.Issue) member {
 	return func(b core.Object) core.Object {
 		if a, ok := care.ActiveRecovery(tx, i); ok {
@@ -81,8 +81,8 @@ func recoveryMember(tx *ledger.Tx, i entity.Issue) member {
 	}
 }
 
-// handoffMember writes that a run said nothing of its issue and another one asks
-// again, or null.
+// handoffMember writes that a run ended without a decision about its issue and another
+// run asks again, or null.
 func handoffMember(tx *ledger.Tx, i entity.Issue) member {
 	return func(b core.Object) core.Object {
 		h := i.Handoff
@@ -101,7 +101,7 @@ func handoffMember(tx *ledger.Tx, i entity.Issue) member {
 	}
 }
 
-// retryMember writes the run that waits to try again for an issue, or null.
+// retryMember writes the run that waits for its retry on an issue, or null.
 func retryMember(tx *ledger.Tx, i entity.Issue) member {
 	return func(b core.Object) core.Object {
 		r, ok := company.RetryOf(tx, i)

@@ -61,8 +61,8 @@ func TestWhoMovesAnIssueOutOfBlockedResolvesItsRecovery(t *testing.T) {
 	h.Call("GET", "/api/issues/"+issue+"/recovery-actions", "").Want(t, 200, `"active":null`).Want(t, 200, `"outcome":"restored"`)
 }
 
-// The agent finds its issue checked out, comments, and closes it: one run, and
-// its own comment wakes nobody.
+// The agent finds its issue checked out, comments, and closes it: one run, and its own
+// comment wakes nobody.
 func TestAnAgentThatDecidesIsNotAskedAgain(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := ledger.CompanyID(h.Company("Done"))
@@ -86,9 +86,8 @@ api POST issues/$PAPERCLIP_TASK_ID/comments '{"body":"working on it"}' >/dev/nul
 	}
 }
 
-// A cancelled run is over at once for whoever asks, and what it holds stays held
-// until its children are gone: here until one that does not listen to TERM was
-// killed.
+// A cancelled run counts as ended at once, but it holds its issue until its child
+// processes have exited: here one that ignores TERM and must be killed.
 func TestACancelledRunHoldsItsIssueUntilItsChildrenAreGone(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := ledger.CompanyID(h.Company("Stubborn"))
@@ -103,7 +102,7 @@ func TestACancelledRunHoldsItsIssueUntilItsChildrenAreGone(t *testing.T) {
 	})
 	h.Call("POST", "/api/heartbeat-runs/"+run.ID+"/cancel", `{}`).Want(t, 200, `"status":"cancelled"`)
 	h.Call("GET", "/api/issues/"+issue, "").Want(t, 200, `"checkoutRunId":"`+run.ID+`"`)
-	// Nobody else can take it meanwhile.
+	// Nobody else can check it out in the meantime.
 	other := h.NewAgent(of, "Other", "true")
 	h.Call("POST", "/api/issues/"+issue+"/checkout", `{"agentId":"`+other+`","expectedStatuses":["todo","in_progress"]}`).Want(t, 409, "Issue checkout conflict")
 	h.Until("the end of the children", func(tx *ledger.Tx) bool {
@@ -114,7 +113,7 @@ func TestACancelledRunHoldsItsIssueUntilItsChildrenAreGone(t *testing.T) {
 	h.Call("GET", "/api/heartbeat-runs/"+run.ID, "").Want(t, 200, `"status":"cancelled"`).Want(t, 200, `"executionControlDeadlineAt":null`)
 }
 
-// A session is not resumed under another configuration than it was begun with.
+// A session is resumed only under the configuration that it was started with.
 func TestAnotherConfigurationBeginsAnotherSession(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := ledger.CompanyID(h.Company("Fresh"))

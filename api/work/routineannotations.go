@@ -12,7 +12,7 @@ import (
 // A shownRoutineRemark is a thread on a routine's description.
 type shownRoutineRemark struct {
 	shownAnnotation
-	Issue   *string `json:"issueId"` // null: there is none
+	Issue   *string `json:"issueId"` // always null: the thread belongs to no issue
 	Routine string  `json:"routineId"`
 }
 

@@ -31,13 +31,13 @@ func TestRemarksOnTheDescriptionOfARoutine(t *testing.T) {
 	h.Call("POST", thread+"/comments", `{"body":"x","issueCommentId":"`+api.NewID()+`"}`).Want(t, 404, "Comment not found")
 	h.Call("PATCH", thread, `{"status":"resolved"}`).Want(t, 200, `"resolvedByUserId":"local-board"`)
 	h.Call("GET", on+"?status=open", "").Want(t, 200, "[]")
-	h.Call("GET", on+"?status=all&includeComments=true", "").Want(t, 200, `"body":"Which?"`) // as the page of an issue asks
+	h.Call("GET", on+"?status=all&includeComments=true", "").Want(t, 200, `"body":"Which?"`) // the request of the board's issue page
 	h.Call("GET", on+"?status=all&includeComments=false", "").Want(t, 200, `"comments":[]`)
 	h.Call("GET", on+"?status=gone", "").Want(t, 400, "open, resolved or all")
 	h.Call("GET", on+"?includeComments=maybe", "").Want(t, 400, "includeComments")
 	h.Call("PATCH", "/api/routines/"+routine, `{"description":"Only write."}`).Want(t, 200, "")
 	h.Call("GET", thread, "").Want(t, 200, `"anchorState":"orphaned"`)
-	h.Call("POST", on, strings.Replace(body, "Which?", "About what was", 1)).Want(t, 201, "orphaned") // a kept version
+	h.Call("POST", on, strings.Replace(body, "Which?", "About what was", 1)).Want(t, 201, "orphaned") // on an older revision
 	h.Call("GET", on+"/"+api.NewID(), "").Want(t, 404, "Annotation thread not found")
 	h.Call("DELETE", "/api/routines/"+routine, "").Want(t, 200, "")
 	h.Call("GET", on, "").Want(t, 404, "Routine not found")

@@ -12,8 +12,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// controlServices is the body of an action on a workspace's services and
-// commands. Without any of these it is about all services.
+// controlServices is the body of an action on a workspace's services and commands.
+// Without a selection the action applies to all services.
 type controlServices struct {
 	_       struct{}        `additionalProperties:"false"`
 	Command api.Opt[string] `json:"workspaceCommandId" minLength:"1" maxLength:"500"`
@@ -21,13 +21,13 @@ type controlServices struct {
 	Index   api.Opt[int64]  `json:"serviceIndex" minimum:"0" maximum:"1000"`
 }
 
-// A controlled is what an action on services answers.
+// A controlled is the answer to an action on services.
 type controlled[T any] struct {
 	Workspace T                        `json:"workspace"`
 	Operation place.WorkspaceOperation `json:"operation"`
 }
 
-// A serviceLogPage is a piece of the log of a runtime service.
+// A serviceLogPage is a part of the log of a runtime service.
 type serviceLogPage struct {
 	Service string `json:"runtimeServiceId"`
 	logPage
@@ -47,7 +47,7 @@ func RuntimeServiceRoutes() []api.Route {
 		Summary: "Read the log of a runtime service since it was last started, also while it grows", Handle: readServiceLog})
 }
 
-// control gives the command for an action and returns the operation that notes it.
+// control submits an action and returns the operation that records it.
 func control(s *api.Server, rc *api.Request, of ledger.CompanyID, workspace, node string) (o place.WorkspaceOperation, err error) {
 	action := rc.Path("action")
 	if !slices.Contains([]string{"start", "stop", "restart", "run"}, action) {
@@ -115,7 +115,7 @@ func controlProjectWorkspace(rc *api.Request) (api.Response, error) {
 	}
 	node := ""
 	if info, err := os.Stat(string(w.Cwd)); w.Cwd != "" && filepath.IsAbs(string(w.Cwd)) && err == nil && info.IsDir() {
-		node = string(s.Cfg.NodeID) // it is here, should nobody have worked in it yet
+		node = string(s.Cfg.NodeID) // used if no node has worked in it yet: its folder is on this node
 	}
 	o, err := control(s, rc, w.Company, w.ID, node)
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// timelineWindow is what a timeline shows unless it is told otherwise, and
-	// maxTimelineWindow the most.
+	// timelineWindow is the default window of a timeline, maxTimelineWindow the longest.
 	timelineWindow    = 7 * 24 * time.Hour
 	maxTimelineWindow = 92 * 24 * time.Hour
 	// maxTimelineIssues, maxTimelineRuns and maxTimelineEvents bound one page.
@@ -24,7 +23,7 @@ const (
 	maxTimelineEvents = 2_000
 )
 
-// A timeline is who worked on what, when.
+// A timeline shows who worked on what, and when.
 type timeline struct {
 	Actors []timelineActor `json:"actors"`
 	Spans  []timelineSpan  `json:"spans"`
@@ -124,7 +123,7 @@ func readTimeline(rc *api.Request) (r api.Response, err error) {
 	return r, err
 }
 
-// fill gathers the issues that something happened to in the window, and what.
+// fill collects the issues with events in the window, and these events.
 func (v *timeline) fill(tx *ledger.Tx, of ledger.CompanyID, from, to time.Time) {
 	begin, end := core.TimeOf(from), core.TimeOf(to)
 	v.Actors, v.Spans, v.Events, v.Edges = []timelineActor{}, []timelineSpan{}, []timelineEvent{}, []timelineEdge{}

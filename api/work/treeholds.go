@@ -42,7 +42,7 @@ type (
 // maxPreviewed bounds the issues and runs that a preview lists; its totals count all.
 const maxPreviewed = 500
 
-// A treePreview says what a hold would do, or did.
+// A treePreview says what a hold would change, or has changed.
 type treePreview struct {
 	Company   ledger.CompanyID `json:"companyId"`
 	Root      string           `json:"rootIssueId"`
@@ -133,7 +133,7 @@ func (p *releasePolicy) policy() care.HoldRelease {
 	return out
 }
 
-// givenObject returns a member that is an object, nil when there is none.
+// givenObject returns a member that must be an object, nil when it is absent.
 func givenObject(name string, b *json.RawMessage) (json.RawMessage, error) {
 	if b == nil || string(*b) == "null" {
 		return nil, nil

@@ -12,16 +12,16 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// logQuery says which piece of a log is wanted.
+// logQuery are the query parameters that select a part of a log.
 var logQuery = []api.Param{{Name: "offset", Type: "integer", Doc: "bytes to skip"}, {Name: "limitBytes", Type: "integer", Doc: "at most so many bytes"}}
 
-// An operationLogPage is a piece of the log of a workspace operation.
+// An operationLogPage is a part of the log of a workspace operation.
 type operationLogPage struct {
 	Operation string `json:"operationId"`
 	logPage
 }
 
-// A logPage is a piece of a log that lies on a node.
+// A logPage is a part of a log that a node stores.
 type logPage struct {
 	Store   core.NullText `json:"store"`
 	Ref     core.NullText `json:"logRef"`
@@ -29,8 +29,8 @@ type logPage struct {
 	Next    *int64        `json:"nextOffset,omitempty"`
 }
 
-// readNodeLog reads the piece of a log that the request asks for. what names it
-// in errors, such as "Run log"; one of what has just begun may be yet to be made.
+// readNodeLog reads the part of a log that the request asks for. what names the log in
+// errors, such as "Run log". With live, a log that does not exist yet is empty.
 func readNodeLog(s *api.Server, rc *api.Request, what string, on, store, ref core.NullText, live bool) (page logPage, err error) {
 	if ref == "" || on == "" || s.Cfg.NodeLog == nil {
 		return page, api.NotFound(what + " not found")

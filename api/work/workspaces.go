@@ -13,10 +13,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An executionWorkspaceRow is an execution workspace as it is shown.
+// An executionWorkspaceRow is an execution workspace as answers show it.
 type executionWorkspaceRow struct {
 	place.ExecutionWorkspace
-	Delivery    string                 `json:"deliveryState"` // what became of its branch is not followed: always "unknown"
+	Delivery    string                 `json:"deliveryState"` // always "unknown": the branch is not tracked
 	Provider    string                 `json:"providerType"`
 	ProviderRef core.NullText          `json:"providerRef"`
 	DerivedFrom core.NullText          `json:"derivedFromExecutionWorkspaceId"`
@@ -25,9 +25,8 @@ type executionWorkspaceRow struct {
 	Services    []place.RuntimeService `json:"runtimeServices"`
 }
 
-// workspaceConfig is what nodes execute for a workspace: its own settings, and
-// the project's where it has none. Its setupCommand stands with the project's
-// workspace.
+// workspaceConfig is what nodes execute for a workspace: its own settings, else those of
+// the project. The setupCommand is part of the project's workspace.
 type workspaceConfig struct {
 	Environment      string           `json:"environmentId"`
 	Provision        *string          `json:"provisionCommand"`
@@ -46,7 +45,7 @@ type workspaceMetadata struct {
 	Fingerprint configFingerprint   `json:"configFingerprint"`
 	Realization api.RealizationNote `json:"workspaceRealization"`
 	Request     realizeRequest      `json:"workspaceRealizationRequest"`
-	Own         json.RawMessage     `json:"own"` // what was set by hand
+	Own         json.RawMessage     `json:"own"` // set on the workspace itself
 }
 
 type configFingerprint struct {
@@ -118,7 +117,7 @@ func showWorkspace(tx *ledger.Tx, w place.ExecutionWorkspace) executionWorkspace
 	return row
 }
 
-// currentWorkspace is where the runs of an issue work now, nil for nowhere.
+// currentWorkspace is the workspace of an issue's runs, nil if there is none.
 func currentWorkspace(tx *ledger.Tx, i entity.Issue) *executionWorkspaceRow {
 	w, ok := place.WorkspaceOfIssue(tx, i)
 	if !ok {
@@ -127,7 +126,7 @@ func currentWorkspace(tx *ledger.Tx, i entity.Issue) *executionWorkspaceRow {
 	return new(showWorkspace(tx, w))
 }
 
-// fingerprintOf names what a workspace was made from, by category.
+// fingerprintOf returns what a workspace was created from, by category.
 func fingerprintOf(w place.ExecutionWorkspace, l place.Lifecycle) configFingerprint {
 	f := configFingerprint{Version: 1, At: w.UpdatedAt, Prints: map[string]string{},
 		Categories: []string{"mode", "projectWorkspace", "strategy", "repo", "lifecycleCommands", "runtimeServices", "environment", "realization"}}
@@ -152,8 +151,8 @@ type patchWorkspace struct {
 	Config   *patchLifecycle          `json:"config,omitempty" nullable:"false"`
 }
 
-// patchLifecycle sets what nodes execute for a workspace; null and "" mean
-// nothing, whatever the project says.
+// patchLifecycle sets what nodes execute for a workspace. null and "" mean no command,
+// even when the project has one.
 type patchLifecycle struct {
 	_                struct{}                 `additionalProperties:"false"`
 	Environment      api.Opt[string]          `json:"environmentId" format:"uuid"`
@@ -281,7 +280,7 @@ func updateExecutionWorkspace(rc *api.Request) (api.Response, error) {
 	return readExecutionWorkspace(rc)
 }
 
-// environmentThere refuses an environment that a company does not have; "" is none.
+// environmentThere refuses an environment that the company does not have; "" is allowed.
 func environmentThere(rc *api.Request, of ledger.CompanyID, id string) error {
 	if id = strings.ToLower(id); id == "" || id == entity.LocalEnvironment.ID {
 		return nil
