@@ -10,24 +10,24 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// How people prove who they are, on all nodes alike.
+// How people authenticate. All nodes use the same mode.
 const (
-	// LocalTrusted takes whoever reaches loopback for the board.
+	// LocalTrusted treats every caller on loopback as the board.
 	LocalTrusted = "local_trusted"
-	// Authenticated asks everybody for a credential.
+	// Authenticated requires a credential from every caller.
 	Authenticated = "authenticated"
 )
 
-// AuthMode returns how people prove who they are: what the founder said, or the
-// last who changed it.
+// AuthMode returns how people authenticate: the mode that was set last, first by the
+// founder; LocalTrusted by default.
 func AuthMode(tx *ledger.Tx) string { return cmp.Or(ledger.AuthMode(tx), LocalTrusted) }
 
-// SignsIn reports whether nobody is the board without a credential. A mode of
-// another version counts as one that asks for credentials.
+// SignsIn reports whether the board must present a credential. A mode that this version
+// does not know counts as one that requires credentials.
 func SignsIn(tx *ledger.Tx) bool { return AuthMode(tx) != LocalTrusted }
 
-// Speaks reports whether a user may act at all: the local board only where there
-// is trust in whoever is at the machine, nobody who is suspended.
+// Speaks reports whether a user may act at all. The local board may only in mode
+// LocalTrusted; a suspended user may not.
 func Speaks(tx *ledger.Tx, user string) bool {
 	if user == LocalBoard {
 		return !SignsIn(tx)
@@ -41,15 +41,15 @@ type SetAuth struct {
 	Mode string `cbor:"1,keyasint"`
 }
 
-// An Endpoint is where a node serves the API with a certificate. URL is how it is
-// bound; Fingerprint is the SHA-256 of the certificate, in hex, "" without one.
+// An Endpoint is where a node serves the API over TLS. URL is the address it listens on;
+// Fingerprint is the SHA-256 of the certificate, in hex, or "" without a certificate.
 type Endpoint struct {
 	URL         string    `cbor:"1,keyasint" json:"url"`
 	Fingerprint string    `cbor:"2,keyasint,omitempty" json:"fingerprint"`
 	UpdatedAt   core.Time `cbor:"3,keyasint" json:"updatedAt"`
 }
 
-// SetEndpoint is the payload of instance.endpoint, which a node gives about itself.
+// SetEndpoint is the payload of instance.endpoint, by which a node states its own endpoint.
 type SetEndpoint struct {
 	URL         string `cbor:"1,keyasint"`
 	Fingerprint string `cbor:"2,keyasint,omitempty"`
@@ -59,7 +59,7 @@ var endpoints = ledger.NewMeshTable[string, Endpoint]("endpoint")
 
 const maxEndpoint = 300 // bytes of a URL
 
-// EndpointOf returns where a node says that it serves.
+// EndpointOf returns the endpoint that a node has stated.
 func EndpointOf(tx *ledger.Tx, node string) (Endpoint, bool) { return endpoints.Get(tx, node) }
 
 const (

@@ -8,18 +8,18 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Who may sign up, as the general settings say in signUps.
+// Values of signUps in the general settings: who may sign up.
 const (
-	// SignUpsOpen lets anybody sign up who reaches the sign-in.
+	// SignUpsOpen lets anybody sign up who reaches the sign-in page.
 	SignUpsOpen = "open"
-	// SignUpsInvited asks for the token of an invite for people that can be used.
+	// SignUpsInvited requires the token of an open invite for people.
 	SignUpsInvited = "invited"
-	// SignUpsClosed lets nobody sign up.
+	// SignUpsClosed rejects every sign-up.
 	SignUpsClosed = "closed"
 )
 
-// SignUpsOf returns who may sign up. The first user always may: without one,
-// nobody could open a closed mesh.
+// SignUpsOf returns who may sign up. While the mesh has no user, the answer is
+// SignUpsOpen: otherwise nobody could become its first user.
 func SignUpsOf(tx *ledger.Tx) string {
 	s := struct {
 		SignUps string `json:"signUps"`
@@ -31,8 +31,8 @@ func SignUpsOf(tx *ledger.Tx) string {
 	return s.SignUps
 }
 
-// maySignUp refuses whom the settings do not let in. Invite is the SHA-256 of the
-// token that they brought, in hex, or "".
+// maySignUp rejects a sign-up that the settings do not allow. invite is the SHA-256 of the
+// presented token, in hex, or "".
 func maySignUp(c *ledger.Context, invite string) error {
 	switch SignUpsOf(c.Tx) {
 	case SignUpsOpen:
@@ -52,17 +52,17 @@ func coded(code, text string) error {
 	return err
 }
 
-// Suspended reports whether an administrator has shut a user out.
+// Suspended reports whether an administrator has suspended the user.
 func (u User) Suspended() bool { return u.SuspendedAt != 0 }
 
-// SuspendUser is the payload of user.suspend. Whoever is suspended is signed out
-// everywhere; their board keys stay and open nothing until they are let in again.
+// SuspendUser is the payload of user.suspend. It ends the user's sign-ins. Their board keys
+// are kept, but are rejected until the suspension is lifted.
 type SuspendUser struct {
 	User    string `cbor:"1,keyasint"`
 	Suspend bool   `cbor:"2,keyasint,omitempty"`
 }
 
-// errSuspended is what somebody hears who is shut out.
+// errSuspended is the refusal that a suspended user gets.
 func errSuspended() error {
 	return coded("account_suspended", "This account is suspended")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Who is suspended is shut out whatever they hold, until they are let in again.
+// A suspended user is rejected with every credential until the suspension is lifted.
 func TestSuspendedUsersAreShutOut(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -38,7 +38,7 @@ func TestSuspendedUsersAreShutOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := people.SignIn{User: bob.ID, Password: sha256.Sum256([]byte("kept of Bob")), Session: people.NewSession{ID: companytest.UID(40), Hash: companytest.TokenHash(40)}}
-	for range 2 { // twice is once
+	for range 2 { // suspending twice has the effect of once
 		if err := d.Speak(ann, byAnn, "user.suspend", "", people.SuspendUser{User: bob.ID, Suspend: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestSuspendedUsersAreShutOut(t *testing.T) {
 	if people.IsAdmin(d.Tx, bob.ID) {
 		t.Error("a suspended user administers the mesh")
 	}
-	// One who is shut out does not count as the administrator who is left.
+	// A suspended administrator does not count as the one who must remain.
 	companytest.WantRefusal(t, d.Speak(ann, byAnn, "user.admin", "", people.AppointAdmin{User: ann.ID}), ledger.Conflict, "The last administrator of the instance can not lose the role")
 	if err := d.Speak(ann, byAnn, "user.suspend", "", people.SuspendUser{User: bob.ID}); err != nil {
 		t.Fatal(err)

@@ -9,20 +9,19 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Authorize decides, before a command's handler sees it, whether its credential
-// still holds, whether its company is there, and whether its actor may give
-// such a command at all. The ledger calls it for every command, on every node,
-// when the command is applied: what was true where the request came in may have
-// changed since.
+// Authorize decides, before a command's handler runs, whether the command's credential is
+// still valid, whether its company exists, and whether its actor may give such a command.
+// The ledger calls it for every command, on every node, when the command is applied: what
+// the API checked when it took the request may have changed since.
 func Authorize(c *ledger.Context) error {
 	who, err := actorOf(c)
 	if err != nil {
 		return err
 	}
-	kind, _ := company.KindOf(c.Cmd.Kind) // the zero Kind is nobody's
+	kind, _ := company.KindOf(c.Cmd.Kind) // an unknown kind yields the zero Kind, which nobody may give
 	if c.Cmd.Company != "" && !kind.Has(company.Founds) {
 		row := entity.CompanyTable.Look(c.Tx, c.Cmd.Company, c.Cmd.Company)
-		// A company that is being removed still takes what winds it up.
+		// A company that is being deleted still accepts the commands that delete its rows.
 		if row == nil || row.Status == entity.CompanyDeleting && !kind.Has(company.WindsUp) && who != company.FromNode {
 			return company.ErrNoCompany()
 		}
@@ -43,7 +42,7 @@ func refuseKind(who company.Givers) error {
 	return ledger.Refuse(ledger.Forbidden, nil, "The actor may not do this")
 }
 
-// actorOf checks the credential and says which column of the matrix counts.
+// actorOf checks the credential and returns which column of the matrix applies.
 func actorOf(c *ledger.Context) (company.Givers, error) {
 	actor, cred := c.Cmd.Actor, c.Cmd.Credential
 	switch {
@@ -65,8 +64,8 @@ func actorOf(c *ledger.Context) (company.Givers, error) {
 	case actor.Type == "agent":
 		return company.FromAgent, checkAgent(c)
 	case (actor.Type == "node" || actor.Type == "system") && cred.Kind == "node":
-		// A node speaks for itself only; the ledger has checked its signature
-		// and its place in the roster. Genesis comes before there is a roster.
+		// A node may act only as itself; the ledger has checked its signature and its place
+		// in the roster. The genesis command comes before there is a roster.
 		if c.Mesh != "" && cred.ID != string(c.Origin) || actor.Type == "node" && actor.ID != cred.ID {
 			return 0, ledger.Refuse(ledger.Unauthorized, nil, "A node can only speak for itself")
 		}
@@ -79,8 +78,8 @@ func errToken() error {
 	return ledger.Refuse(ledger.Unauthorized, nil, "Agent token did not verify; obtain fresh credentials and retry")
 }
 
-// checkAgent refuses an agent that is gone, one that acts in a company that is
-// not its own, and one whose key was revoked or whose run is over.
+// checkAgent rejects an agent that does not exist, that acts outside its own company, whose
+// key was revoked, or whose run is over.
 func checkAgent(c *ledger.Context) error {
 	actor, cred := c.Cmd.Actor, c.Cmd.Credential
 	a := entity.AgentTable.Look(c.Tx, core.OwnerOf(c.Tx, actor.ID), actor.ID)
@@ -91,7 +90,7 @@ func checkAgent(c *ledger.Context) error {
 		return ledger.Refuse(ledger.Forbidden, nil, "Agent key cannot access another company")
 	}
 	if run := c.Cmd.Run; run != "" && cred.Kind == "agent_key" {
-		// Whose run it is stands in the record.
+		// The run's row says which agent the run belongs to.
 		r := entity.RunTable.Look(c.Tx, a.Company, run)
 		if r == nil || r.Agent != a.ID {
 			return ledger.Refuse(ledger.Forbidden, nil, "The run is not one of this agent")
@@ -108,7 +107,7 @@ func checkAgent(c *ledger.Context) error {
 		}
 	case "run":
 		if r := entity.RunTable.Look(c.Tx, a.Company, cred.ID); afterRun(c.Cmd.Kind) && r != nil && r.Agent == a.ID {
-			break // the last calls of a run are noted after it has ended; its token was good when they were made
+			break // tool.trace records the last calls of a run after its end; its token was valid when they were made
 		}
 		if !entity.RunAlive(c.Tx, a.Company, cred.ID, a.ID) {
 			return errToken()
@@ -124,15 +123,15 @@ func checkAgent(c *ledger.Context) error {
 	return nil
 }
 
-// refuseOver is the 409 for an agent's write under a run of its own that is over:
-// somebody else may be at work on what it was about.
+// refuseOver is the 409 for a write of an agent under a run of its own that is over: another
+// agent may have taken over the run's issue.
 func refuseOver(r entity.Run) error {
 	return core.RefuseCode(ledger.Conflict, "run_over", core.Object{}.Str("code", "run_over").Str("runId", r.ID).Str("status", string(r.Status)).Close(),
 		"The run of this request is over; what it writes is refused")
 }
 
-// Prefetch names the rows that authorising a command, and most of the handlers
-// after it, will read.
+// Prefetch names the rows that authorising a command reads, and that most handlers read
+// after it.
 func Prefetch(cmd *ledger.Command, want func(key []byte)) {
 	of := cmd.Company
 	if of == "" || strings.Contains(string(of), "/") {
@@ -157,7 +156,7 @@ func Prefetch(cmd *ledger.Command, want func(key []byte)) {
 	}
 }
 
-// afterRun reports whether the token of a run that is over is still good for a kind.
+// afterRun reports whether commands of a kind accept the token of a run that is over.
 func afterRun(name string) bool {
 	kind, _ := company.KindOf(name)
 	return kind.Has(company.AfterRun)

@@ -15,8 +15,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// The matrix of the specification (§9.3), and what it says of keys and the
-// mesh: b the board, a an agent of the company, n a node.
+// The matrix of the specification (§9.3), with its rules for keys and the mesh: b is the
+// board, a an agent of the company, n a node.
 const matrix = `
 company.create b        company.update b         company.archive b       company.delete bn
 agent.create b          agent.pause b            agent.resume b          agent.terminate b

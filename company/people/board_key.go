@@ -11,8 +11,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A BoardKey lets its bearer act as a user. The token is shown once; only its
-// hash is stored. It belongs to no company.
+// A BoardKey lets its bearer act as a user. The token is shown once; only its hash is stored.
+// A key belongs to no company.
 type BoardKey struct {
 	ID        string    `cbor:"1,keyasint" json:"id"`
 	User      string    `cbor:"2,keyasint" json:"-"`
@@ -23,18 +23,17 @@ type BoardKey struct {
 	ExpiresAt core.Time `cbor:"7,keyasint,omitempty" json:"expiresAt"` // 0: never
 }
 
-// Valid reports whether the key opens anything at a time.
+// Valid reports whether the key is accepted at time now.
 func (k BoardKey) Valid(now core.Time) bool {
 	return k.RevokedAt == 0 && (k.ExpiresAt == 0 || now < k.ExpiresAt)
 }
 
-// A Challenge is a program that asks a person to let it act as them. Its board
-// key's hash comes with it and is good when somebody has approved. It belongs
-// to no company.
+// A Challenge is a program's request to act as a person. It carries the hash of a board key,
+// which becomes valid when a person approves the challenge. It belongs to no company.
 type Challenge struct {
 	ID          string                      `cbor:"1,keyasint"`
 	Hash        string                      `cbor:"2,keyasint"` // SHA-256 of the challenge's token, hex
-	KeyHash     string                      `cbor:"3,keyasint"` // likewise of the board key's
+	KeyHash     string                      `cbor:"3,keyasint"` // SHA-256 of the board key's token, hex
 	Command     string                      `cbor:"4,keyasint"`
 	Client      core.NullText               `cbor:"5,keyasint,omitempty"`
 	Access      string                      `cbor:"6,keyasint"` // "board" or "instance_admin_required"
@@ -47,7 +46,7 @@ type Challenge struct {
 	CreatedAt   core.Time                   `cbor:"13,keyasint"`
 }
 
-// Status names what became of the challenge.
+// Status returns the state of the challenge at time now, in the contract's words.
 func (h Challenge) Status(now core.Time) string {
 	switch {
 	case h.CancelledAt != 0:
@@ -60,8 +59,8 @@ func (h Challenge) Status(now core.Time) string {
 	return "pending"
 }
 
-// AccessAdmin is what a challenge asks for when only an administrator of the
-// instance may approve it.
+// AccessAdmin is the Access of a challenge that only an administrator of the instance may
+// approve.
 const AccessAdmin = "instance_admin_required"
 
 // Keys of the mesh:
@@ -79,13 +78,13 @@ var (
 )
 
 const (
-	// BoardKeyAge is how long a board key is good unless its maker says otherwise,
-	// ChallengeAge how long a challenge can be approved.
+	// BoardKeyAge is how long a board key is valid unless its maker sets another time.
+	// ChallengeAge is how long a challenge can be approved.
 	BoardKeyAge  = 30 * 24 * time.Hour
 	ChallengeAge = 10 * time.Minute
-	// MaxBoardKeys bounds the keys of one user, revoked ones included: the oldest
-	// that is over makes room. MaxChallenges bounds those that wait; anybody may
-	// make one.
+	// MaxBoardKeys bounds the keys of one user, revoked ones included; at the bound, the
+	// oldest key that is no longer valid is deleted. MaxChallenges bounds the pending
+	// challenges, because anybody may open one.
 	MaxBoardKeys  = 100
 	MaxChallenges = 500
 	// maxKeyName and maxCommand bound texts, in bytes.
@@ -93,7 +92,7 @@ const (
 	maxCommand = 960
 )
 
-// BoardKeyByHash returns the key whose token has a SHA-256 (hex), unless it is revoked.
+// BoardKeyByHash returns the key whose token has the SHA-256 hash (hex), unless it is revoked.
 func BoardKeyByHash(tx *ledger.Tx, hash string) (BoardKey, bool) {
 	if !core.IsHash(hash) {
 		return BoardKey{}, false
@@ -106,7 +105,7 @@ func BoardKeyByHash(tx *ledger.Tx, hash string) (BoardKey, bool) {
 	return k, ok && k.RevokedAt == 0 && k.Hash == hash
 }
 
-// BoardKeyByID returns a key, also a revoked one.
+// BoardKeyByID returns a key, revoked or not.
 func BoardKeyByID(tx *ledger.Tx, id string) (BoardKey, bool) {
 	if !core.IsID(id) {
 		return BoardKey{}, false
@@ -127,7 +126,7 @@ func BoardKeysOf(tx *ledger.Tx, user string) []BoardKey {
 	return out
 }
 
-// ChallengeByID returns a challenge, if hash is that of its token.
+// ChallengeByID returns a challenge if hash is the hash of its token.
 func ChallengeByID(tx *ledger.Tx, id, hash string) (Challenge, bool) {
 	if !core.IsID(id) || !core.IsHash(hash) {
 		return Challenge{}, false
@@ -145,12 +144,12 @@ type CreateBoardKey struct {
 	ExpiresAt *core.Time `cbor:"4,keyasint,omitempty"` // nil: after BoardKeyAge; 0: never
 }
 
-// RevokeBoardKey is the payload of board_key.revoke, of a key of the actor's.
+// RevokeBoardKey is the payload of board_key.revoke. The key must be the actor's own.
 type RevokeBoardKey struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-// OpenChallenge is the payload of cli_auth.open, which a node gives for whoever asks.
+// OpenChallenge is the payload of cli_auth.open, which a node gives for the caller.
 type OpenChallenge struct {
 	ID      string           `cbor:"1,keyasint"`
 	Hash    string           `cbor:"2,keyasint"`
@@ -161,8 +160,8 @@ type OpenChallenge struct {
 	Company ledger.CompanyID `cbor:"7,keyasint,omitempty"`
 }
 
-// DecideChallenge is the payload of cli_auth.approve and cli_auth.cancel. Key
-// is the ID that the board key of an approval gets.
+// DecideChallenge is the payload of cli_auth.approve and cli_auth.cancel. On approval, Key
+// is the ID of the new board key.
 type DecideChallenge struct {
 	ID   string `cbor:"1,keyasint"`
 	Hash string `cbor:"2,keyasint"`
@@ -284,7 +283,7 @@ func openChallenge(c *ledger.Context, p OpenChallenge) (any, error) {
 	return h, nil
 }
 
-// CanApprove reports whether a user may approve a challenge, and if not, why.
+// CanApprove returns nil if the user may approve the challenge, else the reason why not.
 func (h Challenge) CanApprove(tx *ledger.Tx, user string) error {
 	switch {
 	case h.Access == AccessAdmin && !IsAdmin(tx, user):
@@ -307,7 +306,7 @@ func approveChallenge(c *ledger.Context, p DecideChallenge) (any, error) {
 	now := core.TimeOf(c.Now)
 	switch h.Status(now) {
 	case "expired", "cancelled":
-		return h, nil // told by the status
+		return h, nil // its status says so
 	case "approved":
 		if string(h.ApprovedBy) == c.Cmd.Actor.ID {
 			return h, nil

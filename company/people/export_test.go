@@ -1,6 +1,6 @@
 package people
 
-// What the tests of this room reach into.
+// Unexported names that the tests of this package use.
 
 var (
 	SessionsOf = sessionsOf

@@ -13,9 +13,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What an agent writes under a run that is over is refused, whatever kind of command
-// it is: by the run's token, which is worth nothing any more, and by the agent's own
-// key, which is. Kinds that answer for themselves are told of one by one.
+// Every write of an agent under a run that is over is refused, whatever the command's kind:
+// with the run's token, which is no longer valid, and with the agent's own key, which is.
+// Kinds that are handled otherwise are listed one by one.
 func TestNothingIsWrittenUnderARunThatIsOver(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -26,7 +26,7 @@ func TestNothingIsWrittenUnderARunThatIsOver(t *testing.T) {
 	old := d.Run(ada)
 	d.Must(t, companytest.As{Agent: ada, Run: old}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: entity.IssueStatuses}, nil)
 	d.EndRun(old)
-	next := d.Run(ada) // the one that has the issue now
+	next := d.Run(ada) // the run that has the issue now
 	d.Must(t, companytest.As{Agent: ada, Run: next}, "issue.checkout", company.CheckOutIssue{Issue: i.ID, Agent: ada, Expected: entity.IssueStatuses}, nil)
 
 	ask := func(kind, cred, id, run string) error {
@@ -84,7 +84,7 @@ func TestNothingIsWrittenUnderARunThatIsOver(t *testing.T) {
 		t.Errorf("what is over became %s", r.Status)
 	}
 
-	// A node whose session is over, or another's, writes nothing of a run either.
+	// A node writes nothing of a run either if its session is over or is another's.
 	r, _ := entity.RunTable.Get(d.Tx, d.Company, next)
 	r.Node, r.Session, r.Owed = "n1", 1, true
 	entity.RunTable.Put(d.Tx, d.Company, next, r)
@@ -97,7 +97,7 @@ func TestNothingIsWrittenUnderARunThatIsOver(t *testing.T) {
 			session uint64
 		}{"an older session": {"n1", 7}, "another node": {"n2", 1}} {
 			if kind == "run.cost" && c.node == "n1" {
-				continue // money that was spent is told in whatever session the node has now
+				continue // a cost is recorded in whichever session the node has now
 			}
 			ctx := d.Context(companytest.Board, kind, payload)
 			ctx.Cmd.Actor, ctx.Session = ledger.Actor{Type: "node", ID: c.node}, c.session

@@ -17,24 +17,24 @@ type JoinType string
 const (
 	JoinHuman JoinType = "human"
 	JoinAgent JoinType = "agent"
-	JoinBoth  JoinType = "both" // of invites only
+	JoinBoth  JoinType = "both" // for invites only
 )
 
-// An Invite lets somebody ask to join a company. Its token is made where it is
-// asked for and shown once; only its hash is stored.
+// An Invite lets its bearer ask to join a company. The token is shown once; only its hash is
+// stored.
 type Invite struct {
 	ID         string           `cbor:"1,keyasint"`
 	Company    ledger.CompanyID `cbor:"2,keyasint"`
 	Hash       string           `cbor:"3,keyasint"` // SHA-256 of the token, hex
 	Joins      JoinType         `cbor:"4,keyasint"`
-	Role       Role             `cbor:"5,keyasint,omitempty"` // of a person who comes by it; "" when none may
+	Role       Role             `cbor:"5,keyasint,omitempty"` // of a person who joins by it; "" if no person may
 	Defaults   json.RawMessage  `cbor:"6,keyasint,omitempty"` // as given, an object
 	Message    core.NullText    `cbor:"7,keyasint,omitempty"`
 	InvitedBy  core.NullText    `cbor:"8,keyasint,omitempty"`
 	ExpiresAt  core.Time        `cbor:"9,keyasint"`
 	RevokedAt  core.Time        `cbor:"10,keyasint,omitempty"`
 	AcceptedAt core.Time        `cbor:"11,keyasint,omitempty"`
-	Request    string           `cbor:"12,keyasint,omitempty"` // the join request that it led to
+	Request    string           `cbor:"12,keyasint,omitempty"` // the join request that it was used for
 	CreatedAt  core.Time        `cbor:"13,keyasint"`
 	UpdatedAt  core.Time        `cbor:"14,keyasint"`
 }
@@ -50,7 +50,7 @@ func (i Invite) Open(now core.Time) bool {
 	return i.RevokedAt == 0 && i.AcceptedAt == 0 && now < i.ExpiresAt
 }
 
-// State names what became of the invite.
+// State returns the state of the invite at time now, in the contract's words.
 func (i Invite) State(now core.Time) string {
 	switch {
 	case i.RevokedAt != 0:
@@ -63,7 +63,7 @@ func (i Invite) State(now core.Time) string {
 	return "active"
 }
 
-// A JoinStatus is what became of a request to join. Persisted: do not rename.
+// A JoinStatus is the state of a request to join. Persisted: do not rename.
 type JoinStatus string
 
 const (
@@ -72,7 +72,7 @@ const (
 	JoinRejected JoinStatus = "rejected"
 )
 
-// A JoinRequest is somebody who wants into a company.
+// A JoinRequest is the request of a person or an agent to join a company.
 type JoinRequest struct {
 	ID         string           `cbor:"1,keyasint" json:"id"`
 	Invite     string           `cbor:"2,keyasint" json:"inviteId"`
@@ -125,22 +125,22 @@ var (
 )
 
 const (
-	// InviteAge is how long an invite can be used, ClaimAge how long the one who
-	// asked may fetch the key.
+	// InviteAge is how long an invite can be used. ClaimAge is how long an admitted agent
+	// may fetch its key.
 	InviteAge = 72 * time.Hour
 	ClaimAge  = 7 * 24 * time.Hour
-	// MaxInvites bounds the invites of a company, and MaxJoinRequests its requests:
-	// the oldest that are settled make room.
+	// MaxInvites bounds the invites of a company and MaxJoinRequests its requests. At the
+	// bound, the oldest decided one is deleted.
 	MaxInvites      = 500
 	MaxJoinRequests = 1_000
-	// maxInviteText bounds messages and capabilities, in bytes; maxInviteObject
-	// the objects that come with an invite or a request.
+	// maxInviteText bounds messages and capabilities; maxInviteObject bounds the objects
+	// that come with an invite or a request. Both are in bytes.
 	maxInviteText   = 16_000
 	maxInviteObject = 32 << 10
 )
 
-// InviteByHash returns the invite whose token has a SHA-256 (hex), also one
-// that can not be used any more.
+// InviteByHash returns the invite whose token has the SHA-256 hash (hex), also one that can
+// no longer be used.
 func InviteByHash(tx *ledger.Tx, hash string) (Invite, bool) {
 	if !core.IsHash(hash) {
 		return Invite{}, false
@@ -179,7 +179,7 @@ func InviteOf(tx *ledger.Tx, company ledger.CompanyID, id string) (Invite, bool)
 	return Invites.Get(tx, company, id)
 }
 
-// JoinByID returns a request to join any company.
+// JoinByID returns a request to join, of any company.
 func JoinByID(tx *ledger.Tx, id string) (JoinRequest, bool) {
 	if !core.IsID(id) {
 		return JoinRequest{}, false
@@ -191,8 +191,8 @@ func JoinByID(tx *ledger.Tx, id string) (JoinRequest, bool) {
 	return JoinRequests.Get(tx, ledger.CompanyID(of), id)
 }
 
-// JoinsOf returns the requests to join a company, newest first; status and type
-// narrow them unless they are empty.
+// JoinsOf returns the requests to join a company, newest first. A status or type that is not
+// "" selects the requests that have it.
 func JoinsOf(tx *ledger.Tx, company ledger.CompanyID, status JoinStatus, of JoinType) []JoinRequest {
 	out := []JoinRequest{}
 	add := func(j JoinRequest) {
@@ -228,8 +228,8 @@ func dropJoin(tx *ledger.Tx, j JoinRequest) {
 	JoinRequests.Delete(tx, j.Company, j.ID)
 }
 
-// Sealed seals the configuration of an agent that asks to join, for the agent
-// that an approval makes.
+// Sealed seals the configuration that an agent sends with its request. Approving the request
+// makes an agent with that configuration.
 func (p AcceptInvite) Sealed(seal conceal.SealFunc) (any, error) {
 	var err error
 	p.Defaults, err = conceal.SealConfig(p.Defaults, "adapterConfig", func(path, plain string) (string, error) { return seal(joinedAgent(p.ID), path, plain) })

@@ -17,7 +17,7 @@ type CreateInvite struct {
 	ID       string          `cbor:"1,keyasint"`
 	Hash     string          `cbor:"2,keyasint"`
 	Joins    JoinType        `cbor:"3,keyasint"`
-	Role     Role            `cbor:"4,keyasint,omitempty"` // default operator
+	Role     Role            `cbor:"4,keyasint,omitempty"` // operator by default
 	Defaults json.RawMessage `cbor:"5,keyasint,omitempty"`
 	Message  string          `cbor:"6,keyasint,omitempty"`
 }
@@ -27,10 +27,9 @@ type RevokeInvite struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-// AcceptInvite is the payload of invite.accept. Hash is that of the invite's
-// token, ClaimHash that of the secret by which an agent gets its key. A person
-// gives the command themselves, an agent that is not there yet has the node
-// give it.
+// AcceptInvite is the payload of invite.accept. Hash is the hash of the invite's token.
+// ClaimHash is the hash of the secret by which an agent fetches its key. A person gives the
+// command themselves; for an agent, which does not exist yet, the node gives it.
 type AcceptInvite struct {
 	ID        string          `cbor:"1,keyasint"`
 	Hash      string          `cbor:"2,keyasint"`
@@ -48,7 +47,7 @@ type DecideJoin struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-// joinedAgent is the ID of the agent that the approval of a request makes.
+// joinedAgent is the ID of the agent that is made when a request is approved.
 func joinedAgent(request string) string { return core.DerivedID("join", request) }
 
 // ClaimKey is the payload of join.claim: the claim secret's hash, and the ID
@@ -121,8 +120,8 @@ func createInvite(c *ledger.Context, p CreateInvite) (any, error) {
 	return i, nil
 }
 
-// roomForInvite drops the oldest invite that can not be used any more when a
-// company has as many as are kept.
+// roomForInvite deletes the oldest invite that can no longer be used if the company is at
+// the bound.
 func roomForInvite(tx *ledger.Tx, company ledger.CompanyID, now core.Time) error {
 	list := InvitesOf(tx, company)
 	if len(list) < MaxInvites {
@@ -202,8 +201,8 @@ func acceptInvite(c *ledger.Context, p AcceptInvite) (any, error) {
 	return j, nil
 }
 
-// joinPerson lets a person in at once: whoever made an invite for a role has
-// decided. An invite of somebody who may not let people in waits.
+// joinPerson admits a person at once, because the author of an invite with a role has
+// decided already. If the author may not admit people, the request stays pending.
 func joinPerson(c *ledger.Context, i Invite, j *JoinRequest) error {
 	user := c.Cmd.Actor.ID
 	person, ok := PersonOf(c.Tx, user)
@@ -314,7 +313,7 @@ func rejectJoin(c *ledger.Context, p DecideJoin) (any, error) {
 	return j, nil
 }
 
-// standing is the detail of a refusal to hand out a request's key.
+// standing is the detail of the refusal when a request's key is not handed out.
 func (j JoinRequest) standing() []byte {
 	return core.Object{}.Str("joinRequestId", j.ID).Str("status", string(j.Status)).Time("claimExpiresAt", j.ClaimUntil).Time("claimedAt", j.ClaimedAt).Close()
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An AgentKey lets its bearer act as an agent. The token is made where it is
-// asked for and shown once; only its hash is stored.
+// An AgentKey lets its bearer act as an agent. The token is shown once; only its hash is
+// stored.
 type AgentKey struct {
 	ID              string           `cbor:"1,keyasint" json:"id"`
 	Company         ledger.CompanyID `cbor:"2,keyasint" json:"-"`
@@ -25,15 +25,15 @@ type AgentKey struct {
 	RevokedAt       core.Time        `cbor:"8,keyasint,omitempty" json:"revokedAt"`
 }
 
-// A StandardScope is what a key is for, of which there is one kind.
+// A StandardScope is the scope of a key. There is only one kind.
 type StandardScope struct{}
 
 // MarshalJSON implements json.Marshaler.
 func (StandardScope) MarshalJSON() ([]byte, error) { return []byte(`{"kind":"standard"}`), nil }
 
-// Keys that span companies, so that a token is found without knowing whose it is:
+// Keys outside companies, so that a token is found without knowing its company:
 //
-//	agent-key-token/<hash>    the key's ID; gone when it is revoked
+//	agent-key-token/<hash>    the key's ID; deleted when the key is revoked
 //	agent-key-company/<id>    its company
 func TokenKey(hash string) []byte    { return ledger.Key("agent-key-token", hash) }
 func KeyCompanyKey(id string) []byte { return ledger.Key("agent-key-company", id) }
@@ -43,8 +43,8 @@ var (
 	keysByAgent = ledger.NewIndex[string, string]("agent-key-agent")
 )
 
-// MaxAgentKeys bounds the keys of one agent, revoked ones included: the oldest
-// revoked one makes room.
+// MaxAgentKeys bounds the keys of one agent, revoked ones included. At the bound, the oldest
+// revoked key is deleted.
 const MaxAgentKeys = 50
 
 // CreateKey is the payload of agent_key.create. Hash is the SHA-256 of the
@@ -72,7 +72,7 @@ var keyKinds = []company.Kind{
 	{Name: KindAgentKeyRevoke, From: company.FromBoard, Needs: entity.ConfigureAgents, Traits: company.EndsKeys, Do: ledger.Typed(revokeKey)},
 }
 
-// KeyByHash returns the key whose token has a SHA-256 (hex), unless it is revoked.
+// KeyByHash returns the key whose token has the SHA-256 hash (hex), unless it is revoked.
 func KeyByHash(tx *ledger.Tx, hash string) (AgentKey, bool) {
 	if !core.IsHash(hash) {
 		return AgentKey{}, false
@@ -85,7 +85,7 @@ func KeyByHash(tx *ledger.Tx, hash string) (AgentKey, bool) {
 	return k, ok && k.RevokedAt == 0 && k.Hash == hash
 }
 
-// KeyByID returns a key, also a revoked one.
+// KeyByID returns a key, revoked or not.
 func KeyByID(tx *ledger.Tx, id string) (AgentKey, bool) {
 	if !core.IsID(id) {
 		return AgentKey{}, false
@@ -142,7 +142,7 @@ func createKey(c *ledger.Context, p CreateKey) (any, error) {
 	return k, nil
 }
 
-// roomForKey drops the oldest revoked key when an agent has as many as are kept.
+// roomForKey deletes the oldest revoked key if the agent is at the bound.
 func roomForKey(tx *ledger.Tx, a entity.Agent) error {
 	keys := KeysOf(tx, a.Company, a.ID)
 	if len(keys) < MaxAgentKeys {

@@ -1,6 +1,6 @@
 // Package people is who may do what: users and their sessions, members and roles,
-// invites, keys of the board and of agents, and the org chart. [Authorize] looks at every
-// command before its handler does.
+// invites, keys of the board and of agents, and the org chart. [Authorize] checks every
+// command before its handler runs.
 package people
 
 import (
@@ -15,36 +15,36 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Role is what a member is to a company. Persisted: do not rename.
+// A Role is the role of a member in a company. Persisted: do not rename.
 type Role string
 
 const (
 	RoleOwner    Role = "owner"    // may do everything
-	RoleAdmin    Role = "admin"    // hires, invites and lets people in
-	RoleOperator Role = "operator" // gives work
+	RoleAdmin    Role = "admin"    // hires, invites and admits people
+	RoleOperator Role = "operator" // creates and assigns work
 	RoleViewer   Role = "viewer"   // only reads
 )
 
-// MemberRoles are the roles that there are.
+// MemberRoles lists all roles.
 var MemberRoles = []Role{RoleOwner, RoleAdmin, RoleOperator, RoleViewer}
 
-// A MemberStatus is whether a membership counts. Persisted: do not rename.
+// A MemberStatus is the state of a membership. Persisted: do not rename.
 type MemberStatus string
 
 const (
 	MemberPending   MemberStatus = "pending"
 	MemberActive    MemberStatus = "active"
 	MemberSuspended MemberStatus = "suspended"
-	MemberArchived  MemberStatus = "archived" // not shown any more
+	MemberArchived  MemberStatus = "archived" // no longer listed
 )
 
-// MemberPermissions are all that can be granted. Those that no rule asks for are kept
-// and shown.
+// MemberPermissions lists all permissions that can be granted. Those that no rule checks are
+// only stored and shown.
 var MemberPermissions = []entity.Permission{entity.CreateAgents, entity.ConfigureAgents, "agents:suggest-changes", entity.CreateSkills, "skills:suggest-changes", entity.ManageSpaces,
 	"tools:admin", "tools:manage_connections", "tools:manage_profiles", "tools:view_audit", "audit:view_agent_actions", "tools:use", "tools:manage_runtime",
 	"inbox:manage", entity.InviteUsers, entity.ManageUsers, entity.AssignTasks, "tasks:assign_scope", "tasks:manage_active_checkouts", "pipelines:write", entity.ApproveJoins}
 
-// roleGrants are what comes with a role.
+// roleGrants are the permissions that each role includes.
 var roleGrants = map[Role][]entity.Permission{
 	RoleOwner: {entity.ConfigureAgents, entity.CreateAgents, entity.ManageSpaces, entity.ApproveJoins, entity.CreateSkills, entity.AssignTasks, "tools:admin", "tools:manage_connections",
 		"tools:manage_runtime", "tools:use", entity.InviteUsers, entity.ManageUsers},
@@ -53,11 +53,11 @@ var roleGrants = map[Role][]entity.Permission{
 	RoleViewer:   {},
 }
 
-// GrantsOf returns what comes with a role, in the order of the alphabet.
+// GrantsOf returns the permissions that a role includes, in alphabetical order.
 func GrantsOf(r Role) []entity.Permission { return slices.Sorted(slices.Values(roleGrants[r])) }
 
-// A MemberGrant allows a member something. One with a scope is kept and shown, and
-// allows nothing by itself.
+// A MemberGrant grants a permission to a member. A grant with a scope is stored and shown,
+// but allows nothing.
 type MemberGrant struct {
 	Permission entity.Permission `cbor:"1,keyasint" json:"permissionKey"`
 	Scope      json.RawMessage   `cbor:"2,keyasint,omitempty" json:"scope"`
@@ -65,14 +65,14 @@ type MemberGrant struct {
 	At         core.Time         `cbor:"4,keyasint,omitempty" json:"-"`
 }
 
-// A Member is a person in a company. Its ID follows from both.
+// A Member is a person's membership of a company. Its ID is derived from both.
 type Member struct {
 	ID        string           `cbor:"1,keyasint"`
 	Company   ledger.CompanyID `cbor:"2,keyasint"`
 	User      string           `cbor:"3,keyasint"`
 	Status    MemberStatus     `cbor:"4,keyasint"`
-	Role      Role             `cbor:"5,keyasint,omitempty"` // "" is nothing but the grants
-	Grants    []MemberGrant    `cbor:"6,keyasint,omitempty"` // in the order of the alphabet
+	Role      Role             `cbor:"5,keyasint,omitempty"` // "": only the grants
+	Grants    []MemberGrant    `cbor:"6,keyasint,omitempty"` // in alphabetical order
 	CreatedAt core.Time        `cbor:"7,keyasint"`
 	UpdatedAt core.Time        `cbor:"8,keyasint"`
 }
@@ -99,7 +99,7 @@ func MemberID(company ledger.CompanyID, user string) string {
 	return core.DerivedID("member", string(company), user)
 }
 
-// GrantID returns the ID that a grant is shown by.
+// GrantID returns the ID under which a grant is shown.
 func (m Member) GrantID(p entity.Permission) string { return core.DerivedID("grant", m.ID, string(p)) }
 
 // May reports whether the membership allows p.
@@ -110,7 +110,7 @@ func (m Member) May(p entity.Permission) bool {
 	return m.Role == RoleOwner || slices.ContainsFunc(m.Grants, func(g MemberGrant) bool { return g.Permission == p && len(g.Scope) == 0 })
 }
 
-// WithRole returns m with a role and what comes with it.
+// WithRole returns m with a role and the grants that it includes.
 func (m Member) WithRole(r Role, by string, now core.Time) Member {
 	m.Role, m.Grants = r, nil
 	for _, p := range GrantsOf(r) {
@@ -119,7 +119,7 @@ func (m Member) WithRole(r Role, by string, now core.Time) Member {
 	return m
 }
 
-// founder is the membership of whoever created a company.
+// founder is the membership of the user who created a company.
 func founder(company ledger.CompanyID, user string, now core.Time) Member {
 	return Member{ID: MemberID(company, user), Company: company, User: user, Status: MemberActive, CreatedAt: now, UpdatedAt: now}.WithRole(RoleOwner, user, now)
 }
@@ -142,8 +142,8 @@ func anyMember(tx *ledger.Tx, company ledger.CompanyID) bool {
 	return false
 }
 
-// MembersOf returns the members of a company, newest first, without those that
-// were archived. A company from before there were members has the local board.
+// MembersOf returns the members of a company, newest first, without archived ones. A company
+// that was made before there were members has one: the local board.
 func MembersOf(tx *ledger.Tx, company ledger.CompanyID) []Member {
 	out, any := []Member{}, false
 	for _, m := range Members.All(tx, company) {
@@ -191,7 +191,7 @@ func MayManage(tx *ledger.Tx, company ledger.CompanyID, user string, p entity.Pe
 	return ok && m.May(p)
 }
 
-// owners counts the active owners of a company beside one member.
+// owners counts the active owners of a company, not counting one member.
 func owners(tx *ledger.Tx, company ledger.CompanyID, beside string) (n int) {
 	for _, m := range MembersOf(tx, company) {
 		if m.Role == RoleOwner && m.Status == MemberActive && m.ID != beside {
@@ -201,7 +201,7 @@ func owners(tx *ledger.Tx, company ledger.CompanyID, beside string) (n int) {
 	return n
 }
 
-// Removal tells whether a member can be archived by a user, and why not.
+// Removal reports whether a user may archive a member, and if not, why.
 func Removal(tx *ledger.Tx, m Member, by string) (can bool, reason string) {
 	switch {
 	case m.User == by:
@@ -212,7 +212,7 @@ func Removal(tx *ledger.Tx, m Member, by string) (can bool, reason string) {
 	return true, ""
 }
 
-// MayWrite reports whether a user may do more in a company than look at it.
+// MayWrite reports whether a user may change anything in a company.
 func MayWrite(tx *ledger.Tx, company ledger.CompanyID, user string) bool {
 	if IsAdmin(tx, user) {
 		return true
@@ -221,8 +221,8 @@ func MayWrite(tx *ledger.Tx, company ledger.CompanyID, user string) bool {
 	return ok && m.Status == MemberActive && m.Role != RoleViewer
 }
 
-// OpenIssuesOfUser returns the IDs of the open issues that are assigned to a
-// user, at most most of them. It looks at all open issues of the company.
+// OpenIssuesOfUser returns the IDs of up to most open issues that are assigned to a user. It
+// reads all open issues of the company.
 func OpenIssuesOfUser(tx *ledger.Tx, of ledger.CompanyID, user string, most int) []string {
 	var out []string
 	for id, i := range entity.IssueTable.All(tx, of) {
@@ -235,7 +235,7 @@ func OpenIssuesOfUser(tx *ledger.Tx, of ledger.CompanyID, user string, most int)
 	return out
 }
 
-// Rules are what people add to the kernel.
+// Rules are the commands and hooks that this package adds to the kernel.
 var Rules = company.Rules{
 	Kinds: slices.Concat(keyKinds, membershipKinds, memberKinds, inviteKinds, boardKeyKinds, userKinds, accessKinds),
 	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
@@ -283,7 +283,7 @@ var Rules = company.Rules{
 	},
 }
 
-// membership answers what the kernel asks of people.
+// membership implements the hook by which the kernel asks about people.
 type membership struct{}
 
 func (membership) Belongs(tx *ledger.Tx, company ledger.CompanyID, user string) bool {

@@ -9,20 +9,20 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// ChangeMember is the payload of member.update. A nil field keeps what is
-// there; a new role brings its grants unless Grants are given.
+// ChangeMember is the payload of member.update. A nil field keeps the value. A new role sets
+// the grants that it includes, unless Grants are given.
 type ChangeMember struct {
 	ID     string         `cbor:"1,keyasint"`
-	Role   *Role          `cbor:"2,keyasint,omitempty"` // "" takes the role away
+	Role   *Role          `cbor:"2,keyasint,omitempty"` // "" removes the role
 	Status *MemberStatus  `cbor:"3,keyasint,omitempty"`
 	Grants *[]MemberGrant `cbor:"4,keyasint,omitempty"`
 }
 
-// ArchiveMember is the payload of member.archive. Whoever asks gives the
-// member's issues to somebody else before.
+// ArchiveMember is the payload of member.archive. The caller has to reassign the member's
+// issues first.
 type ArchiveMember struct {
 	ID         string `cbor:"1,keyasint"`
-	Reassigned int    `cbor:"2,keyasint,omitempty"` // issues, for the activity log
+	Reassigned int    `cbor:"2,keyasint,omitempty"` // number of issues, for the activity log
 }
 
 const (
@@ -39,8 +39,8 @@ var memberKinds = []company.Kind{
 
 func errNoMember() error { return ledger.Refuse(ledger.NotFound, nil, "Member not found") }
 
-// settledMembers writes the row of a company's implicit member, so that it does
-// not vanish when there is another one.
+// settledMembers stores the row of a company's implicit member. Otherwise that member would
+// disappear when another one is added.
 func settledMembers(c *ledger.Context) {
 	if m, ok := MembershipOf(c.Tx, c.Cmd.Company, LocalBoard); ok && !anyMember(c.Tx, c.Cmd.Company) {
 		Members.Put(c.Tx, m.Company, m.ID, m)
@@ -56,7 +56,7 @@ func memberIn(c *ledger.Context, id string) (Member, error) {
 	return m, nil
 }
 
-// rank orders roles: nobody makes anybody more than they are themselves.
+// rank orders roles. Nobody may give a role above their own.
 func rank(r Role) int {
 	if n := slices.Index(MemberRoles, r); n >= 0 {
 		return len(MemberRoles) - n
@@ -64,8 +64,8 @@ func rank(r Role) int {
 	return 0
 }
 
-// mayRaise refuses an actor who gives a role above their own, or touches a
-// member above them.
+// mayRaise rejects an actor who gives a role above their own, or who changes a member with
+// a role above their own.
 func mayRaise(c *ledger.Context, roles ...Role) error {
 	user := c.Cmd.Actor.ID
 	if IsAdmin(c.Tx, user) {
@@ -170,11 +170,11 @@ func archiveMember(c *ledger.Context, p ArchiveMember) (any, error) {
 	return m, nil
 }
 
-// SetMember is the payload of member.set, by which an administrator of the
-// instance lets a user into a company, or takes them out.
+// SetMember is the payload of member.set, by which an administrator of the instance adds a
+// user to a company or removes them.
 type SetMember struct {
 	User string `cbor:"1,keyasint"`
-	Role Role   `cbor:"2,keyasint,omitempty"` // "": out
+	Role Role   `cbor:"2,keyasint,omitempty"` // "" removes the user
 }
 
 func setMember(c *ledger.Context, p SetMember) (any, error) {
@@ -208,7 +208,7 @@ func setMember(c *ledger.Context, p SetMember) (any, error) {
 
 func errNotAdmin() error { return ledger.Refuse(ledger.Forbidden, nil, "Instance admin required") }
 
-// admit makes a user a member with a role, or an archived member one again.
+// admit makes a user a member with a role, or restores an archived member.
 func admit(c *ledger.Context, user string, r Role, grants []MemberGrant) (Member, error) {
 	settledMembers(c)
 	now, company := core.TimeOf(c.Now), c.Cmd.Company

@@ -21,7 +21,7 @@ func TestRolesAndGrantsDecideWhatAMemberMay(t *testing.T) {
 		d.Enlist(string(r), r)
 	}
 	const none, viewer = "User does not have access to this company", "Viewer access is read-only"
-	for kind, want := range map[string]map[string]string{ // what is refused, by user; others may
+	for kind, want := range map[string]map[string]string{ // what is refused, by user; other users may
 		"issue.create":    {"viewer": viewer, "nobody": none},
 		"comment.create":  {"viewer": viewer, "nobody": none},
 		"agent.pause":     {"viewer": viewer, "nobody": none},
@@ -70,7 +70,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 	companytest.WantRefusal(t, d.Do(companytest.Board, "member.archive", people.ArchiveMember{ID: me.ID}, nil), ledger.Conflict, "You cannot remove yourself.")
 	bob := d.Enlist("bob", people.RoleOperator)
 	if list := people.MembersOf(d.Tx, d.Company); len(list) != 1 {
-		t.Fatalf("%d members", len(list)) // by hand, so nothing settled the implicit one
+		t.Fatalf("%d members", len(list)) // written directly, so the implicit member has no row
 	}
 	d.Must(t, companytest.Board, "member.update", people.ChangeMember{ID: bob.ID, Role: &owner}, &bob)
 	if !bob.May(entity.ManageUsers) || len(bob.Grants) != len(people.GrantsOf(people.RoleOwner)) {

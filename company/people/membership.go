@@ -10,8 +10,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A ResourceMembership is what a user left or starred of a company. What is not
-// named, the user is in on. It is about what the board shows, not about rights.
+// A ResourceMembership is which resources of a company a user has left or starred. The user
+// has joined every resource that is not listed. It affects what the board shows, not rights.
 type ResourceMembership struct {
 	Projects  map[string]string `cbor:"1,keyasint,omitempty" json:"projectMemberships"` // left, or joined again
 	Agents    map[string]string `cbor:"2,keyasint,omitempty" json:"agentMemberships"`
@@ -26,15 +26,15 @@ func (m ResourceMembership) Clone() ResourceMembership {
 	return m
 }
 
-// JoinResource is the payload of resource.join, about the actor's own membership.
+// JoinResource is the payload of resource.join. It changes the actor's own membership.
 type JoinResource struct {
 	Kind    string `cbor:"1,keyasint"` // project, agent or document
 	ID      string `cbor:"2,keyasint"`
-	State   string `cbor:"3,keyasint,omitempty"` // joined, left, or "" to keep it
+	State   string `cbor:"3,keyasint,omitempty"` // joined, left, or "" to keep the state
 	Starred *bool  `cbor:"4,keyasint,omitempty"`
 }
 
-// MaxMemberships bounds the resources that one user names, of each kind.
+// MaxMemberships bounds the resources of each kind that are stored for one user.
 const MaxMemberships = 2_000
 
 // resourceMemberships are kept by user.
@@ -46,7 +46,7 @@ var membershipKinds = []company.Kind{
 	{Name: KindResourceJoin, From: company.FromBoard, Do: ledger.Typed(joinResource)},
 }
 
-// ResourceMembershipOf returns what a user left or starred of a company.
+// ResourceMembershipOf returns which resources of a company a user has left or starred.
 func ResourceMembershipOf(tx *ledger.Tx, company ledger.CompanyID, user string) ResourceMembership {
 	m, _ := resourceMemberships.Get(tx, company, core.HashedUser(user))
 	for _, of := range []*map[string]string{&m.Projects, &m.Agents, &m.Documents} {
@@ -71,7 +71,7 @@ func joinResource(c *ledger.Context, p JoinResource) (any, error) {
 	case "agent":
 		of, there = m.Agents, entity.AgentExists(c.Tx, companyID, p.ID)
 	case "document":
-		of, there = m.Documents, core.IsID(p.ID) // documents lie by issue; who stars one has it open
+		of, there = m.Documents, core.IsID(p.ID) // documents are stored by issue, so only the form of the ID is checked
 	}
 	switch {
 	case !there:

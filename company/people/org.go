@@ -8,7 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An OrgNode is an agent in the org chart, with whom it leads.
+// An OrgNode is an agent in the org chart, with the agents that report to it.
 type OrgNode struct {
 	ID      string             `json:"id"`
 	Name    string             `json:"name"`
@@ -17,8 +17,8 @@ type OrgNode struct {
 	Reports []*OrgNode         `json:"reports"`
 }
 
-// Org returns the org chart of company: the agents that report to nobody who is
-// still there, each with its reports. Agents that were terminated are left out.
+// Org returns the org chart of a company: the agents without a manager that still exists,
+// each with its reports. Terminated agents are left out.
 func Org(tx *ledger.Tx, of ledger.CompanyID) []*OrgNode {
 	list := entity.AgentsOf(tx, of, false)
 	nodes := make(map[string]*OrgNode, len(list))
@@ -36,7 +36,7 @@ func Org(tx *ledger.Tx, of ledger.CompanyID) []*OrgNode {
 	return roots
 }
 
-// A ChainLink is an agent in the chain of command above one.
+// A ChainLink is one agent in an agent's chain of command.
 type ChainLink struct {
 	ID        string             `json:"id"`
 	Company   ledger.CompanyID   `json:"companyId"`
@@ -47,7 +47,7 @@ type ChainLink struct {
 	Relation  string             `json:"relation"` // self or ancestor
 }
 
-// An OrgHealth says whether escalations of an agent have somewhere to go.
+// An OrgHealth says whether an agent has a manager to escalate to.
 type OrgHealth struct {
 	Status           string        `json:"status"` // healthy or invalid
 	Reason           string        `json:"reason"`
@@ -59,7 +59,7 @@ type OrgHealth struct {
 	Warning          core.NullText `json:"escalationWarning"`
 }
 
-// OrgHealthOf looks up the chain of managers of an agent.
+// OrgHealthOf checks the chain of managers of an agent.
 func OrgHealthOf(tx *ledger.Tx, a entity.Agent) OrgHealth {
 	h := OrgHealth{Status: "healthy", Reason: "healthy", FullChain: []ChainLink{link(a, 0)}, InvalidAncestors: []ChainLink{}, PausedAncestors: []ChainLink{}}
 	for boss := range entity.Managers(tx, a) {
@@ -91,7 +91,7 @@ func link(a entity.Agent, depth int) ChainLink {
 	return l
 }
 
-// A Superior is an agent above another one, as the other one sees it.
+// A Superior is an agent above another one in the org chart.
 type Superior struct {
 	ID    string        `json:"id"`
 	Name  string        `json:"name"`
@@ -99,7 +99,7 @@ type Superior struct {
 	Title core.NullText `json:"title"`
 }
 
-// ChainOfCommand returns whom an agent reports to, from the nearest up.
+// ChainOfCommand returns the managers of an agent, nearest first.
 func ChainOfCommand(tx *ledger.Tx, a entity.Agent) []Superior {
 	out := []Superior{}
 	for boss := range entity.Managers(tx, a) {
@@ -108,8 +108,7 @@ func ChainOfCommand(tx *ledger.Tx, a entity.Agent) []Superior {
 	return out
 }
 
-// A Membership makes an agent a principal of its company, a PermissionGrant is
-// something that it may do there. Both follow from the agent's row.
+// A Membership makes an agent a principal of its company. It is derived from the agent's row.
 type Membership struct {
 	ID            string           `json:"id"`
 	Company       ledger.CompanyID `json:"companyId"`
@@ -169,7 +168,7 @@ func AccessOf(a entity.Agent) Access {
 	for _, k := range slices.Compact(keys) {
 		given := by
 		if k != "tasks:assign" {
-			given = "" // comes with the role, nobody gave it
+			given = "" // included in the role, so granted by nobody
 		}
 		out.Grants = append(out.Grants, PermissionGrant{ID: core.DerivedID("grant", a.ID, k), Company: a.Company, PrincipalType: "agent", Principal: a.ID, Permission: k, By: given,
 			CreatedAt: a.CreatedAt, UpdatedAt: a.CreatedAt})

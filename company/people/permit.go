@@ -12,9 +12,9 @@ func errNoAccess() error {
 
 func errViewer() error { return ledger.Refuse(ledger.Forbidden, nil, "Viewer access is read-only") }
 
-// checkPerson refuses a person who came in by a session or a key what they may
-// not do: an administrator may do everything, a member of the company what the
-// role and its grants allow.
+// checkPerson rejects commands that a person may not give who authenticated by a session or
+// a key. An administrator may give all; a member of the company those that the role and its
+// grants allow.
 func checkPerson(c *ledger.Context, kind company.Kind) error {
 	user, of := c.Cmd.Actor.ID, c.Cmd.Company
 	if IsAdmin(c.Tx, user) {

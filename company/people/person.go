@@ -2,7 +2,7 @@ package people
 
 import "github.com/selvage-mesh/selvage/ledger"
 
-// LocalBoard is the user who speaks on a trusted machine without a credential.
+// LocalBoard is the user who acts without a credential in mode LocalTrusted.
 const LocalBoard = "local-board"
 
 // A Person is a user as others see them.
@@ -22,8 +22,8 @@ func PersonOf(tx *ledger.Tx, id string) (Person, bool) {
 	return u.Person(), ok
 }
 
-// IsAdmin reports whether a user administers the instance: every company is
-// open to them.
+// IsAdmin reports whether a user administers the instance. An administrator has access to
+// every company.
 func IsAdmin(tx *ledger.Tx, user string) bool {
 	if user == LocalBoard {
 		return true

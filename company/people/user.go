@@ -20,11 +20,11 @@ type User struct {
 	Name      string        `cbor:"2,keyasint"`
 	Email     string        `cbor:"3,keyasint"` // in lower case; no two users share one
 	Image     core.NullText `cbor:"4,keyasint,omitempty"`
-	Password  string        `cbor:"5,keyasint,omitempty"` // what the API made of it, never the password itself
+	Password  string        `cbor:"5,keyasint,omitempty"` // the API's hash of the password, never the password itself
 	Admin     bool          `cbor:"6,keyasint,omitempty"` // administers the instance
 	CreatedAt core.Time     `cbor:"7,keyasint"`
 	UpdatedAt core.Time     `cbor:"8,keyasint"`
-	// SuspendedAt is when an administrator shut the user out, 0 while they may sign in.
+	// SuspendedAt is when an administrator suspended the user; 0 if they may sign in.
 	SuspendedAt core.Time `cbor:"9,keyasint,omitempty"`
 }
 
@@ -37,10 +37,11 @@ func (u User) Person() Person {
 	return p
 }
 
-// shown is what a command about the user returns: receipts are kept.
+// shown is what commands about the user return. It has no password hash, because receipts
+// are stored.
 func (u User) shown() User { u.Password = ""; return u }
 
-// A UserSession is a sign-in that has not ended. Only the hash of its token is kept.
+// A UserSession is a sign-in that has not ended. Only the hash of its token is stored.
 type UserSession struct {
 	ID        string    `cbor:"1,keyasint"`
 	User      string    `cbor:"2,keyasint"`
@@ -49,7 +50,7 @@ type UserSession struct {
 	ExpiresAt core.Time `cbor:"5,keyasint"`
 }
 
-// Valid reports whether the session opens anything at a time.
+// Valid reports whether the session is accepted at time now.
 func (s UserSession) Valid(now core.Time) bool { return now < s.ExpiresAt }
 
 // Keys of the mesh:
@@ -80,17 +81,17 @@ var (
 )
 
 const (
-	// MaxUsers bounds the users of a mesh; lists of them are looked through.
+	// MaxUsers bounds the users of a mesh; lists read all of them.
 	MaxUsers = 5_000
-	// MaxUserSessions bounds the sign-ins of one user: the oldest makes room.
+	// MaxUserSessions bounds the sessions of one user. At the bound, the oldest is deleted.
 	MaxUserSessions = 30
-	// SessionAge is how long a sign-in is good.
+	// SessionAge is how long a session is valid.
 	SessionAge = 7 * 24 * time.Hour
 	// MaxUserName, MaxEmail and MaxUserImage bound texts, in bytes.
 	MaxUserName  = 480
 	MaxEmail     = 254
 	MaxUserImage = 4_000
-	// maxPassword bounds what is kept of a password, in bytes.
+	// maxPassword bounds the stored hash of a password, in bytes.
 	maxPassword = 300
 )
 
@@ -102,7 +103,7 @@ func UserByID(tx *ledger.Tx, id string) (User, bool) {
 	return UserTable.Get(tx, id)
 }
 
-// UserByEmail returns the user with an address, in whatever case.
+// UserByEmail returns the user with an address; case does not matter.
 func UserByEmail(tx *ledger.Tx, email string) (User, bool) {
 	id, ok := tx.Get(EmailKey(PlainEmail(email)))
 	if !ok {
@@ -111,7 +112,7 @@ func UserByEmail(tx *ledger.Tx, email string) (User, bool) {
 	return UserTable.Get(tx, string(id))
 }
 
-// PlainEmail returns an address as it is kept and compared.
+// PlainEmail returns an address in the form in which it is stored and compared.
 func PlainEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
 
 // Users returns all users, oldest first.
@@ -127,7 +128,7 @@ func Users(tx *ledger.Tx) []User {
 // Claimed reports whether the instance has its first administrator.
 func Claimed(tx *ledger.Tx) bool { return tx.Has(claimKey()) }
 
-// SessionByID returns a sign-in, also one that has expired.
+// SessionByID returns a session, also an expired one.
 func SessionByID(tx *ledger.Tx, id string) (UserSession, bool) {
 	if !core.IsID(id) {
 		return UserSession{}, false
@@ -135,7 +136,7 @@ func SessionByID(tx *ledger.Tx, id string) (UserSession, bool) {
 	return UserSessions.Get(tx, id)
 }
 
-// SessionByHash returns the sign-in whose token has a SHA-256 (hex).
+// SessionByHash returns the session whose token has the SHA-256 hash (hex).
 func SessionByHash(tx *ledger.Tx, hash string) (UserSession, bool) {
 	if !core.IsHash(hash) {
 		return UserSession{}, false
@@ -147,13 +148,13 @@ func SessionByHash(tx *ledger.Tx, hash string) (UserSession, bool) {
 	return UserSessions.Get(tx, string(id))
 }
 
-// NewSession is the sign-in that a command opens. Hash is the SHA-256 of its token, in hex.
+// NewSession is the session that a command opens. Hash is the SHA-256 of its token, in hex.
 type NewSession struct {
 	ID   string `cbor:"1,keyasint"`
 	Hash string `cbor:"2,keyasint"`
 }
 
-// CreateUser is the payload of user.create, which a node gives for whoever signs up.
+// CreateUser is the payload of user.create, which a node gives for a person who signs up.
 type CreateUser struct {
 	ID       string     `cbor:"1,keyasint"`
 	Name     string     `cbor:"2,keyasint"`
@@ -164,9 +165,9 @@ type CreateUser struct {
 	Invite   string     `cbor:"7,keyasint,omitempty"` // SHA-256 of the token of an invite, hex
 }
 
-// SignIn is the payload of user.sign_in, which a node gives when it has seen the
-// password. Password is what was kept of it then: if that has changed since, the
-// sign-in is refused.
+// SignIn is the payload of user.sign_in, which a node gives after it has checked the
+// password. Password identifies the stored hash that was checked: if the password has
+// changed since, the sign-in is refused.
 type SignIn struct {
 	User     string     `cbor:"1,keyasint"`
 	Password [32]byte   `cbor:"2,keyasint"` // SHA-256 of User.Password
@@ -179,14 +180,14 @@ type SignOut struct{}
 // ClaimInstance is the payload of user.claim: the actor becomes the first administrator.
 type ClaimInstance struct{}
 
-// ChangeUser is the payload of user.update, of the actor.
+// ChangeUser is the payload of user.update. It changes the actor.
 type ChangeUser struct {
 	Name  *string `cbor:"1,keyasint,omitempty"`
-	Image *string `cbor:"2,keyasint,omitempty"` // "" takes it away
+	Image *string `cbor:"2,keyasint,omitempty"` // "" removes it
 }
 
-// ChangePassword is the payload of user.password, of the actor: a node has seen
-// the password that was. Other sessions of the user end.
+// ChangePassword is the payload of user.password. It changes the actor's password, after a
+// node has checked the old one, and ends the user's other sessions.
 type ChangePassword struct {
 	Was      [32]byte `cbor:"1,keyasint"` // SHA-256 of User.Password
 	Password string   `cbor:"2,keyasint"`
@@ -198,8 +199,8 @@ type AppointAdmin struct {
 	Admin bool   `cbor:"2,keyasint,omitempty"`
 }
 
-// EndCredentials is the payload of user.revoke: the user's sign-ins end and,
-// with Keys, their board keys are revoked. It is for the user and administrators.
+// EndCredentials is the payload of user.revoke. It ends the user's sessions and, with Keys,
+// revokes their board keys. The user and administrators may give it.
 type EndCredentials struct {
 	User string `cbor:"1,keyasint"`
 	Keys bool   `cbor:"2,keyasint,omitempty"`
@@ -273,8 +274,8 @@ func createUser(c *ledger.Context, p CreateUser) (any, error) {
 	return u.shown(), nil
 }
 
-// openSession adds a sign-in; those of the user that are over go, and the oldest
-// when there are too many.
+// openSession adds a session. It deletes the user's expired sessions and, at the bound, the
+// oldest one.
 func openSession(c *ledger.Context, user string, p NewSession) error {
 	_, taken := SessionByID(c.Tx, p.ID)
 	if !core.IsID(p.ID) || !core.IsHash(p.Hash) || taken || c.Has(SessionTokenKey(p.Hash)) {
@@ -340,7 +341,7 @@ func signOut(c *ledger.Context, _ SignOut) (any, error) {
 	return nil, nil
 }
 
-// self returns the user who gives the command; the local board is none.
+// selfUser returns the user who gives the command; the local board is no user.
 func selfUser(c *ledger.Context) (User, error) {
 	u, ok := UserByID(c.Tx, c.Cmd.Actor.ID)
 	if !ok {

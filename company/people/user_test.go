@@ -39,7 +39,7 @@ func TestNobodyIsTheBoardWherePeopleSignIn(t *testing.T) {
 	companytest.WantRefusal(t, d.Speak(ann, in, "instance.auth", "", people.SetAuth{Mode: people.LocalTrusted}), ledger.Forbidden, "Instance admin required")
 	companytest.WantRefusal(t, d.Speak(ann, in, "token.create", "", struct{}{}), ledger.Forbidden, "Instance admin required")
 	companytest.WantRefusal(t, d.Speak(ann, in, "goal.create", d.Company, entity.SaveGoal{ID: d.ID(), Title: new("g")}), ledger.Forbidden, "User does not have access to this company")
-	for range 2 { // once, however often it is asked
+	for range 2 { // repeating it changes nothing
 		if err := d.Speak(ann, in, "user.claim", "", people.ClaimInstance{}); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestSignInsEnd(t *testing.T) {
 	if err := rename(third); err != nil {
 		t.Errorf("who changed the password: %v", err)
 	}
-	// A node that saw the password that was is too late.
+	// A change that was checked against an older password is refused.
 	companytest.WantRefusal(t, d.Speak(companytest.AsNode, companytest.ByNode, "user.sign_in", "", people.SignIn{User: ann.ID, Password: sha256.Sum256([]byte("kept of Ann")), Session: people.NewSession{ID: companytest.UID(42), Hash: companytest.TokenHash(42)}}),
 		ledger.Unauthorized, "Invalid email or password")
 	companytest.WantRefusal(t, d.Speak(ann, ledger.Credential{Kind: "board_key", ID: companytest.UID(7)}, "user.sign_out", "", people.SignOut{}), ledger.Unauthorized, "Agent token did not verify; obtain fresh credentials and retry")
@@ -134,8 +134,8 @@ func TestSignInsEnd(t *testing.T) {
 	}
 }
 
-// Whatever people do, each sign-in has its rows, no user has too many, and no
-// token opens what has ended.
+// After any sequence of commands, each session has its index rows, no user has too many
+// sessions, and the token of an ended session is rejected.
 func TestSignInsAndTheirRowsAgree(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
