@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// MaxServices bounds the services and commands that a workspace declares.
+	// MaxServices bounds the services and commands that one workspace declares.
 	MaxServices = 20
 	// MaxServiceReadiness bounds the wait for a service to be ready, in seconds.
 	MaxServiceReadiness = 600
 )
 
-// A DeclaredCommand is a service, or a command that ends by itself, that the
-// board has declared for a workspace.
+// A DeclaredCommand is a service, or a job that ends by itself, that the board has
+// declared for a workspace.
 type DeclaredCommand struct {
 	ID        string            `json:"id"`
 	Name      string            `json:"name"`
@@ -32,7 +32,7 @@ type DeclaredCommand struct {
 	Env       map[string]string `json:"env"`
 	Port      DeclaredPort      `json:"port"`
 	Readiness struct {
-		Type     string `json:"type"` // http, tcp or none
+		Type     string `json:"type"` // readiness check: http, tcp or none
 		URL      string `json:"urlTemplate"`
 		Timeout  int64  `json:"timeoutSec"`
 		Interval int64  `json:"intervalMs"`
@@ -43,14 +43,14 @@ type DeclaredCommand struct {
 	Lifecycle  string          `json:"lifecycle"`
 	ReuseScope string          `json:"reuseScope"`
 	StopPolicy json.RawMessage `json:"stopPolicy"`
-	Index      int             `json:"-"` // among the services
+	Index      int             `json:"-"` // position among the services
 }
 
-// A DeclaredPort is the port of a service: a number, or one that the node finds.
+// A DeclaredPort is the port of a service: a fixed number, or a free one that the node picks.
 type DeclaredPort struct {
 	Auto   bool
 	Number int64
-	EnvKey string // the variable that tells the service, PORT by default
+	EnvKey string // environment variable in which the service gets the port, PORT by default
 }
 
 // UnmarshalJSON takes a number, or an object with type, port or value, and envKey.
@@ -135,7 +135,7 @@ func DeclaredCommands(runtime json.RawMessage) (out []DeclaredCommand, err error
 	return out, nil
 }
 
-// Spec is the declaration as a node reads it back with [RuntimeService.Declared].
+// Spec encodes the declaration. [RuntimeService.Declared] decodes it on the node.
 func (d DeclaredCommand) Spec() json.RawMessage {
 	env := core.Object{}
 	for _, k := range slices.Sorted(maps.Keys(d.Env)) {
@@ -154,8 +154,8 @@ func (d DeclaredCommand) Spec() json.RawMessage {
 	return o.Close()
 }
 
-// Declared is what a service's row says is to be executed.
+// Declared decodes from the service's row what the node has to execute.
 func (s RuntimeService) Declared() (d DeclaredCommand) {
-	_ = json.Unmarshal(s.Spec, &d) // spec made it
+	_ = json.Unmarshal(s.Spec, &d) // Spec encoded it
 	return d
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A NamedEnvironment is one that a company has described: for now a machine that
-// is reached over SSH. It is kept, checked and probed; runs are carried out by
-// their nodes, so no agent can be given one.
+// A NamedEnvironment is an environment that a company has described: for now, a machine that
+// is reached over SSH. It is stored, checked and probed. Runs are executed by nodes only,
+// so no agent can be assigned one.
 type NamedEnvironment struct {
 	ID          string           `cbor:"1,keyasint" json:"id"`
 	Company     ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -33,8 +33,8 @@ func (e NamedEnvironment) Clone() NamedEnvironment {
 	return e
 }
 
-// An SSHConfig says how a machine is reached. The key is a secret of the company,
-// never a text of its own.
+// An SSHConfig says how to connect to a machine. The private key is a reference to a secret
+// of the company, never the key itself.
 type SSHConfig struct {
 	Host       string        `json:"host"`
 	Port       int           `json:"port"`
@@ -56,14 +56,14 @@ type SecretRef struct {
 var NamedEnvironments = core.Owned(ledger.NewTable[string, NamedEnvironment]("environment"))
 
 const (
-	// MaxEnvironments bounds those of one company: lists show all.
+	// MaxEnvironments bounds the environments of one company: lists return all of them.
 	MaxEnvironments = 50
 	// maxEnvironmentConfig bounds a configuration, in bytes.
 	maxEnvironmentConfig = 32 << 10
 )
 
-// SaveEnvironment is the payload of environment.save: it makes one, or changes the
-// one that has its ID, where a nil field keeps what is there.
+// SaveEnvironment is the payload of environment.save. It creates an environment, or changes
+// the one with this ID; then a nil field keeps the value.
 type SaveEnvironment struct {
 	ID          string          `cbor:"1,keyasint"`
 	Name        *string         `cbor:"2,keyasint,omitempty"`
@@ -74,10 +74,10 @@ type SaveEnvironment struct {
 	New         bool            `cbor:"7,keyasint,omitempty"`
 }
 
-// NameEnvironment is the payload of environment.delete, and of environment.probe,
-// which notes that somebody had a node look whether a machine answers.
+// NameEnvironment is the payload of environment.delete and of environment.probe. The latter
+// records that a node was asked to check whether a machine answers.
 type NameEnvironment struct {
-	ID     string `cbor:"1,keyasint,omitempty"` // empty: one that is not kept
+	ID     string `cbor:"1,keyasint,omitempty"` // empty for an environment that is not stored
 	Driver string `cbor:"2,keyasint,omitempty"`
 }
 
@@ -93,7 +93,7 @@ var environmentKinds = []company.Kind{
 	{Name: KindEnvironmentProbe, From: company.FromBoard, Needs: entity.ManageSpaces, Do: ledger.Typed(probeEnvironment)},
 }
 
-// EnvironmentsOf returns the environments that a company has described, oldest first.
+// EnvironmentsOf returns the environments of a company, oldest first.
 func EnvironmentsOf(tx *ledger.Tx, company ledger.CompanyID) []NamedEnvironment {
 	out := []NamedEnvironment{}
 	for _, e := range NamedEnvironments.All(tx, company) {
@@ -111,9 +111,9 @@ func EnvironmentByID(tx *ledger.Tx, id string) (NamedEnvironment, bool) {
 	return NamedEnvironments.Get(tx, core.OwnerOf(tx, id), id)
 }
 
-// SSH returns how e is reached.
+// SSH decodes the configuration of e.
 func (e NamedEnvironment) SSH() (s SSHConfig) {
-	_ = json.Unmarshal(e.Config, &s) // it was checked when it was saved
+	_ = json.Unmarshal(e.Config, &s) // checked when it was saved
 	return s
 }
 
@@ -122,7 +122,7 @@ var (
 	userText = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9._-]{0,63}$`)
 )
 
-// ReadSSHConfig checks how a machine is to be reached, and returns it in full.
+// ReadSSHConfig checks an SSH configuration and returns it with defaults filled in.
 func ReadSSHConfig(b json.RawMessage) (SSHConfig, error) {
 	s := SSHConfig{Port: 22, Strict: true}
 	if len(b) > maxEnvironmentConfig {

@@ -1,5 +1,5 @@
-// Package place is where work lies: workspaces of projects, the folders that runs work
-// in, what is executed there besides runs, and environments.
+// Package place is where work is done: workspaces of projects, the folders in which runs
+// work, the services and commands that are executed there, and environments.
 package place
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A WorkspaceStatus is how far an execution workspace is. Persisted: do not rename.
+// A WorkspaceStatus is the state of an execution workspace. Persisted: do not rename.
 type WorkspaceStatus string
 
-// The statuses of execution workspaces; the last two are at the end of its life.
+// The statuses of execution workspaces. The last two are final.
 const (
 	WorkspaceActive        WorkspaceStatus = "active"
 	WorkspaceIdle          WorkspaceStatus = "idle"
@@ -28,12 +28,12 @@ const (
 	WorkspaceCleanupFailed WorkspaceStatus = "cleanup_failed"
 )
 
-// Over reports whether no run works in such a workspace any more.
+// Over reports whether the status means that no more runs work in the workspace.
 func (s WorkspaceStatus) Over() bool { return s == WorkspaceArchived || s == WorkspaceCleanupFailed }
 
-// An ExecutionWorkspace is where the runs of an issue work: the folder of a
-// project's workspace, or a worktree of its repository. The folder is on one
-// node, which made it.
+// An ExecutionWorkspace is where the runs of an issue work: the folder of a project's
+// workspace, or a worktree of its repository. The folder exists on one node, the one that
+// made it.
 type ExecutionWorkspace struct {
 	ID                string               `cbor:"1,keyasint" json:"id"`
 	Company           ledger.CompanyID     `cbor:"2,keyasint" json:"companyId"`
@@ -44,7 +44,7 @@ type ExecutionWorkspace struct {
 	Strategy          string               `cbor:"7,keyasint" json:"strategyType"` // project_primary or git_worktree
 	Name              string               `cbor:"8,keyasint" json:"name"`
 	Status            WorkspaceStatus      `cbor:"9,keyasint" json:"status"`
-	Cwd               core.NullText        `cbor:"10,keyasint,omitempty" json:"cwd"`     // once it is there
+	Cwd               core.NullText        `cbor:"10,keyasint,omitempty" json:"cwd"`     // set when the folder exists
 	RepoURL           core.NullText        `cbor:"11,keyasint,omitempty" json:"repoUrl"` // without credentials
 	BaseRef           core.NullText        `cbor:"12,keyasint,omitempty" json:"baseRef"`
 	Branch            core.NullText        `cbor:"13,keyasint,omitempty" json:"branchName"`
@@ -56,14 +56,14 @@ type ExecutionWorkspace struct {
 	CreatedAt         core.Time            `cbor:"19,keyasint" json:"createdAt"`
 	UpdatedAt         core.Time            `cbor:"20,keyasint" json:"updatedAt"`
 	Node              core.NullText        `cbor:"21,keyasint,omitempty" json:"nodeId"`
-	Run               string               `cbor:"22,keyasint,omitempty" json:"-"` // the last one
-	ParentDir         string               `cbor:"23,keyasint,omitempty" json:"-"` // where the worktree goes; "": below the node's directory
+	Run               string               `cbor:"22,keyasint,omitempty" json:"-"` // the latest one
+	ParentDir         string               `cbor:"23,keyasint,omitempty" json:"-"` // parent folder of the worktree; "": below the node's directory
 	Adapter           string               `cbor:"24,keyasint,omitempty" json:"-"`
 	Metadata          json.RawMessage      `cbor:"25,keyasint,omitempty" json:"-"` // what was set by hand
 	Config            WorkspaceConfig      `cbor:"26,keyasint,omitempty" json:"-"` // what was set by hand
-	Prepared          string               `cbor:"27,keyasint,omitempty" json:"-"` // Lifecycle.Prepared, when that was done
-	Frozen            *Lifecycle           `cbor:"29,keyasint,omitempty" json:"-"` // what is executed, kept when the project may be gone
-	Others            []string             `cbor:"30,keyasint,omitempty" json:"-"` // runs besides the last one that may work here still
+	Prepared          string               `cbor:"27,keyasint,omitempty" json:"-"` // [Lifecycle.Prepared] when the workspace was prepared
+	Frozen            *Lifecycle           `cbor:"29,keyasint,omitempty" json:"-"` // what to execute; stored because the project may be deleted
+	Others            []string             `cbor:"30,keyasint,omitempty" json:"-"` // runs other than Run that may still work here
 	Gone              bool                 `cbor:"28,keyasint,omitempty" json:"-"` // its issue or project was deleted; its node still has to remove the folder
 }
 
@@ -78,17 +78,17 @@ func (w ExecutionWorkspace) Clone() ExecutionWorkspace {
 	return w
 }
 
-// Keys of execution workspaces beside their rows:
+// Keys of execution workspaces besides their rows:
 //
 //	exec-workspace-created/<ms, 16 hex digits>/<id>
-//	exec-workspace-issue/<issue>/<id>   those that are not over
+//	exec-workspace-issue/<issue>/<id>   those whose status is not final
 //	exec-workspace-of/<issue or project>/<id>
-//	exec-workspace-company/<id>         its company; spans companies
-//	exec-cleanup/<node>/<id>            its company: the node is to remove the folder; spans companies
+//	exec-workspace-company/<id>         its company; outside companies
+//	exec-cleanup/<node>/<id>            its company: the node has to remove the folder; outside companies
 var (
 	ExecWorkspaces = ledger.NewTable[string, ExecutionWorkspace]("exec-workspace").
 			Beside(ledger.Indexed(execWorkspaceTimes, func(w *ExecutionWorkspace) string { return ledger.Order(uint64(w.CreatedAt)) })).
-			Beside(ledger.Indexed(execWorkspaceIssue, func(w *ExecutionWorkspace) string { // the one that runs get
+			Beside(ledger.Indexed(execWorkspaceIssue, func(w *ExecutionWorkspace) string { // those that runs can get
 			if w.ClosedAt != 0 {
 				return ""
 			}
@@ -105,18 +105,19 @@ func ExecCompanyKey(id string) []byte       { return ledger.Key("exec-workspace-
 func ExecCleanupKey(node, id string) []byte { return ledger.Key("exec-cleanup", node, id) }
 
 const (
-	// DefaultWorkspaceLimit and MaxWorkspaceLimit bound a list of execution workspaces.
+	// DefaultWorkspaceLimit and MaxWorkspaceLimit bound the length of a list of execution
+	// workspaces.
 	DefaultWorkspaceLimit = 200
 	MaxWorkspaceLimit     = 1000
 	// MaxBranch bounds the name of a branch, in bytes.
 	MaxBranch = 200
-	// maxCleanupReason bounds what a node says about a folder it could not remove.
+	// maxCleanupReason bounds a node's reason why it could not remove a folder, in bytes.
 	maxCleanupReason = 1000
 	maxCleanups      = 100
 )
 
-// A workspacePolicy is what a project's executionWorkspacePolicy says, as far as
-// it is carried out. Unknown members are ignored.
+// A workspacePolicy is the part of a project's executionWorkspacePolicy that is implemented.
+// Unknown members are ignored.
 type workspacePolicy struct {
 	Enabled          bool   `json:"enabled"`
 	DefaultMode      string `json:"defaultMode"`
@@ -135,27 +136,27 @@ type workspacePolicy struct {
 	Runtime json.RawMessage `json:"workspaceRuntime"`
 }
 
-// UpdateExecutionWorkspace is the payload of exec_workspace.update; nil fields
-// keep what is there. Realised is for the node that made the folder.
+// UpdateExecutionWorkspace is the payload of exec_workspace.update. A nil field keeps the
+// value. Only the node that made the folder may set Realised.
 type UpdateExecutionWorkspace struct {
 	ID       string           `cbor:"1,keyasint"`
 	Name     *string          `cbor:"2,keyasint,omitempty"`
 	Status   *WorkspaceStatus `cbor:"3,keyasint,omitempty"`
 	Metadata json.RawMessage  `cbor:"4,keyasint,omitempty"`
-	Config   *WorkspaceConfig `cbor:"5,keyasint,omitempty"` // what is set in it changes
+	Config   *WorkspaceConfig `cbor:"5,keyasint,omitempty"` // only the fields that it sets are changed
 }
 
-// RealizeWorkspace is the payload of exec_workspace.realize, by which the node of
-// a run tells where the workspace is, and what it was prepared with.
+// RealizeWorkspace is the payload of exec_workspace.realize, by which the node of a run
+// reports where the folder is and which commands prepared it.
 type RealizeWorkspace struct {
 	ID       string `cbor:"1,keyasint"`
 	Run      string `cbor:"2,keyasint"`
 	Cwd      string `cbor:"3,keyasint"`
-	Prepared string `cbor:"4,keyasint,omitempty"` // Lifecycle.Prepared; "" keeps what is there
+	Prepared string `cbor:"4,keyasint,omitempty"` // [Lifecycle.Prepared]; "" keeps the value
 }
 
-// CleanWorkspace is the payload of exec_workspace.cleaned, by which a node tells
-// that a folder is gone, or why it is not.
+// CleanWorkspace is the payload of exec_workspace.cleaned, by which a node reports that it
+// removed a folder, or why it could not.
 type CleanWorkspace struct {
 	ID     string `cbor:"1,keyasint"`
 	Failed string `cbor:"2,keyasint,omitempty"`
@@ -179,8 +180,8 @@ func ExecutionWorkspaceByID(tx *ledger.Tx, id string) (ExecutionWorkspace, bool)
 	return w, ok && !w.Gone
 }
 
-// AnyExecutionWorkspace returns an execution workspace, also one that was
-// deleted and whose node still has to remove its folder.
+// AnyExecutionWorkspace returns an execution workspace, also a deleted one whose node still
+// has to remove the folder.
 func AnyExecutionWorkspace(tx *ledger.Tx, id string) (ExecutionWorkspace, bool) {
 	if !core.IsID(id) {
 		return ExecutionWorkspace{}, false
@@ -192,8 +193,8 @@ func AnyExecutionWorkspace(tx *ledger.Tx, id string) (ExecutionWorkspace, bool) 
 	return ExecWorkspaces.Get(tx, ledger.CompanyID(of), id)
 }
 
-// WorkspaceOfIssue returns the execution workspace that an issue names, or that its
-// runs used last, unless it is closed.
+// WorkspaceOfIssue returns the execution workspace that an issue names, else the one that
+// its runs used last, unless that is closed.
 func WorkspaceOfIssue(tx *ledger.Tx, i entity.Issue) (last ExecutionWorkspace, ok bool) {
 	if w, ok := namedWorkspace(tx, i); ok {
 		return w, true
@@ -206,8 +207,8 @@ func WorkspaceOfIssue(tx *ledger.Tx, i entity.Issue) (last ExecutionWorkspace, o
 	return last, ok
 }
 
-// namedWorkspace returns the execution workspace that an issue names, as long as runs
-// work there and it is of the issue's project.
+// namedWorkspace returns the execution workspace that an issue names, if its status is not
+// final and it belongs to the issue's project.
 func namedWorkspace(tx *ledger.Tx, i entity.Issue) (ExecutionWorkspace, bool) {
 	if i.ExecutionWorkspace == "" {
 		return ExecutionWorkspace{}, false
@@ -216,7 +217,7 @@ func namedWorkspace(tx *ledger.Tx, i entity.Issue) (ExecutionWorkspace, bool) {
 	return w, ok && !w.Gone && !w.Status.Over() && w.Project == i.Project
 }
 
-// A WorkspaceQuery says which execution workspaces are listed.
+// A WorkspaceQuery selects the execution workspaces of a list.
 type WorkspaceQuery struct {
 	Project, Issue string
 	Status         []string
@@ -241,8 +242,8 @@ func ExecutionWorkspacesOf(tx *ledger.Tx, company ledger.CompanyID, q WorkspaceQ
 	return out
 }
 
-// WorkspacesToClean yields the execution workspaces whose folders a node is to
-// remove, at most maxCleanups.
+// WorkspacesToClean returns at most maxCleanups execution workspaces whose folders a node
+// has to remove.
 func WorkspacesToClean(tx *ledger.Tx, node string) (out []ExecutionWorkspace) {
 	prefix := ExecCleanupKey(node, "")
 	for k, of := range tx.Prefix(prefix) {
@@ -256,8 +257,8 @@ func WorkspacesToClean(tx *ledger.Tx, node string) (out []ExecutionWorkspace) {
 	return out
 }
 
-// OpenWorkspace finds, or makes, the execution workspace of a run that starts:
-// one for each issue of a project that has a workspace. The node makes the folder.
+// OpenWorkspace finds or creates the execution workspace of a run that starts. Each issue of
+// a project with a workspace has one. The node creates the folder.
 func OpenWorkspace(c *ledger.Context, r entity.Run) entity.Run {
 	i, ok := entity.IssueTable.Get(c.Tx, r.Company, r.Context.IssueID)
 	if !ok || i.Project == "" {
@@ -280,7 +281,7 @@ func OpenWorkspace(c *ledger.Context, r entity.Run) entity.Run {
 		c.Set(ExecCompanyKey(w.ID), []byte(w.Company))
 	}
 	if string(w.Node) != r.Node {
-		// What the other node has of it stays there; only what was pushed is here.
+		// Files that exist only on the other node stay there; this node gets what was pushed.
 		w.Node, w.Cwd = core.NullText(r.Node), w.begins(c.Tx)
 	}
 	if found {
@@ -293,10 +294,10 @@ func OpenWorkspace(c *ledger.Context, r entity.Run) entity.Run {
 	return r
 }
 
-// inheritWorkspace returns i with the execution workspace of another issue, unless i
-// names one itself (named). It is the one that the other names, or else the one that its
-// runs used last. An issue without a project takes the other's, and its workspace of the
-// project; while the other has no execution workspace, that is all.
+// inheritWorkspace returns i with the execution workspace of issue from, unless i names one
+// itself (named). It takes the workspace that from names, else the one that the runs of
+// from used last. If i has no project, it also takes the project of from and its workspace
+// of the project. If from has no execution workspace yet, only these are taken.
 func inheritWorkspace(tx *ledger.Tx, i entity.Issue, from string, named bool) (entity.Issue, error) {
 	if from == "" {
 		return i, nil
@@ -317,9 +318,9 @@ func inheritWorkspace(tx *ledger.Tx, i entity.Issue, from string, named bool) (e
 	return i, nil
 }
 
-// workspaceThere returns the execution workspace that an issue's runs have, of the
-// kind that they are to have; first the one that the issue names,
-// as long as it is there and of the issue's project.
+// workspaceThere returns an existing execution workspace of the wanted kind for the runs of
+// an issue. It prefers the one that the issue names, if that exists and belongs to the
+// issue's project.
 func workspaceThere(tx *ledger.Tx, i entity.Issue, want ExecutionWorkspace) (ExecutionWorkspace, bool) {
 	if w, ok := namedWorkspace(tx, i); ok {
 		return w, true
@@ -333,8 +334,7 @@ func workspaceThere(tx *ledger.Tx, i entity.Issue, want ExecutionWorkspace) (Exe
 	return ExecutionWorkspace{}, false
 }
 
-// begins is where the folder of w is on a node that has not told of it yet, "" where
-// the node decides.
+// begins is the folder of w before its node has reported one; "" if the node chooses it.
 func (w ExecutionWorkspace) begins(tx *ledger.Tx) core.NullText {
 	if w.Mode == entity.IsolatedWorkspace {
 		return ""
@@ -343,11 +343,11 @@ func (w ExecutionWorkspace) begins(tx *ledger.Tx) core.NullText {
 	return of.Cwd
 }
 
-// planWorkspace says where the runs of an issue are to work; ok is false when
-// its project has no workspace.
+// planWorkspace returns where the runs of an issue have to work. ok is false if the project
+// has no workspace.
 func planWorkspace(tx *ledger.Tx, p entity.Project, i entity.Issue) (w ExecutionWorkspace, ok bool) {
 	var policy workspacePolicy
-	_ = json.Unmarshal(p.WorkspacePolicy, &policy) // what does not fit counts as not said
+	_ = json.Unmarshal(p.WorkspacePolicy, &policy) // a policy that does not decode counts as none
 	var own struct {
 		Mode string `json:"mode"`
 	}
@@ -398,7 +398,7 @@ func withoutCredentials(s string) string {
 	return u.String()
 }
 
-// branchName fills a template in and keeps of it what Git takes for a branch.
+// branchName fills in a template and removes what Git does not accept in a branch name.
 func branchName(template string, p entity.Project, i entity.Issue) string {
 	name := strings.NewReplacer("{{issue.identifier}}", i.Identifier, "{{issue.id}}", i.ID, "{{issue.title}}", i.Title,
 		"{{project.name}}", p.Name, "{{project.id}}", p.ID, "{{slug}}", core.Snippet(core.URLKey(i.Title), 60)).Replace(template)
@@ -482,8 +482,8 @@ func updateExecutionWorkspace(c *ledger.Context, p UpdateExecutionWorkspace) (an
 	return w, nil
 }
 
-// move changes the status. One that is archived is closed for good, and its
-// node removes the worktree; one that runs work in cannot be.
+// move changes the status. An archived workspace is closed for good, and its node removes
+// the worktree. A workspace in which a run works can not be archived.
 func (w ExecutionWorkspace) move(c *ledger.Context, to WorkspaceStatus, now core.Time) (ExecutionWorkspace, error) {
 	switch to {
 	case WorkspaceActive, WorkspaceIdle, WorkspaceInReview:
@@ -508,7 +508,7 @@ func (w ExecutionWorkspace) move(c *ledger.Context, to WorkspaceStatus, now core
 	return w, nil
 }
 
-// Busy reports whether a run works in the workspace, and which.
+// Busy reports whether a run works in the workspace, and returns the run.
 func (w ExecutionWorkspace) Busy(tx *ledger.Tx) (run string, busy bool) {
 	for _, run := range append([]string{w.Run}, w.Others...) {
 		if w.worked(tx, run) {
@@ -518,8 +518,8 @@ func (w ExecutionWorkspace) Busy(tx *ledger.Tx) (run string, busy bool) {
 	return w.Run, false
 }
 
-// worked reports whether a run works in the workspace, or may until its node says that
-// it is over.
+// worked reports whether a run works in the workspace. A run that was ended may still work
+// there until its node reports its end.
 func (w ExecutionWorkspace) worked(tx *ledger.Tx, run string) bool {
 	r, ok := entity.RunTable.Get(tx, w.Company, run)
 	return ok && r.ExecutionWorkspace == w.ID && (r.Status.Live() || r.Owed)
@@ -560,7 +560,7 @@ func cleanWorkspace(c *ledger.Context, p CleanWorkspace) (any, error) {
 	}
 	w.UpdatedAt = core.TimeOf(c.Now)
 	if w.Gone {
-		// Nobody is left who could try again.
+		// The workspace was deleted, so nobody could ask for another try.
 		forgetWorkspace(c.Tx, w)
 		c.Record(ledger.Change{Action: "execution_workspace.deleted", EntityType: "execution_workspace", EntityID: w.ID,
 			Details: core.Object{}.Bool("removed", p.Failed == "").Null("reason", core.Snippet(p.Failed, maxCleanupReason)).Close()})
@@ -580,16 +580,15 @@ func cleanWorkspace(c *ledger.Context, p CleanWorkspace) (any, error) {
 	return nil, nil
 }
 
-// RepositoryOf returns the workspace of a project that an execution workspace
-// comes from, with its repository's credentials: it is for the node that makes
-// the folder, and must not be shown.
+// RepositoryOf returns the project's workspace that an execution workspace was made from,
+// with the credentials of its repository. It is for the node that makes the folder and must
+// not be shown.
 func RepositoryOf(tx *ledger.Tx, w ExecutionWorkspace) (Workspace, bool) {
 	return Workspaces.Get(tx, w.Company, string(w.ProjectWorkspace))
 }
 
-// Affinity returns the nodes where a queued run would find something of its own:
-// where the session that it resumes was left, and where its workspace lies; ""
-// for none.
+// Affinity returns the nodes on which a queued run would find its own files: the node of the
+// session that it resumes, and the node of its workspace; "" for none.
 func Affinity(tx *ledger.Tx, r entity.Run) (session, workspace string) {
 	if s, ok := entity.SessionFor(tx, r); ok {
 		last, _ := entity.RunTable.Get(tx, r.Company, string(s.LastRun))
@@ -610,7 +609,7 @@ func Affinity(tx *ledger.Tx, r entity.Run) (session, workspace string) {
 	return session, workspace
 }
 
-// Rules are what places add to the kernel.
+// Rules are the commands and hooks that this package adds to the kernel.
 var Rules = company.Rules{
 	Kinds: slices.Concat(workspaceKinds, executionWorkspaceKinds, operationKinds, serviceKinds, environmentKinds),
 	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
@@ -636,7 +635,7 @@ var Rules = company.Rules{
 			}
 			for id := range execWorkspaceOf.IDs(tx, company, owner, false) {
 				w, _ := ExecWorkspaces.Get(tx, company, id)
-				// The key of the index goes whatever becomes of the row.
+				// The index key is deleted whatever happens to the row.
 				if !yield(ledger.Key("c", string(company), "exec-workspace-of", owner, id), func(now core.Time) { dropExecutionWorkspace(tx, w, now) }) {
 					return
 				}
@@ -672,7 +671,7 @@ var Rules = company.Rules{
 	Places: locations{},
 }
 
-// locations answers what the kernel asks of places.
+// locations implements the hook by which the kernel asks about places.
 type locations struct{}
 
 func (locations) Inherit(tx *ledger.Tx, i entity.Issue, from string, named bool) (entity.Issue, error) {

@@ -7,13 +7,13 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// droppedWorkspaces bounds the execution workspaces that go with their issue or
-// project in one command; a node removes the rest with issue.sweep.
+// droppedWorkspaces bounds the execution workspaces that one command deletes with their
+// issue or project. issue.sweep, given by a node, deletes the rest.
 const droppedWorkspaces = 50
 
-// dropWorkspacesOf deletes the execution workspaces of an issue or a project. One
-// whose folder is on a node, or is being made there, is hidden until the node
-// has removed the folder.
+// dropWorkspacesOf deletes the execution workspaces of an issue or a project. If a node has
+// the folder, or is making it, the row is hidden and kept until the node has removed the
+// folder.
 func dropWorkspacesOf(c *ledger.Context, of ledger.CompanyID, owner string) {
 	n := 0
 	for _, id := range firstIDs(execWorkspaceOf.IDs(c.Tx, of, owner, false), droppedWorkspaces) {
@@ -27,8 +27,8 @@ func dropWorkspacesOf(c *ledger.Context, of ledger.CompanyID, owner string) {
 	}
 }
 
-// firstIDs collects at most n of what an index yields, so that rows may be
-// changed while they are gone through.
+// firstIDs collects at most n IDs of an index, so that the caller may change rows while it
+// loops over them.
 func firstIDs(ids func(func(string) bool), n int) (out []string) {
 	for id := range ids {
 		if len(out) == n {
@@ -53,7 +53,7 @@ func dropExecutionWorkspace(tx *ledger.Tx, w ExecutionWorkspace, now core.Time) 
 	tx.Set(ExecCleanupKey(string(w.Node), w.ID), []byte(w.Company))
 }
 
-// listed returns value, "" for an execution workspace whose owner is gone.
+// listed returns value, or "" if the owner of the execution workspace is deleted.
 func (w *ExecutionWorkspace) listed(value string) string {
 	if w.Gone {
 		return ""
@@ -67,7 +67,7 @@ func forgetWorkspace(tx *ledger.Tx, w ExecutionWorkspace) {
 	tx.Delete(ExecCompanyKey(w.ID))
 	tx.Delete(ExecCleanupKey(string(w.Node), w.ID))
 	for range operationsPlace.IDs(tx, w.Company, w.ID, false) {
-		tx.Set(company.ThreadKey(w.Company, w.ID), nil) // they can be more than one command may remove
+		tx.Set(company.ThreadKey(w.Company, w.ID), nil) // there may be more than one command may delete
 		break
 	}
 }

@@ -35,8 +35,8 @@ func TestBranchNames(t *testing.T) {
 	}
 }
 
-// Whatever the template and the title, a branch is what Git takes for one and
-// for no option.
+// For any template and title, the branch name is one that Git accepts and does not parse as
+// an option.
 func FuzzBranchName(f *testing.F) {
 	f.Add("{{issue.identifier}}-{{slug}}", "Fix it")
 	f.Add("-a/../b.lock/{{issue.title}}", "~^: \x00")
@@ -93,8 +93,8 @@ func TestWorkspacesOfRuns(t *testing.T) {
 		t.Errorf("the issue has %d workspaces, want 2", len(got))
 	}
 
-	// One that a run works in stays open; closed, its node removes the tree and the
-	// next run opens another.
+	// A workspace in which a run works stays open. After it is closed, its node removes the
+	// worktree, and the next run opens a new workspace.
 	a.Cwd = "/n1/tree"
 	place.ExecWorkspaces.Put(d.Tx, d.Company, a.ID, a)
 	archived := place.WorkspaceArchived

@@ -14,19 +14,19 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A ServiceStatus is what became of a runtime service. Persisted: do not rename.
+// A ServiceStatus is the state of a runtime service. Persisted: do not rename.
 type ServiceStatus string
 
 // The statuses of runtime services.
 const (
-	ServiceStarting ServiceStatus = "starting" // also while it waits to be started again
+	ServiceStarting ServiceStatus = "starting" // also while it waits for a restart
 	ServiceRunning  ServiceStatus = "running"
 	ServiceStopped  ServiceStatus = "stopped"
-	ServiceFailed   ServiceStatus = "failed" // given up; starting it again begins anew
+	ServiceFailed   ServiceStatus = "failed" // no more retries; a start resets them
 )
 
-// A RuntimeService is a program that a node keeps at work in a workspace: of an
-// issue, or of a project.
+// A RuntimeService is a program that a node keeps running in the workspace of an issue or of
+// a project.
 type RuntimeService struct {
 	ID               string           `cbor:"1,keyasint" json:"id"`
 	Company          ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -61,7 +61,7 @@ type RuntimeService struct {
 	Error            core.NullText    `cbor:"31,keyasint,omitempty" json:"error"`
 	Restarts         int64            `cbor:"32,keyasint,omitempty" json:"restarts"`
 	LogRef           core.NullText    `cbor:"33,keyasint,omitempty" json:"logRef"`
-	Generation       uint64           `cbor:"34,keyasint" json:"-"` // counts what people wanted; reports are about one
+	Generation       uint64           `cbor:"34,keyasint" json:"-"` // incremented when people want another state; a report names its generation
 	Place            string           `cbor:"35,keyasint" json:"-"` // the workspace it belongs to
 	Spec             json.RawMessage  `cbor:"36,keyasint,omitempty" json:"-"`
 }
@@ -78,11 +78,11 @@ func (s RuntimeService) Clone() RuntimeService {
 	return s
 }
 
-// Keys of runtime services beside their rows:
+// Keys of runtime services besides their rows:
 //
 //	runtime-service-of/<workspace>/<id>
-//	runtime-service-company/<id>       its company; spans companies
-//	runtime-service-node/<node>/<id>   its company: the node is to look after it; spans companies
+//	runtime-service-company/<id>       its company; outside companies
+//	runtime-service-node/<node>/<id>   its company: the node runs the service; outside companies
 var (
 	Services      = ledger.NewTable[string, RuntimeService]("runtime-service").Beside(ledger.Indexed(servicesPlace, func(s *RuntimeService) string { return s.Place }))
 	servicesPlace = ledger.NewIndex[string, string]("runtime-service-of")
@@ -94,11 +94,11 @@ func ServiceNodeKey(node, id string) []byte { return ledger.Key(serviceNodes, no
 // serviceNodes is the index of the services on each node.
 const serviceNodes = "runtime-service-node"
 
-// ControlServices is the payload of runtime_service.control: Action is start,
-// stop or restart, of all services of a workspace or of those that are named.
-// Node is where a project's workspace is, when no run has worked there yet.
+// ControlServices is the payload of runtime_service.control. Action is start, stop or
+// restart; it is for the named services, or for all services of the workspace. Node is where
+// a project's workspace is, if no run has worked there yet.
 type ControlServices struct {
-	Operation string `cbor:"1,keyasint"` // ID for the operation that notes it
+	Operation string `cbor:"1,keyasint"` // ID of the operation that records the request
 	Workspace string `cbor:"2,keyasint"` // of an issue, or of a project
 	Action    string `cbor:"3,keyasint"`
 	Command   string `cbor:"4,keyasint,omitempty"` // ID of a declared command
@@ -107,12 +107,12 @@ type ControlServices struct {
 	Node      string `cbor:"7,keyasint,omitempty"`
 }
 
-// RequestOperation is the payload of workspace_op.request, which has a declared
-// command that ends by itself carried out.
+// RequestOperation is the payload of workspace_op.request, which has a node execute a
+// declared job.
 type RequestOperation = ControlServices
 
-// ReportService is the payload of runtime_service.report, by which a node tells
-// of a service. It is about one generation of it.
+// ReportService is the payload of runtime_service.report, by which a node reports the state
+// of one generation of a service.
 type ReportService struct {
 	ID         string        `cbor:"1,keyasint"`
 	Generation uint64        `cbor:"2,keyasint"`
@@ -139,7 +139,7 @@ var serviceKinds = []company.Kind{
 	{Name: KindWorkspaceOpRequest, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces, Do: ledger.Typed(requestOperation)},
 }
 
-// ServicesOf returns the services of a workspace, as they were declared.
+// ServicesOf returns the services of a workspace, in the order of their declaration.
 func ServicesOf(tx *ledger.Tx, company ledger.CompanyID, workspace string) []RuntimeService {
 	out := []RuntimeService{}
 	for id := range servicesPlace.IDs(tx, company, workspace, false) {
@@ -170,16 +170,15 @@ func ServiceByID(tx *ledger.Tx, id string) (RuntimeService, bool) {
 	return Services.Get(tx, ledger.CompanyID(of), id)
 }
 
-// A WantedService is a service that a node is to look after. While Denied is not
-// "", governance says no to its being at work; it stays wanted, and is started
-// again when that ends.
+// A WantedService is a service that a node has to run. While Denied is not "", governance
+// forbids that it runs. It stays wanted, and the node starts it again when Denied is "".
 type WantedService struct {
 	RuntimeService
 	Denied company.Denial
 }
 
-// ServicesOn returns the services that a node is to look after. One of a run
-// that is over counts as not wanted.
+// ServicesOn returns the services that a node has to run. A service of a run that is over
+// counts as not wanted.
 func ServicesOn(tx *ledger.Tx, node string) (out []WantedService) {
 	prefix := ServiceNodeKey(node, "")
 	for k, of := range tx.Prefix(prefix) {
@@ -199,16 +198,16 @@ func ServicesOn(tx *ledger.Tx, node string) (out []WantedService) {
 	return out
 }
 
-// Over returns why a service may be at work no longer, or "".
+// Over returns why a service may no longer run, or "".
 func (s RuntimeService) Over(tx *ledger.Tx) company.Denial {
 	return deniedService(tx, s.Company, string(s.Issue))
 }
 
-// deniedService returns why no service of a company, and of an issue if it is one's,
-// may be at work now, or "": everything is stopped, the company is paused, archived or
-// being deleted, or the issue's tree is paused. A pause that lets runs finish lets
-// the services that they use finish with them. A service is nobody's but its
-// workspace's, so an agent that is paused ends none.
+// deniedService returns why no service of a company, or of an issue if one is given, may run
+// now, or "". The reasons are: the emergency stop; the company is paused, archived or being
+// deleted; the issue's tree is paused. If a pause lets current runs finish, the services
+// that they use run until then. A service belongs to its workspace, not to an agent, so
+// pausing an agent ends no service.
 func deniedService(tx *ledger.Tx, of ledger.CompanyID, issue string) company.Denial {
 	if why := company.EndedFor(tx, of, ledger.Actor{}, "", false); why != "" {
 		return why
@@ -224,7 +223,7 @@ func deniedService(tx *ledger.Tx, of ledger.CompanyID, issue string) company.Den
 	return ""
 }
 
-// ServiceDenial says in a sentence why a service is not at work.
+// ServiceDenial returns a sentence that says why a service does not run.
 func ServiceDenial(why company.Denial) string {
 	switch why {
 	case company.DeniedMeshStopped:
@@ -290,8 +289,8 @@ func stopServices(tx *ledger.Tx, company ledger.CompanyID, workspace string, now
 	}
 }
 
-// dropServices removes the services of a workspace; their node ends what it
-// finds no row for.
+// dropServices deletes the services of a workspace. A node stops every service for which
+// there is no row.
 func dropServices(tx *ledger.Tx, company ledger.CompanyID, workspace string) {
 	for _, s := range ServicesOf(tx, company, workspace) {
 		Services.Delete(tx, company, s.ID)
@@ -300,8 +299,8 @@ func dropServices(tx *ledger.Tx, company ledger.CompanyID, workspace string) {
 	}
 }
 
-// loseServices notes that a lost node's services are gone. Those that are wanted
-// begin again when it comes back.
+// loseServices records that the services of a lost node have ended. The wanted ones are
+// started again when the node returns.
 func loseServices(c *ledger.Context, node string) {
 	prefix := ServiceNodeKey(node, "")
 	n := 0
@@ -319,8 +318,8 @@ func loseServices(c *ledger.Context, node string) {
 	}
 }
 
-// SessionsAtWork returns the sessions whose node somebody relies on: those with
-// runs, and those of nodes with a service or a workspace's command under way. By session.
+// SessionsAtWork returns, ordered by session, the sessions of nodes with runs, with a
+// service, or with a workspace's command in progress.
 func SessionsAtWork(tx *ledger.Tx) []entity.NodeLost {
 	out := entity.SessionsWithRuns(tx)
 	busy := func(family string, at func(company ledger.CompanyID, id string) bool) {

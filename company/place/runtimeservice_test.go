@@ -35,7 +35,7 @@ func TestDeclaredCommands(t *testing.T) {
 	}
 }
 
-// Whatever is declared, what a node reads back is what was checked.
+// For any declaration, a node decodes exactly what was checked.
 func FuzzDeclaredCommands(f *testing.F) {
 	f.Add([]byte(`{"services":[{"name":"Web","command":"npm start","port":{"type":"auto"},"env":{"A":"b"},"readiness":{"type":"http"}}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -90,12 +90,12 @@ func TestServicesAreControlled(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A lost node's services are gone, and begin again when it is back.
+	// The services of a lost node have ended, and are started again when it returns.
 	place.LoseServices(d.Context(companytest.Board, "", nil), "n1")
 	if s, _ := place.ServiceByID(d.Tx, web.ID); s.Status != place.ServiceStopped || s.Desired != "running" || s.Port != nil || len(place.ServicesOn(d.Tx, "n1")) != 2 {
 		t.Errorf("of a lost node: %+v", s)
 	}
-	// One of a run ends with it.
+	// A service of a run ends with the run.
 	d.EndRun(r.ID)
 	for _, s := range place.ServicesOn(d.Tx, "n1") {
 		if want := map[string]string{"Web": "running", "Run": "stopped"}[s.Name]; s.Desired != want {
@@ -118,8 +118,8 @@ func TestServicesAreControlled(t *testing.T) {
 	}
 }
 
-// What governance says no to keeps a service from being at work and wanted: it is
-// not started then, and begins again by itself afterwards, if nobody stopped it.
+// While governance forbids it, a service does not run and is not started. Afterwards it is
+// started again without a request, unless somebody stopped it.
 func TestServicesRestWithWhatTheyBelongTo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A servicePlace is a workspace whose services are controlled.
+// A servicePlace is a workspace whose services a command controls.
 type servicePlace struct {
 	exec      *ExecutionWorkspace
 	of        Workspace
@@ -54,7 +54,7 @@ func placeOf(c *ledger.Context, p ControlServices) (s servicePlace, err error) {
 	return servicePlace{nil, w, node, w.Services()}, nil
 }
 
-// choose returns the declared commands of a kind that a request is about.
+// choose returns the declared commands of a kind that a request names.
 func (s servicePlace) choose(tx *ledger.Tx, p ControlServices, kind string) ([]DeclaredCommand, error) {
 	all, err := DeclaredCommands(s.lifecycle.Runtime)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s servicePlace) id() string {
 	return s.of.ID
 }
 
-// issue is the one whose workspace it is, "" for a project's.
+// issue is the issue that the workspace belongs to, or "" for a project's workspace.
 func (s servicePlace) issue() string {
 	if s.exec != nil {
 		return string(s.exec.SourceIssue)
@@ -114,7 +114,7 @@ func (s servicePlace) company() ledger.CompanyID {
 	return s.of.Company
 }
 
-// operation is the one that notes what was asked for.
+// operation returns the operation that records the request.
 func (s servicePlace) operation(c *ledger.Context, p ControlServices, phase OperationPhase, command string) WorkspaceOperation {
 	now := core.TimeOf(c.Now)
 	o := WorkspaceOperation{ID: p.Operation, Company: s.company(), Phase: phase, Command: core.NullText(core.Snippet(command, MaxCommandLine)), Run: core.NullText(c.Cmd.Run), Status: OperationRunning,
@@ -129,8 +129,8 @@ func (s servicePlace) operation(c *ledger.Context, p ControlServices, phase Oper
 	return o
 }
 
-// asked returns the workspace and the declared commands of a kind that a request is
-// about.
+// asked returns the workspace of a request, and the declared commands of a kind that the
+// request names.
 func asked(c *ledger.Context, p ControlServices, kind string) (s servicePlace, chosen []DeclaredCommand, err error) {
 	if !core.IsID(p.Operation) || c.Has(OperationCompanyKey(p.Operation)) {
 		return s, nil, ledger.Refuse(ledger.Conflict, nil, "malformed ID of an operation, or one that is taken")
@@ -170,7 +170,7 @@ func controlServices(c *ledger.Context, p ControlServices) (any, error) {
 	return nil, nil
 }
 
-// note keeps what was asked for as the desired state of the workspace.
+// note stores the requested state as the desired state of the workspace.
 func (s servicePlace) note(c *ledger.Context, chosen []DeclaredCommand, all bool, desired string) {
 	states := core.Object{}
 	for _, d := range chosen {
@@ -203,7 +203,7 @@ func cmpRaw(b json.RawMessage, other string) json.RawMessage {
 	return b
 }
 
-// want stores what a service is to be. Starting one that runs changes nothing.
+// want stores the desired state of a service. Starting a service that runs changes nothing.
 func (s servicePlace) want(c *ledger.Context, d DeclaredCommand, action string) {
 	now := core.TimeOf(c.Now)
 	id := core.DerivedID("runtime-service", s.id(), d.ID)
@@ -270,8 +270,7 @@ func requestOperation(c *ledger.Context, p RequestOperation) (any, error) {
 	return nil, nil
 }
 
-// startDesired starts the services of a workspace that are wanted, when a run
-// begins to work there.
+// startDesired starts the wanted services of a workspace when a run starts to work there.
 func startDesired(c *ledger.Context, w ExecutionWorkspace) {
 	if w.Cwd == "" {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Workspace is where the work of a project lies: a folder, or a repository.
+// A Workspace is where a project's files are: a folder, or a repository.
 type Workspace struct {
 	ID              string           `cbor:"1,keyasint" json:"id"`
 	Company         ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -32,7 +32,7 @@ type Workspace struct {
 	Metadata        json.RawMessage  `cbor:"16,keyasint,omitempty" json:"metadata"`
 	RuntimeConfig   json.RawMessage  `cbor:"17,keyasint,omitempty" json:"runtimeConfig"`
 	Primary         bool             `cbor:"18,keyasint,omitempty" json:"isPrimary"`
-	RuntimeServices []RuntimeService `cbor:"-" json:"runtimeServices"` // set where a workspace is shown
+	RuntimeServices []RuntimeService `cbor:"-" json:"runtimeServices"` // set only when a workspace is shown
 	CreatedAt       core.Time        `cbor:"20,keyasint" json:"createdAt"`
 	UpdatedAt       core.Time        `cbor:"21,keyasint" json:"updatedAt"`
 }
@@ -43,12 +43,11 @@ type DeleteWorkspace struct {
 	Project string `cbor:"2,keyasint"`
 }
 
-// toldPlace bounds what the log tells of a workspace's folder and name, in bytes: JSON
-// may take six for each, and an entry's lines have 16 KiB in all.
+// toldPlace bounds the folder and the name of a workspace in the activity log, in bytes.
+// JSON may need six bytes for each, and the lines of one entry have 16 KiB in all.
 const toldPlace = 1_000
 
-// WorkspacesOf returns the workspaces of a project, the primary one first and
-// then by age.
+// WorkspacesOf returns the workspaces of a project: the primary one first, the others by age.
 func WorkspacesOf(tx *ledger.Tx, company ledger.CompanyID, project string) []Workspace {
 	out := []Workspace{}
 	for id := range workspacesProject.IDs(tx, company, project, false) {
@@ -145,7 +144,7 @@ func (w Workspace) check() error {
 	return nil
 }
 
-// addWorkspace stores a new workspace; the first of a project is its primary one.
+// addWorkspace stores a new workspace. The first one of a project becomes the primary one.
 func addWorkspace(c *ledger.Context, s entity.SaveWorkspace) (Workspace, error) {
 	of, now := c.Cmd.Company, core.TimeOf(c.Now)
 	p, ok := entity.ProjectTable.Get(c.Tx, of, s.Project)
@@ -181,7 +180,7 @@ func addWorkspace(c *ledger.Context, s entity.SaveWorkspace) (Workspace, error) 
 	return w, nil
 }
 
-// makePrimary sets the primary workspace of a project; the one before loses the mark.
+// makePrimary makes a workspace the primary one of its project, instead of the one before.
 func makePrimary(c *ledger.Context, p entity.Project, id string) {
 	if old, ok := Workspaces.Get(c.Tx, p.Company, p.Workspace); ok && old.ID != id {
 		old.Primary, old.UpdatedAt = false, core.TimeOf(c.Now)
@@ -268,7 +267,7 @@ func ProjectWorkspaceOf(tx *ledger.Tx, company ledger.CompanyID, id string) (Wor
 	return Workspaces.Get(tx, company, id)
 }
 
-// Services is what the workspace declares to be executed besides runs.
+// Services returns what the workspace declares to be executed outside runs.
 func (w Workspace) Services() Lifecycle {
 	r := w.runtime()
 	return Lifecycle{Runtime: r.Services, Desired: r.Desired, States: r.States}
@@ -282,8 +281,8 @@ func dropWorkspace(tx *ledger.Tx, w Workspace) {
 	}
 }
 
-// mayDefineCommands refuses whoever may not say what nodes execute: agents, and
-// members of the company who may not manage where work happens.
+// mayDefineCommands rejects actors who may not decide what nodes execute: agents, and
+// members without the permission to manage workspaces.
 func mayDefineCommands(c *ledger.Context) error {
 	if core.IsAgent(c) {
 		return ledger.Refuse(ledger.Forbidden, nil, "Agents may not define what a node executes; ask the board")
@@ -297,7 +296,7 @@ func mayDefineCommands(c *ledger.Context) error {
 	return nil
 }
 
-// policyCommands is what of a project's policy a node would execute.
+// policyCommands returns the parts of a project's policy that a node would execute.
 func policyCommands(policy json.RawMessage) string {
 	v, _ := core.ParseJSON(policy)
 	m, _ := v.(map[string]any)
@@ -315,7 +314,7 @@ func policyCommands(policy json.RawMessage) string {
 	return string(core.FormatJSON(out))
 }
 
-// commands is what of a project's workspace a node would execute.
+// commands returns the parts of a project's workspace that a node would execute.
 func (w Workspace) commands() string {
 	v, _ := core.ParseJSON(w.RuntimeConfig)
 	m, _ := v.(map[string]any)
@@ -333,7 +332,7 @@ var workspaceKinds = []company.Kind{
 	{Name: company.KindWorkspaceDelete, From: company.FromBoard, Do: ledger.Typed(deleteWorkspace)},
 }
 
-// checkPlace refuses a workspace of a project that is not the issue's.
+// checkPlace rejects a workspace of another project than the issue's.
 func checkPlace(i entity.Issue, tx *ledger.Tx) error {
 	if i.Workspace == "" || i.Project == "" {
 		return nil
@@ -345,8 +344,8 @@ func checkPlace(i entity.Issue, tx *ledger.Tx) error {
 	return nil
 }
 
-// checkPolicy refuses a policy with a default workspace that is not one of the
-// project; a new project has none yet. What it named before may be gone.
+// checkPolicy rejects a policy whose default workspace is not one of the project's; a new
+// project has none yet. A workspace that the old policy named may be deleted.
 func checkPolicy(p entity.Project, tx *ledger.Tx, before entity.Project) error {
 	id := p.DefaultWorkspace()
 	if id == "" || id == before.DefaultWorkspace() {

@@ -13,8 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An OperationPhase says what an operation on a workspace is for. Persisted: do
-// not rename.
+// An OperationPhase is the purpose of an operation on a workspace. Persisted: do not rename.
 type OperationPhase string
 
 // The phases of operations.
@@ -23,7 +22,7 @@ const (
 	OperationTeardown  OperationPhase = "workspace_teardown"  // cleanup and teardown
 )
 
-// An OperationStatus is how far an operation is. Persisted: do not rename.
+// An OperationStatus is the state of an operation. Persisted: do not rename.
 type OperationStatus string
 
 // The statuses of operations.
@@ -33,8 +32,8 @@ const (
 	OperationFailed    OperationStatus = "failed"
 )
 
-// A WorkspaceOperation is one command that a node carried out, or carries out,
-// in a workspace. Its output is a log on that node.
+// A WorkspaceOperation is one command that a node executes or has executed in a workspace.
+// Its output is a log on that node.
 type WorkspaceOperation struct {
 	ID         string           `cbor:"1,keyasint" json:"id"`
 	Company    ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -60,7 +59,7 @@ type WorkspaceOperation struct {
 	UpdatedAt  core.Time        `cbor:"22,keyasint" json:"updatedAt"`
 	Node       core.NullText    `cbor:"23,keyasint,omitempty" json:"nodeId"`
 	Error      core.NullText    `cbor:"24,keyasint,omitempty" json:"error"`
-	Place      string           `cbor:"25,keyasint" json:"-"` // the workspace it is listed under, of an issue or of a project
+	Place      string           `cbor:"25,keyasint" json:"-"` // the workspace of an issue or a project under which it is listed
 	Job        string           `cbor:"26,keyasint,omitempty" json:"-"`
 }
 
@@ -76,12 +75,12 @@ func (o WorkspaceOperation) Clone() WorkspaceOperation {
 	return o
 }
 
-// Keys of operations beside their rows:
+// Keys of operations besides their rows:
 //
 //	workspace-op-of/<workspace>/<id>
 //	workspace-op-run/<run>/<id>
-//	workspace-op-company/<id>       its company; spans companies
-//	workspace-op-node/<node>/<id>   its company: it is under way there; spans companies
+//	workspace-op-company/<id>       its company; outside companies
+//	workspace-op-node/<node>/<id>   its company: it is in progress there; outside companies
 var (
 	Operations = ledger.NewTable[string, WorkspaceOperation]("workspace-op").
 			Beside(ledger.Indexed(operationsPlace, func(o *WorkspaceOperation) string { return o.Place })).
@@ -93,37 +92,36 @@ var (
 func OperationCompanyKey(id string) []byte    { return ledger.Key("workspace-op-company", id) }
 func OperationNodeKey(node, id string) []byte { return ledger.Key(operationNodes, node, id) }
 
-// operationNodes is the index of what is under way on each node.
+// operationNodes is the index of the operations in progress on each node.
 const operationNodes = "workspace-op-node"
 
 const (
-	// MaxOperations bounds the operations that are kept of one workspace; the
-	// oldest give way.
+	// MaxOperations bounds the operations that are kept of one workspace. At the bound, the
+	// oldest is deleted.
 	MaxOperations = 100
-	// MaxUnderWay bounds the operations that wait or run on one node.
+	// MaxUnderWay bounds the operations that are queued or running on one node.
 	MaxUnderWay = 64
 	// MaxCommandLine bounds a command of a workspace, in bytes.
 	MaxCommandLine = 10_000
-	// maxLost bounds the operations and services of a lost node that one command
-	// ends; the node ends the rest when it comes back.
+	// maxLost bounds the operations and services of a lost node that one command ends. The node
+	// ends the rest when it returns.
 	maxLost = 500
 )
 
-// StartOperation is the payload of workspace_op.start, by which the node of a
-// workspace tells that it carries a command out there. Run is "" outside of runs.
+// StartOperation is the payload of workspace_op.start, by which the node of a workspace
+// reports that it executes a command there. Run is "" outside runs.
 type StartOperation struct {
 	ID        string         `cbor:"1,keyasint"`
-	Workspace string         `cbor:"2,keyasint"` // execution workspace
+	Workspace string         `cbor:"2,keyasint"` // an execution workspace
 	Run       string         `cbor:"3,keyasint,omitempty"`
 	Phase     OperationPhase `cbor:"4,keyasint"`
-	Name      string         `cbor:"5,keyasint"` // which command it is, such as setupCommand
+	Name      string         `cbor:"5,keyasint"` // name of the command, such as setupCommand
 	Command   string         `cbor:"6,keyasint"`
 	Cwd       string         `cbor:"7,keyasint"`
 	LogRef    string         `cbor:"8,keyasint"`
 }
 
-// FinishOperation is the payload of workspace_op.finish. Error is "" when it
-// succeeded.
+// FinishOperation is the payload of workspace_op.finish. Error is "" if the command succeeded.
 type FinishOperation struct {
 	ID        string `cbor:"1,keyasint"`
 	Error     string `cbor:"2,keyasint,omitempty"`
@@ -179,7 +177,7 @@ func operationsIn(tx *ledger.Tx, company ledger.CompanyID, ids func(func(string)
 	return out
 }
 
-// OperationsOn returns what is under way on a node.
+// OperationsOn returns the operations in progress on a node.
 func OperationsOn(tx *ledger.Tx, node string) (out []WorkspaceOperation) {
 	prefix := OperationNodeKey(node, "")
 	for k, of := range tx.Prefix(prefix) {
@@ -197,7 +195,7 @@ func errNoOperation() error {
 	return ledger.Refuse(ledger.NotFound, nil, "Workspace operation not found")
 }
 
-// openOperation stores a new operation and makes room for it.
+// openOperation stores a new operation and deletes old ones beyond the bound.
 func openOperation(c *ledger.Context, o WorkspaceOperation) {
 	ids := slices.Collect(operationsPlace.IDs(c.Tx, o.Company, o.Place, false))
 	for _, id := range ids[:max(0, len(ids)+1-MaxOperations)] {
@@ -227,7 +225,7 @@ func startOperation(c *ledger.Context, p StartOperation) (any, error) {
 		return nil, ledger.Refuse(ledger.TooLarge, nil, "the operation's texts are too long")
 	}
 	now := core.TimeOf(c.Now)
-	if o, ok := Operations.Get(c.Tx, c.Cmd.Company, p.ID); ok { // one that was asked for
+	if o, ok := Operations.Get(c.Tx, c.Cmd.Company, p.ID); ok { // one that was requested
 		if string(o.Node) != by.ID || o.Status != OperationRunning || o.LogRef != "" {
 			return nil, ledger.Refuse(ledger.Conflict, nil, "operation %s does not wait for this node", o.ID)
 		}
@@ -295,15 +293,15 @@ func endOperation(c *ledger.Context, o WorkspaceOperation, failed string) {
 	c.Delete(OperationNodeKey(string(o.Node), o.ID))
 }
 
-// loseOperations ends what was under way on a node that is lost.
+// loseOperations ends the operations that were in progress on a lost node.
 func loseOperations(c *ledger.Context, node string) {
 	for _, o := range OperationsOn(c.Tx, node) {
 		endOperation(c, o, "The node that carried out this command was lost")
 	}
 }
 
-// A Lifecycle is what a node executes for an execution workspace: its own
-// settings before those of its project. Texts are shell commands, "" for none.
+// A Lifecycle is what a node executes for an execution workspace. The workspace's own
+// settings override those of its project. Texts are shell commands, "" for none.
 type Lifecycle struct {
 	Setup            string // before the first run on a node
 	Provision        string // after that, in a worktree
@@ -356,8 +354,8 @@ func LifecycleOf(tx *ledger.Tx, w ExecutionWorkspace) Lifecycle {
 	return l
 }
 
-// Prepared names the commands that prepare a workspace on a node, so that they
-// run once for each place and again when they change.
+// Prepared identifies the commands that prepare a workspace on a node, so that they run once
+// for each folder, and again after they change.
 func (l Lifecycle) Prepared(node, cwd string) string {
 	if l.Setup == "" && l.Provision == "" {
 		return ""
@@ -369,7 +367,7 @@ func (l Lifecycle) Prepared(node, cwd string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// A runtimeConfig is what a project's workspace says of its services.
+// A runtimeConfig is the part of a project workspace's configuration that is about services.
 type runtimeConfig struct {
 	Services json.RawMessage `json:"workspaceRuntime"`
 	Desired  string          `json:"desiredState"`
@@ -377,12 +375,12 @@ type runtimeConfig struct {
 }
 
 func (w Workspace) runtime() (r runtimeConfig) {
-	_ = json.Unmarshal(w.RuntimeConfig, &r) // what does not fit counts as not said
+	_ = json.Unmarshal(w.RuntimeConfig, &r) // a configuration that does not decode counts as none
 	return r
 }
 
-// A WorkspaceConfig is what was set by hand on an execution workspace; nil is
-// not set, and the project's counts.
+// A WorkspaceConfig is what was set by hand on an execution workspace. For a nil field the
+// project's setting applies.
 type WorkspaceConfig struct {
 	Provision        *string         `cbor:"1,keyasint,omitempty"`
 	RuntimeProvision *string         `cbor:"2,keyasint,omitempty"`
@@ -404,10 +402,10 @@ func (w WorkspaceConfig) clone() WorkspaceConfig {
 	return w
 }
 
-// DesiredStates are what services may be wanted to be, in the contract's order.
+// DesiredStates lists the desired states of services, in the contract's order.
 var DesiredStates = []string{"running", "stopped", "manual"}
 
-// with applies what a request sets; other settings stay.
+// with applies the fields that a request sets and keeps the others.
 func (w WorkspaceConfig) with(s WorkspaceConfig) (WorkspaceConfig, error) {
 	for _, f := range []struct {
 		name     string
@@ -440,10 +438,10 @@ func (w WorkspaceConfig) with(s WorkspaceConfig) (WorkspaceConfig, error) {
 	return w, nil
 }
 
-// Over returns why a command that an agent asked for in a workspace may go on no
-// longer, or "": its agent may do nothing now, or its run was cancelled. A run that
-// came to its own end leaves it at work. What a person asked for goes on but for
-// the emergency stop.
+// Over returns why an operation may no longer continue, or "". An operation that an agent
+// requested ends when the agent is denied all work, or when its run is cancelled; the normal
+// end of the run does not end it. An operation that a person requested is ended only by the
+// emergency stop.
 func (o WorkspaceOperation) Over(tx *ledger.Tx) company.Denial {
 	r, ok := entity.RunTable.Get(tx, o.Company, string(o.Run))
 	if o.Run == "" || !ok {

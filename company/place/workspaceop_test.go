@@ -35,7 +35,7 @@ func TestOperationsOnWorkspaces(t *testing.T) {
 		t.Errorf("the operation is %+v", o)
 	}
 
-	// What is under way on a lost node has failed, and only that.
+	// What was in progress on a lost node has failed, and nothing else has.
 	two := d.ID()
 	if err := d.ByNode("n1", "workspace_op.start", begin(two)); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestWhatIsExecutedForAWorkspace(t *testing.T) {
 	}
 	companytest.WantRefusal(t, d.Do(companytest.Board, "exec_workspace.update", place.UpdateExecutionWorkspace{ID: w.ID, Config: &place.WorkspaceConfig{Desired: new("maybe")}}, nil), ledger.Invalid, "config.desiredState is not one of running, stopped, manual")
 
-	// Only the board says what is executed; agents may change all else.
+	// Only the board decides what is executed; agents may change everything else.
 	who := companytest.As{Agent: ada, Run: d.Run(ada)}
 	name, setup := "X", "id"
 	policy := json.RawMessage(`{"enabled":true,"workspaceStrategy":{"provisionCommand":"npm ci","teardownCommand":"rm x"},"defaultMode":"shared_workspace"}`)
@@ -95,7 +95,7 @@ func TestWhatIsExecutedForAWorkspace(t *testing.T) {
 	companytest.WantRefusal(t, d.Do(who, "workspace.create", entity.SaveWorkspace{ID: d.ID(), Project: i.Project, Cwd: &name, SetupCommand: &setup}, nil), ledger.Forbidden, "Agents may not define what a node executes; ask the board")
 	companytest.WantRefusal(t, d.Do(who, "workspace.update", entity.SaveWorkspace{ID: string(w.ProjectWorkspace), Project: i.Project, CleanupCommand: &setup}, nil), ledger.Forbidden, "Agents may not define what a node executes; ask the board")
 
-	// One that is deleted keeps what its node still has to do.
+	// A deleted workspace keeps the commands that its node still has to execute.
 	d.Must(t, companytest.Board, "issue.delete", company.DeleteIssue{Issue: i.ID}, nil)
 	d.Must(t, companytest.Board, "project.delete", company.DeleteProject{ID: i.Project}, nil)
 	due := place.WorkspacesToClean(d.Tx, "n1")
