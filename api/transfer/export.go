@@ -24,21 +24,21 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// exportBody says what an export holds. Without include it is the template of
-// the company: who works there, and nothing of the work.
+// exportBody selects what an export holds. Without include it is a template of the
+// company: its agents, and none of its work.
 type exportBody struct {
 	Include       *partsWanted  `json:"include,omitempty" nullable:"false"`
-	Agents        []string      `json:"agents,omitempty" maxItems:"2000"` // slugs; empty is all
+	Agents        []string      `json:"agents,omitempty" maxItems:"2000"` // slugs; empty selects all
 	Skills        []string      `json:"skills,omitempty" maxItems:"2000"`
 	Projects      []string      `json:"projects,omitempty" maxItems:"2000"`
 	Issues        []string      `json:"issues,omitempty" maxItems:"5000"`        // identifiers or IDs
-	ProjectIssues []string      `json:"projectIssues,omitempty" maxItems:"2000"` // projects whose issues come along
+	ProjectIssues []string      `json:"projectIssues,omitempty" maxItems:"2000"` // projects whose issues are exported
 	SelectedFiles []string      `json:"selectedFiles,omitempty" maxItems:"40000"`
 	ExpandSkills  bool          `json:"expandReferencedSkills,omitempty"`
 	SidebarOrder  *sidebarSlugs `json:"sidebarOrder,omitempty" nullable:"false"`
 }
 
-// partsWanted are the parts of a package; absent ones take their default.
+// partsWanted selects the parts of a package; absent members take their defaults.
 type partsWanted struct {
 	Company  *bool `json:"company,omitempty"`
 	Agents   *bool `json:"agents,omitempty"`
@@ -66,7 +66,7 @@ func (in *partsWanted) or(def portable.Includes) portable.Includes {
 		Issues: pick(in.Issues, def.Issues), Skills: pick(in.Skills, def.Skills)}
 }
 
-// An exported is what an export answers.
+// Exported is the answer to an export.
 type Exported struct {
 	RootPath  string            `json:"rootPath"`
 	Manifest  portable.Manifest `json:"manifest"`
@@ -75,7 +75,7 @@ type Exported struct {
 	Extension string            `json:"paperclipExtensionPath"`
 }
 
-// An exportPreview says besides which files there are.
+// An exportPreview also lists the files.
 type exportPreview struct {
 	Exported
 	Inventory []inventoryFile `json:"fileInventory"`
@@ -121,8 +121,7 @@ func previewExport(rc *api.Request) (api.Response, error) {
 	return api.OK(p), nil
 }
 
-// An exporter gathers a manifest from the rows of one company, as they are at
-// one moment.
+// An exporter builds a manifest from the rows of one company in one view of the state.
 type exporter struct {
 	tx       *ledger.Tx
 	of       entity.Company
@@ -133,11 +132,11 @@ type exporter struct {
 	agents   map[string]string // slug by ID
 	projects map[string]string
 	goals    map[string]string
-	spaces   map[string]string // key of a workspace that travels
+	spaces   map[string]string // keys of the exported workspaces
 	labels   map[string]entity.Label
 	issues   map[string]string
-	lost     map[string][]string // by workspace that does not travel: the issues that name it
-	assets   []file.Asset        // whose bytes travel
+	lost     map[string][]string // by workspace that is not exported: the issues that name it
+	assets   []file.Asset        // whose content is exported
 	logo     *file.Asset
 	paths    map[string]string // of folders by ID
 	at       core.Time
@@ -192,7 +191,7 @@ func export(rc *api.Request) (out Exported, err error) {
 	return Exported{portable.RootPath(e.of.Name), e.m, files, e.warnings, ".paperclip.yaml"}, nil
 }
 
-// selected are the files that are asked for, and the sidecar; no names ask for all.
+// selected returns the named files and the sidecar; without names, all files.
 func selected(files portable.Files, names []string) portable.Files {
 	if len(names) == 0 {
 		return files
@@ -215,7 +214,7 @@ func (e *exporter) warn(format string, args ...any) {
 	}
 }
 
-// slug gives each row of a kind a name of its own.
+// slug returns a slug that no other row of its kind has.
 func slug(taken map[string]string, id, name, fallback string) string {
 	base := cmp.Or(core.URLKey(name), fallback)
 	out := base
@@ -270,7 +269,7 @@ func (e *exporter) company() error {
 	return nil
 }
 
-// allGoals come along with the projects and issues that serve them.
+// allGoals adds the goals, which are exported with the projects and issues.
 func (e *exporter) allGoals() error {
 	if !e.include.Projects && !e.include.Issues {
 		return nil
@@ -290,7 +289,7 @@ func (e *exporter) allAgents() error {
 	if !e.include.Agents {
 		return nil
 	}
-	all := entity.AgentsOf(e.tx, e.of.ID, e.include.Issues) // of those whose time is over the work is told
+	all := entity.AgentsOf(e.tx, e.of.ID, e.include.Issues) // with issues also the terminated agents, because they have work
 	over := func(a entity.Agent) bool { return a.Status == entity.AgentTerminated }
 	slices.SortFunc(all, func(a, b entity.Agent) int {
 		keyA, keyB := core.URLKey(a.Name), core.URLKey(b.Name)
@@ -320,7 +319,7 @@ func (e *exporter) allAgents() error {
 	return nil
 }
 
-// later orders what is before what is not.
+// later compares two flags: false sorts before true.
 func later(a, b bool) int {
 	switch {
 	case a == b:
@@ -358,7 +357,7 @@ func (e *exporter) agent(a entity.Agent, s string) portable.Agent {
 	out.AdapterConfig = e.scrub("Agent "+s, config)
 	out.RuntimeConfig = e.scrub("Agent "+s, objectOf(conceal.RedactConfig(a.RuntimeConfig)))
 	if beat, ok := out.RuntimeConfig["heartbeat"].(map[string]any); ok {
-		delete(beat, "enabled") // no package starts runs by itself
+		delete(beat, "enabled") // a package never starts runs by itself
 		if n, ok := beat["maxConcurrentRuns"].(float64); ok && n == entity.DefaultConcurrentRuns {
 			delete(beat, "maxConcurrentRuns")
 		}
@@ -372,8 +371,8 @@ func (e *exporter) agent(a entity.Agent, s string) portable.Agent {
 	return out
 }
 
-// instructions are the files that the mesh keeps for an agent; the one that is
-// read first becomes the body of AGENTS.md.
+// instructions adds the files that the mesh stores for an agent. The entry file becomes
+// the body of AGENTS.md.
 func (e *exporter) instructions(a entity.Agent, out *portable.Agent) {
 	in := skill.InstructionsOf(e.tx, a)
 	if in.Mode != "managed" {
@@ -398,14 +397,14 @@ func (e *exporter) instructions(a entity.Agent, out *portable.Agent) {
 	}
 }
 
-// local are keys of configurations that mean something on one machine only, or
-// that are told in a better place.
+// local are the keys of a configuration that are valid on one machine only, or that the
+// package has in another place.
 var local = []string{"env", "cwd", "instructionsFilePath", "instructionsRootPath", "instructionsEntryFile", "instructionsBundleMode", "agentsMdPath",
 	"paperclipSkillSync", "workspaceStrategy"}
 
-// scrub takes out what does not travel: local paths, and whatever was hidden. A
-// text of which a part was hidden, such as a command's argument with a credential
-// in it, travels with the mark in its place: whoever imports it sees what to fill in.
+// scrub removes what is not exported: local paths and redacted values. A text with a
+// redacted part, such as a command's argument with a credential, is exported with the
+// mark in its place, so that the importer sees what to fill in.
 func (e *exporter) scrub(what string, m map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range m {
@@ -426,8 +425,8 @@ func (e *exporter) scrub(what string, m map[string]any) map[string]any {
 	return out
 }
 
-// travelling is what may leave of a redacted value: left says that a part of it was
-// all hidden and is gone, holes that the mark stands in a text for what is.
+// travelling returns the exported part of a redacted value. left reports that a
+// completely redacted value was removed, holes that an exported text contains the mark.
 func travelling(v any) (kept any, left, holes bool) {
 	switch x := v.(type) {
 	case string:
@@ -438,7 +437,7 @@ func travelling(v any) (kept any, left, holes bool) {
 	case []any:
 		out := make([]any, 0, len(x))
 		for _, v := range x {
-			if v == conceal.Redacted { // its place counts
+			if v == conceal.Redacted { // keep it: positions in a list matter
 				out, holes = append(out, v), true
 				continue
 			}
@@ -466,7 +465,7 @@ func travelling(v any) (kept any, left, holes bool) {
 	return v, false, false
 }
 
-// inputs declares the variables of an environment, without their values.
+// inputs declares the variables of an environment without their values.
 func (e *exporter) inputs(env any, what, slug string, of func(*portable.EnvInput)) {
 	m, _ := env.(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -480,7 +479,7 @@ func (e *exporter) inputs(env any, what, slug string, of func(*portable.EnvInput
 	}
 }
 
-// labelNames are labels as they travel: by name.
+// labelNames returns labels by name, as packages have them.
 func (e *exporter) labelNames(ids []string) []string {
 	names := []string{}
 	for _, id := range ids {
@@ -492,7 +491,8 @@ func (e *exporter) labelNames(ids []string) []string {
 	return names
 }
 
-// sidebar is the order that was asked for, or that of the org chart and the list.
+// sidebar exports the sidebar's saved order, or the order of the org chart and of the
+// list.
 func (e *exporter) sidebar() {
 	e.m.Sidebar = &portable.Sidebar{Agents: []string{}, Projects: []string{}}
 	if o := e.body.SidebarOrder; o != nil {
@@ -514,8 +514,8 @@ func (e *exporter) sidebar() {
 	walk(people.Org(e.tx, e.of.ID))
 }
 
-// byMaking sorts projects by when they were made, those of an import, which are of one
-// moment, as the package had them.
+// byMaking sorts projects by creation time, then by ID: projects of an import are
+// created at one time and their IDs keep the package's order.
 func byMaking(all []entity.Project) []entity.Project {
 	slices.SortFunc(all, func(a, b entity.Project) int {
 		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
@@ -523,7 +523,8 @@ func byMaking(all []entity.Project) []entity.Project {
 	return all
 }
 
-// projectSlugs names a company's projects as an export of all of them does, by ID.
+// projectSlugs returns the slug of each project by ID, as an export of all projects
+// assigns them.
 func projectSlugs(all []entity.Project) map[string]string {
 	taken := map[string]string{}
 	for _, p := range byMaking(all) {
@@ -575,17 +576,17 @@ func (e *exporter) allProjects() error {
 	}
 	slices.SortFunc(e.m.Projects, func(a, b portable.Project) int { return cmp.Compare(a.Slug, b.Slug) })
 	if e.m.Sidebar != nil && e.body.SidebarOrder == nil {
-		slices.Sort(e.m.Sidebar.Projects) // what is imported is all made at one moment
+		slices.Sort(e.m.Sidebar.Projects) // an import creates all projects at one time
 	}
 	return nil
 }
 
-// redactedText is a text without the credentials in it.
+// redactedText returns a text without the credentials in it.
 func redactedText(s core.NullText) core.NullText {
 	return core.NullText(conceal.RedactText(string(s)))
 }
 
-// withoutUser takes the user and password out of an address.
+// withoutUser removes the user and password from a URL.
 func withoutUser(url string) string {
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {

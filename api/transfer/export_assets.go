@@ -15,7 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/portable"
 )
 
-// carry has the bytes of an asset travel, once.
+// carry adds an asset's content to the package, once.
 func (e *exporter) carry(a file.Asset) {
 	if slices.ContainsFunc(e.m.Blobs, func(b portable.Blob) bool { return b.SHA256 == a.SHA256 }) {
 		return
@@ -24,13 +24,13 @@ func (e *exporter) carry(a file.Asset) {
 	e.assets = append(e.assets, a)
 }
 
-// looseAssets are the files that belong to no issue: all of them where issues come
-// along, else those that a text of the package shows.
+// looseAssets adds the files that belong to no issue: all of them if issues are
+// exported, else those that a text of the package shows.
 func (e *exporter) looseAssets() error {
-	var texts portable.Files // what is written without them
+	var texts portable.Files // the package without these files
 	for a, space := range file.LooseAssetsOf(e.tx, e.of.ID) {
 		if e.logo != nil && a.ID == e.logo.ID && space == file.LogoNamespace {
-			continue // a file of its own
+			continue // exported as the logo
 		}
 		if !e.include.Issues {
 			if texts == nil {
@@ -53,7 +53,7 @@ func (e *exporter) looseAssets() error {
 	return nil
 }
 
-// Where texts find assets and attachments, before their IDs.
+// Path prefixes of assets and attachments in texts; an ID follows.
 const (
 	assetPath      = "/api/assets/"
 	attachmentPath = "/api/attachments/"
@@ -68,7 +68,7 @@ func anyNames(files portable.Files, what string) bool {
 	return false
 }
 
-// paintLogo puts the company's logo into the package.
+// paintLogo adds the company's logo to the package.
 func (e *exporter) paintLogo(rc *api.Request) {
 	if e.logo == nil {
 		return
@@ -87,13 +87,13 @@ func (e *exporter) paintLogo(rc *api.Request) {
 	e.m.Company.LogoPath, e.m.Company.Logo = &at, &portable.File{Data: b, Binary: true, ContentType: media}
 }
 
-// assetSteps make the files that belong to no issue, and note the IDs that texts
-// shall name them by.
+// assetSteps create the files that belong to no issue, and record the new IDs for the
+// texts that name them.
 func (im *importer) assetSteps(rc *api.Request) error {
 	for _, a := range im.m.EmbeddedAssets {
 		data, ok := im.rooted.Blob(a.SHA256)
 		if !ok {
-			continue // portable.Read has refused such packages
+			continue // unreachable: portable.Read refuses such packages
 		}
 		if media, _, _ := mime.ParseMediaType(a.ContentType); !api.IsImage(data, media) {
 			im.warn("Asset %s is not an image, and was left out.", cmp.Or(Deref(a.Filename), a.ID))
@@ -110,7 +110,7 @@ func (im *importer) assetSteps(rc *api.Request) error {
 	return nil
 }
 
-// logoSteps give the company what it looks like.
+// logoSteps set the company's logo.
 func (im *importer) logoSteps(rc *api.Request) error {
 	c := im.m.Company
 	p := entity.SaveCompany{ID: im.company.ID, BrandColor: c.BrandColor}
@@ -146,8 +146,8 @@ func positive(n int64) *int64 {
 	return &n
 }
 
-// rename has texts name the files of the package by the IDs that they have here.
-// One ID is as long as another, so all that counts letters of texts stays true.
+// rename replaces the package's file IDs in texts by the new ones. All IDs have the same
+// length, so that offsets into texts stay valid.
 func (im *importer) rename() {
 	if len(im.renamed) == 0 {
 		return

@@ -136,8 +136,8 @@ func (e *exporter) issue(i entity.Issue) (portable.Issue, error) {
 	return out, nil
 }
 
-// blobs reads the bytes of the attachments that travel. What does not fit, or
-// is nowhere to be had, stays behind with a warning.
+// blobs reads the content of the exported attachments. Content that is too large or not
+// available is left out with a warning.
 func (e *exporter) blobs(rc *api.Request) (map[string][]byte, error) {
 	out, total := map[string][]byte{}, int64(0)
 	drop := func(sum, why string) {
@@ -181,7 +181,7 @@ func Deref(p *string) string {
 	return *p
 }
 
-// blobBytes reads the whole of an asset, which the caller has found small enough.
+// blobBytes reads a whole asset. The caller has checked its size.
 func blobBytes(rc *api.Request, a file.Asset) (b []byte, err error) {
 	if rc.Server.Cfg.Blobs == nil {
 		return nil, api.Unavailable("This node keeps no files")

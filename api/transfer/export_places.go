@@ -10,16 +10,16 @@ import (
 	"github.com/selvage-mesh/selvage/company/conceal"
 )
 
-// Objects that say how work is placed (a project's policy, what an issue sets
-// itself) travel without what means something on one machine only, and with
-// workspaces named by their keys in the package.
+// Objects that say where work runs (a project's policy, an issue's own settings) are
+// exported without values that are valid on one machine only. Workspaces are named by
+// their keys in the package.
 
 const (
 	defaultSpaceID  = "defaultProjectWorkspaceId"
 	defaultSpaceKey = "defaultProjectWorkspaceKey"
 )
 
-// placing is such an object as it travels, nil where nothing is left of it.
+// placing returns such an object as it is exported, nil if nothing is left of it.
 func (e *exporter) placing(what string, raw json.RawMessage) map[string]any {
 	m := objectOf(conceal.RedactConfig(raw))
 	if id, ok := m[defaultSpaceID].(string); ok {
@@ -40,7 +40,7 @@ func (e *exporter) placing(what string, raw json.RawMessage) map[string]any {
 	return m
 }
 
-// withoutPlaces takes folders of a machine and environments out of a value.
+// withoutPlaces removes a machine's folders and environments from a value.
 func (e *exporter) withoutPlaces(what string, v any) any {
 	switch x := v.(type) {
 	case map[string]any:
@@ -65,13 +65,12 @@ func (e *exporter) withoutPlaces(what string, v any) any {
 	return v
 }
 
-// elsewhere reports whether a path is not one below a workspace.
+// elsewhere reports whether a path is outside a workspace.
 func elsewhere(path string) bool {
 	return strings.HasPrefix(path, "/") || strings.HasPrefix(path, "~") || strings.HasPrefix(path, `\\`) || len(path) > 1 && path[1] == ':' || strings.Contains(path, "..")
 }
 
-// placed is what such an object of a package says here, for a project or for an
-// issue of one.
+// placed translates such an object of a package for a project, or for an issue of one.
 func (im *importer) placed(what, project string, m map[string]any) (json.RawMessage, error) {
 	key, ok := m[defaultSpaceKey].(string)
 	if !ok {

@@ -11,13 +11,11 @@ import (
 	"github.com/selvage-mesh/selvage/company/transfer"
 )
 
-// What people and agents left on texts and skills travels with these. Who said
-// it does as far as it was an agent that travels too; the words of people are the
-// importer's then.
+// Threads on texts and comments on skills are exported with these. An author that is an
+// exported agent is kept; what people wrote belongs to the importer afterwards.
 
-// remarks are the threads on a document that lies with an issue or a routine,
-// whose latest text it is. What is about words that do not stand there any more
-// stays behind.
+// remarks returns the threads on a document of an issue or a routine, whose latest text
+// is given. Threads whose annotated words are no longer in the text are left out.
 func (e *exporter) remarks(d paper.Document, text, where string) (out []portable.Remark) {
 	gone := 0
 	for _, a := range paper.AnnotationsOf(e.tx, d) {
@@ -37,7 +35,7 @@ func (e *exporter) remarks(d paper.Document, text, where string) (out []portable
 	return out
 }
 
-// onSkill is what was said about a skill, and what it is tried on.
+// onSkill returns the comments on a skill and its test inputs.
 func (e *exporter) onSkill(s skill.Skill) (said []portable.Said, inputs []portable.SkillInput) {
 	at := map[string]int{}
 	for _, c := range skill.SkillCommentsOf(e.tx, s) {
@@ -60,8 +58,8 @@ func (e *exporter) onSkill(s skill.Skill) (said []portable.Said, inputs []portab
 	return said, inputs
 }
 
-// remarkSteps make the threads on a revision of a text; kind is what the commands
-// begin with.
+// remarkSteps create the threads on a revision of a text. The kinds of the commands
+// begin with kind.
 func (im *importer) remarkSteps(kind, on, key, revision string, list []portable.Remark) {
 	for _, r := range list {
 		thread := im.newID()
@@ -82,14 +80,14 @@ func (im *importer) remarkSteps(kind, on, key, revision string, list []portable.
 	}
 }
 
-// by says which agent said what a step says.
+// by sets the agent that is the author of a step.
 func (im *importer) by(step *transfer.ImportStep, slug *string) {
 	if slug != nil {
 		step.Author = cmp.Or(im.agents[*slug], im.past[*slug])
 	}
 }
 
-// onSkillSteps make what was said about a skill that the import makes.
+// onSkillSteps create the comments and test inputs of a skill that the import creates.
 func (im *importer) onSkillSteps(theSkill string, s portable.Skill) {
 	ids := make([]string, len(s.Comments))
 	for n, c := range s.Comments {

@@ -15,7 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/scheduler"
 )
 
-// allRoutines travel as recurring tasks, with the projects and issues.
+// allRoutines exports routines as recurring tasks, with the projects and issues.
 func (e *exporter) allRoutines() error {
 	if !e.include.Issues || len(e.body.Issues) > 0 {
 		return nil
@@ -70,8 +70,8 @@ func (e *exporter) allRoutines() error {
 	return nil
 }
 
-// routineSteps make routines of the tasks that recur. They rest until somebody
-// lets them go on, and webhooks get secrets of their own.
+// routineSteps create routines from recurring tasks. They are paused until somebody
+// resumes them, and webhooks get new secrets.
 func (im *importer) routineSteps(rc *api.Request) error {
 	for _, i := range im.m.Issues {
 		if !i.Recurring {

@@ -14,8 +14,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// skillsOf names the skills of an agent as a package does: those of the company
-// by their slugs, those of the program by their keys.
+// skillsOf returns an agent's skills as a package names them: the company's by slug,
+// bundled ones by key.
 func (e *exporter) skillsOf(agent string) []string {
 	out := []string{}
 	for _, key := range skill.SkillsOfAgent(e.tx, e.of.ID, agent) {
@@ -25,7 +25,7 @@ func (e *exporter) skillsOf(agent string) []string {
 	return out
 }
 
-// allSkills are the company's own; the program's are on every node.
+// allSkills exports the company's own skills; every node has the bundled ones.
 func (e *exporter) allSkills() error {
 	if !e.include.Skills && len(e.body.Skills) == 0 {
 		return nil
@@ -48,10 +48,10 @@ func (e *exporter) allSkills() error {
 	return nil
 }
 
-// skillSteps make the skills of a package; who has which is said for the agents
-// that the import makes or changes.
+// skillSteps create the skills of a package. Assigning them is part of the steps of the
+// agents that the import creates or changes.
 func (im *importer) skillSteps(rc *api.Request) error {
-	keys := map[string]string{} // by slug and by what the package calls it
+	keys := map[string]string{} // by slug and by the package's key
 	there, texts := map[string]skill.Skill{}, map[string]map[string]string{}
 	err := rc.View(func(tx *ledger.Tx) error {
 		for _, s := range skill.SkillsOf(tx, im.company.ID) {
@@ -114,7 +114,7 @@ func (im *importer) skillSteps(rc *api.Request) error {
 		im.skills[s.Slug] = id
 		im.onSkillSteps(id, s)
 		keys[slug] = "company/" + string(im.company.ID) + "/" + slug
-		keys[s.Key], keys[s.Slug] = keys[slug], keys[slug] // as the package calls it
+		keys[s.Key], keys[s.Slug] = keys[slug], keys[slug] // the package's key
 	}
 	for n, a := range im.m.Agents {
 		if im.plan.Agents[n].Action == "skip" || len(a.Skills) == 0 {
@@ -137,7 +137,7 @@ func (im *importer) skillSteps(rc *api.Request) error {
 	return nil
 }
 
-// replaceSkill gives a skill of the company the files of a package's.
+// replaceSkill replaces the files of a company's skill by those of the package.
 func (im *importer) replaceSkill(old skill.Skill, s portable.Skill) {
 	for _, f := range s.Inventory {
 		im.step(skill.KindSkillFile, skill.SaveSkillFile{Skill: old.ID, Path: f.Path, Content: s.Files[f.Path], Version: im.newID()})

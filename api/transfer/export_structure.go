@@ -16,11 +16,11 @@ import (
 	"github.com/selvage-mesh/selvage/company/skill"
 )
 
-// What puts a company in order travels with its work: limits of money, folders,
-// what people may bring secrets for, and on issues who reviews, watches and looks
-// again. Of people only that it was a person travels; whoever imports is that then.
+// The structure of a company is exported with its work: budgets, folders, definitions of
+// user secrets, and the reviewers, watchdogs and monitors of issues. A package does not
+// name people: it says only that somebody was a person, and that becomes the importer.
 
-// structure gathers what belongs to the company as a whole.
+// structure adds what belongs to the company as a whole.
 func (e *exporter) structure() error {
 	if !e.include.Issues {
 		return nil
@@ -33,8 +33,8 @@ func (e *exporter) structure() error {
 	return nil
 }
 
-// budgets are the limits of a scope. The usual one of an agent is told with the
-// agent itself.
+// budgets returns the budgets of a scope, except an agent's usual one, which is part of
+// the agent.
 func (e *exporter) budgets(kind entity.ScopeType, id string) (out []portable.Budget) {
 	for _, p := range money.BudgetOf(e.tx, e.of.ID, kind, id, e.at).Policies {
 		b := portable.Budget{Window: string(p.Window), Cents: p.Amount.Cents(), Warn: p.WarnPercent, Stop: p.HardStop, Notify: p.Notify, Active: p.Active}
@@ -48,7 +48,7 @@ func (e *exporter) budgets(kind entity.ScopeType, id string) (out []portable.Bud
 	return out
 }
 
-// folders are all folders, those that hold others first.
+// folders returns all folders, parents before children.
 func (e *exporter) folders() (out []portable.Folder) {
 	all := routine.FoldersOf(e.tx, e.of.ID, "")
 	for _, f := range all {
@@ -61,7 +61,7 @@ func (e *exporter) folders() (out []portable.Folder) {
 	return out
 }
 
-// folderPath is where a folder lies: the slugs down to it.
+// folderPath returns the slugs from the root to a folder.
 func folderPath(all []routine.Folder, f routine.Folder) string {
 	path := f.Slug
 	for range routine.MaxFolderDepth {
@@ -75,8 +75,8 @@ func folderPath(all []routine.Folder, f routine.Folder) string {
 	return path
 }
 
-// strategies are what the board has approved as the company's course: without the
-// first, a CEO might only draft again.
+// strategies exports the strategies that the board has approved. Without an approved
+// one, a CEO can only draft strategies.
 func (e *exporter) strategies() error {
 	if !e.include.Issues {
 		return nil
@@ -100,7 +100,7 @@ func (e *exporter) strategies() error {
 	return nil
 }
 
-// memories are what an agent keeps, without what looks like a secret.
+// memories returns an agent's memories without those that look like secrets.
 func (e *exporter) memories(agent string) (out []portable.Memory) {
 	if !e.include.Issues {
 		return nil
@@ -111,7 +111,7 @@ func (e *exporter) memories(agent string) (out []portable.Memory) {
 	return out
 }
 
-// watched fills in who looks at the work on an issue, and when.
+// watched fills in the reviewers, the watchdog and the monitor of an issue.
 func (e *exporter) watched(i entity.Issue, out *portable.Issue) {
 	if w, ok := care.WatchdogOf(e.tx, i.Company, i.ID); ok {
 		if s := known(e.agents, w.Agent); s != nil {
@@ -133,7 +133,7 @@ func (e *exporter) watched(i entity.Issue, out *portable.Issue) {
 	}
 }
 
-// stages are those of an execution policy whose participants travel.
+// stages returns the stages of an execution policy whose participants are exported.
 func (e *exporter) stages(list []any, task string) []any {
 	out := []any{}
 	for n, s := range list {
@@ -166,7 +166,7 @@ func (e *exporter) stages(list []any, task string) []any {
 	return out
 }
 
-// tests are what came of the tries of a skill, the oldest first.
+// tests returns the test runs of a skill, oldest first.
 func (e *exporter) tests(s skill.Skill) (out []portable.SkillTest) {
 	names := map[string]string{}
 	for _, in := range skill.SkillInputsOf(e.tx, s) {

@@ -21,7 +21,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// importBody is a package, what to take of it, and where to put it.
+// importBody is a package, the parts of it to import, and the target.
 type importBody struct {
 	Source struct {
 		Type     string          `json:"type" enum:"inline,github"`
@@ -33,7 +33,7 @@ type importBody struct {
 	importChoice
 }
 
-// importChoice says what to take of a package, and where to put it.
+// importChoice selects the parts of a package and the target.
 type importChoice struct {
 	importWhat
 	Target struct {
@@ -43,29 +43,30 @@ type importChoice struct {
 	} `json:"target"`
 }
 
-// importWhat says what to take of a package.
+// importWhat selects the parts of a package.
 type importWhat struct {
 	Include       *partsWanted      `json:"include,omitempty" nullable:"false"`
 	Agents        json.RawMessage   `json:"agents,omitempty" types:"array,string"` // "all" or slugs
 	Collision     string            `json:"collisionStrategy,omitempty" enum:"rename,skip,replace"`
 	NameOverrides map[string]string `json:"nameOverrides,omitempty"`
 	SelectedFiles []string          `json:"selectedFiles,omitempty" maxItems:"40000"`
-	// Adapters run agents, by slug, otherwise than the package says.
+	// Adapters replaces, by slug, the adapters that the package names for agents.
 	Adapters map[string]adapterOverride `json:"adapterOverrides,omitempty"`
-	// Secrets are values of variables that the package declares, by name, or by
-	// agent:<slug>:<name> and project:<slug>:<name>. They are sealed at once.
+	// Secrets are values of variables that the package declares: by name,
+	// agent:<slug>:<name> or project:<slug>:<name>. They are sealed before they are
+	// submitted.
 	Secrets map[string]string `json:"secretValues,omitempty"`
-	// Automations come in at rest whatever this says.
+	// Pause has no effect: automations are always imported paused.
 	Pause bool `json:"pauseAutomations,omitempty"`
 }
 
-// An adapterOverride is what runs an agent here, instead of what the package names.
+// An adapterOverride replaces the adapter that the package names for an agent.
 type adapterOverride struct {
 	Type   string                   `json:"adapterType" minLength:"1" maxLength:"100"`
 	Config api.Opt[json.RawMessage] `json:"adapterConfig"`
 }
 
-// An agentPlan says what becomes of one agent of a package, and so on.
+// An agentPlan says what the import does with one agent; the other plans are alike.
 type agentPlan struct {
 	Slug     string  `json:"slug"`
 	Action   string  `json:"action"` // create, update, skip
@@ -96,7 +97,7 @@ type importPlan struct {
 	Issues   []issuePlan   `json:"issuePlans"`
 }
 
-// An ImportPreview is what an import would do.
+// An ImportPreview says what an import would do.
 type ImportPreview struct {
 	Include       portable.Includes   `json:"include"`
 	CompanyID     *ledger.CompanyID   `json:"targetCompanyId"`
@@ -112,7 +113,7 @@ type ImportPreview struct {
 	Errors        []string            `json:"errors"`
 }
 
-// An imported is what an import did.
+// Imported says what an import did.
 type Imported struct {
 	Company   importedCompany     `json:"company"`
 	Agents    []importedRow       `json:"agents"`
@@ -124,14 +125,14 @@ type Imported struct {
 	Warnings  []string            `json:"warnings"`
 }
 
-// A toFillIn is a setting without which an imported agent can not run and that no
-// package carries: the program of a process agent belongs to the machine that it was on.
+// A toFillIn is a setting that an imported agent needs to run and that no package
+// contains: the program of a process agent is specific to its machine.
 type toFillIn struct {
 	Agent   string  `json:"agentSlug"`
 	AgentID *string `json:"agentId"` // null in a preview
 	Name    string  `json:"agentName"`
 	Setting string  `json:"setting"`
-	Do      string  `json:"do"` // the command that fills it in
+	Do      string  `json:"do"` // the command that sets it
 }
 
 type importedCompany struct {
@@ -186,7 +187,7 @@ func previewImport(rc *api.Request) (api.Response, error) {
 	return api.OK(p), nil
 }
 
-// toFillIn lists the process agents of the import that have no program to run.
+// toFillIn lists the imported process agents that have no program to run.
 func (im *importer) toFillIn() []toFillIn {
 	out := []toFillIn{}
 	for n, a := range im.m.Agents {
@@ -218,7 +219,7 @@ func applyImport(rc *api.Request) (api.Response, error) {
 	return api.OK(done), err
 }
 
-// readAndPlan reads the package that a request brings, and plans its import.
+// readAndPlan reads the package of a request and plans its import.
 func readAndPlan(rc *api.Request) (*importer, error) {
 	if err := takeImport(rc); err != nil {
 		return nil, err
@@ -231,7 +232,7 @@ func readAndPlan(rc *api.Request) (*importer, error) {
 	return planImport(rc, body, files)
 }
 
-// carryOut carries out what was planned, all of it or nothing.
+// carryOut applies all planned steps, or none.
 func (im *importer) carryOut(rc *api.Request) (*Imported, error) {
 	if err := im.steps(rc); err != nil {
 		return nil, err
@@ -272,7 +273,8 @@ func (im *importer) carryOut(rc *api.Request) (*Imported, error) {
 	return &im.done, nil
 }
 
-// endsJob has an import end its job. A result that is too long is told in short.
+// endsJob makes the import command end its job. A result over the limit is left out; the
+// summary remains.
 func (im *importer) endsJob(id string, p transfer.ImportCompany) (_ transfer.ImportCompany, err error) {
 	p.Job = id
 	if p.Summary, err = json.Marshal(im.done.summary()); err != nil {
@@ -289,45 +291,45 @@ func (im *importer) endsJob(id string, p transfer.ImportCompany) (_ transfer.Imp
 
 // An importer turns a package into commands for one company.
 type importer struct {
-	seal func(payload any) (any, error) // seals what is secret in a step
-	err  error                          // of the first step that could not be sealed
+	seal func(payload any) (any, error) // seals the secrets of a step
+	err  error                          // first error of sealing a step
 
 	body      importBody
 	newID     func() string
 	files     portable.Files
-	rooted    portable.Files // without the folder that all lies in
+	rooted    portable.Files // without the common root folder
 	include   portable.Includes
 	collision string
 	m         portable.Manifest
 	warnings  []string
 	plan      importPlan
-	company   entity.Company // the target, or as much as is known of a new one
+	company   entity.Company // the target, or the known fields of a new one
 	created   bool
 
-	agents   map[string]string // ID by slug, of those that are there afterwards
-	past     map[string]string // of those that had left before
+	agents   map[string]string // ID by slug, of the agents after the import
+	past     map[string]string // ID by slug, of terminated agents
 	projects map[string]string
 	goals    map[string]string
 	labels   map[string]string // ID by name
 	issues   map[string]string
 	spaces   map[string]string // workspace ID by project slug and key
 	folders  map[string]string // ID by kind and path
-	skills   map[string]string // ID by slug, of those that the import makes
-	// skillInputs are the texts that these are tried on, by slug and name.
+	skills   map[string]string // ID by slug, of those that the import creates
+	// skillInputs are the IDs of their test inputs, by slug and name.
 	skillInputs map[string]string
 	managers    map[string]*string
-	early       []portable.Issue // made before some that they wait for
-	finished    map[string]bool  // issues that are done, by slug
-	archived    []string         // projects that are laid aside at the end
-	at          core.Time        // of the import
-	renamed     []string         // of files that texts name: the old path, the new one
+	early       []portable.Issue // created before some of their blockers
+	finished    map[string]bool  // issues with status done, by slug
+	archived    []string         // projects to archive at the end
+	at          core.Time        // time of the import
+	renamed     []string         // pairs of old and new paths of files that texts name
 
 	list []transfer.ImportStep
 	done Imported
 }
 
-// planImport reads the package and decides, against the rows as they are, what
-// would become of each part.
+// planImport reads the package and decides, against the current rows, what the import
+// would do with each part.
 func planImport(rc *api.Request, body importBody, files portable.Files) (*importer, error) {
 	if id := api.CompanyID(rc); id != "" {
 		body.Target.Mode, body.Target.CompanyID = "existing_company", id
@@ -367,7 +369,8 @@ func planImport(rc *api.Request, body importBody, files portable.Files) (*import
 	return im, rc.View(im.against)
 }
 
-// takeImport takes one of the node's turns to read a package; a job waits for it.
+// takeImport acquires one of the node's slots for reading a package. A job waits for a
+// slot.
 func takeImport(rc *api.Request) error {
 	if rc.Waits {
 		select {
@@ -385,12 +388,12 @@ func takeImport(rc *api.Request) error {
 	}
 }
 
-// load takes the files from the body, or from GitHub.
+// load reads the files from the body, or from GitHub.
 func (im *importer) load(rc *api.Request) error {
 	if im.body.Source.Type == "github" {
 		return im.fetch(rc)
 	}
-	if len(im.body.Source.Files) == 0 { // none, or they came as a zip file
+	if len(im.body.Source.Files) == 0 { // no files, or they came as a zip file
 		return nil
 	}
 	err := json.Unmarshal(im.body.Source.Files, &im.files)
@@ -407,8 +410,7 @@ func (im *importer) warn(format string, args ...any) {
 	}
 }
 
-// checkTexts holds the package to the lengths that the API's other routes hold
-// their bodies to.
+// checkTexts applies the length limits of the API's other routes to the package.
 func (im *importer) checkTexts() error {
 	long := func(what, slug, field string, n, limit int) error {
 		if n > limit {
@@ -440,7 +442,7 @@ func (im *importer) checkTexts() error {
 	return nil
 }
 
-// choose drops what is not asked for.
+// choose drops the parts that were not selected.
 func (im *importer) choose() error {
 	var slugs []string
 	if len(im.body.Agents) > 0 && string(im.body.Agents) != `"all"` && string(im.body.Agents) != "null" {
@@ -494,7 +496,7 @@ func (im *importer) choose() error {
 	return nil
 }
 
-// against compares the package with what the target has.
+// against compares the package with the rows of the target.
 func (im *importer) against(tx *ledger.Tx) error {
 	im.plan = importPlan{Company: "none", Agents: []agentPlan{}, Projects: []projectPlan{}, Issues: []issuePlan{}}
 	var agents, gone []entity.Agent
@@ -518,7 +520,7 @@ func (im *importer) against(tx *ledger.Tx) error {
 			im.labels[l.Name] = l.ID
 		}
 		for _, g := range entity.GoalsOf(tx, row.ID) {
-			im.goals["\x00"+g.Title] = g.ID // a goal of the same title is the same goal
+			im.goals["\x00"+g.Title] = g.ID // goals with the same title are the same goal
 		}
 		if im.include.Company {
 			im.plan.Company = "update"
@@ -530,7 +532,7 @@ func (im *importer) against(tx *ledger.Tx) error {
 	}
 	for _, a := range im.m.Agents {
 		p := agentPlan{Slug: a.Slug, Action: "create", Name: cmp.Or(im.body.NameOverrides[a.Slug], a.Name)}
-		if a.Terminated { // takes no name, and meets only those who have left
+		if a.Terminated { // reserves no name, and matches only terminated agents
 			at := slices.IndexFunc(gone, func(b entity.Agent) bool { return nameKey(b.Name) == nameKey(p.Name) })
 			if at >= 0 && im.collision != "rename" {
 				why := "Existing slug matched; who has left stays as it was."
@@ -550,7 +552,7 @@ func (im *importer) against(tx *ledger.Tx) error {
 			} else {
 				p.Existing = &agents[at].ID
 			}
-		} else if key != "" && names[key] { // a name without a key is nobody's alone
+		} else if key != "" && names[key] { // several agents may have a name without a key
 			p.Name = freeName(names, p.Name)
 		}
 		names[nameKey(p.Name)] = true
@@ -575,7 +577,7 @@ func (im *importer) against(tx *ledger.Tx) error {
 			} else {
 				plan.Existing = &projects[at].ID
 				taken := map[string]string{}
-				for _, w := range place.WorkspacesOf(tx, im.company.ID, projects[at].ID) { // named as an export would
+				for _, w := range place.WorkspacesOf(tx, im.company.ID, projects[at].ID) { // named as an export names them
 					if w.RepoURL != "" {
 						im.spaces[p.Slug+"/"+slug(taken, w.ID, w.Name, "workspace")] = w.ID
 					}
@@ -596,7 +598,7 @@ func (im *importer) against(tx *ledger.Tx) error {
 	return nil
 }
 
-// collide says what the strategy does with a row whose slug is there already.
+// collide returns what the collision strategy does with a row whose slug exists.
 func (im *importer) collide(what string) (action string, reason *string) {
 	why := "Existing " + what + " matched; " + im.collision + " strategy."
 	switch im.collision {
@@ -608,8 +610,8 @@ func (im *importer) collide(what string) (action string, reason *string) {
 	return "create", &why
 }
 
-// nameKey is what tells names apart: what they are called in addresses, or
-// themselves when they have no letter or digit for it, as in other scripts.
+// nameKey is the key by which names are compared: the URL key, or the name itself when
+// no letter or digit of it can be in one, as in other scripts.
 func nameKey(name string) string { return cmp.Or(core.URLKey(name), name) }
 
 func freeName(taken map[string]bool, name string) string {

@@ -18,8 +18,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// structureSteps make what puts the company in order. What the target has stays
-// as it is.
+// structureSteps create the company's structure. Existing rows of the target stay
+// unchanged.
 func (im *importer) structureSteps(rc *api.Request) error {
 	if !im.include.Issues {
 		return nil
@@ -67,7 +67,7 @@ func (im *importer) structureSteps(rc *api.Request) error {
 	return nil
 }
 
-// budgetSteps set the limits of a scope.
+// budgetSteps set the budgets of a scope.
 func (im *importer) budgetSteps(kind entity.ScopeType, id string, list []portable.Budget) {
 	for _, b := range list {
 		if !slices.Contains(money.WindowKinds, money.WindowKind(b.Window)) || b.Cents < 0 || b.Cents > api.MaxPackageCents || b.Warn < 1 || b.Warn > 99 {
@@ -79,8 +79,8 @@ func (im *importer) budgetSteps(kind entity.ScopeType, id string, list []portabl
 	}
 }
 
-// strategySteps have the importer approve what the board has approved there. A
-// company that is there already goes by its own.
+// strategySteps create the approved strategies, with the importer as the approver. An
+// existing company keeps its own.
 func (im *importer) strategySteps() error {
 	if !im.created || !im.include.Issues {
 		return nil
@@ -108,14 +108,14 @@ func (im *importer) strategySteps() error {
 	return nil
 }
 
-// memorySteps bring what an agent that the import makes kept.
+// memorySteps create the memories of an agent that the import creates.
 func (im *importer) memorySteps(agent string, list []portable.Memory) {
 	for _, m := range list {
 		im.step(skill.KindMemoryPut, skill.PutMemory{Agent: agent, Key: m.Key, Value: m.Value})
 	}
 }
 
-// policy puts an execution policy and its monitor together for the target.
+// policy combines an execution policy and its monitor for the target.
 func (im *importer) policy(rc *api.Request, i portable.Issue) (json.RawMessage, error) {
 	all := map[string]any{}
 	for k, v := range i.ExecutionPolicy {
@@ -169,7 +169,7 @@ func (im *importer) policy(rc *api.Request, i portable.Issue) (json.RawMessage, 
 	return b, api.RawBounds(b)
 }
 
-// kind takes over how an issue is to be worked on, as far as that is known here.
+// kind copies how an issue is to be worked on, as far as this version knows it.
 func (im *importer) kind(i portable.Issue, s *company.CreateIssue) {
 	if mode := Deref(i.WorkMode); slices.Contains([]string{"", "standard", "ask", "planning", "skill_test"}, mode) {
 		s.WorkMode = mode
@@ -186,7 +186,7 @@ func (im *importer) kind(i portable.Issue, s *company.CreateIssue) {
 	}
 }
 
-// watchdogSteps name who looks after the issues of the package.
+// watchdogSteps set the watchdogs of the package's issues.
 func (im *importer) watchdogSteps() {
 	for _, i := range im.m.Issues {
 		if w := i.Watchdog; w != nil && im.issues[i.Slug] != "" && im.agents[w.Agent] != "" {
@@ -195,7 +195,7 @@ func (im *importer) watchdogSteps() {
 	}
 }
 
-// testSteps bring what came of the tries of the skills that the import makes.
+// testSteps create the test runs of the skills that the import creates.
 func (im *importer) testSteps() {
 	for _, s := range im.m.Skills {
 		theSkill := im.skills[s.Slug]
@@ -210,7 +210,7 @@ func (im *importer) testSteps() {
 			if t.Task != nil {
 				p.Issue = im.issues[*t.Task]
 			}
-			if p.Status == "queued" || p.Status == "running" { // nobody goes on with it here
+			if p.Status == "queued" || p.Status == "running" { // no run continues it here
 				p.Status = "cancelled"
 			}
 			im.step(skill.KindSkillTestKeep, p)

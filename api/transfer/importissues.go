@@ -13,8 +13,9 @@ import (
 	"github.com/selvage-mesh/selvage/company/portable"
 )
 
-// status is what an issue comes in as: work in progress was somebody else's run, and
-// what was blocked is blocked again where something it waits for came along undone.
+// status returns an issue's status after the import. In progress becomes todo, because
+// its run is not imported. Blocked stays blocked only if a blocker is imported that is
+// not done.
 func (im *importer) status(i portable.Issue) entity.IssueStatus {
 	switch s := entity.IssueStatus(Deref(i.Status)); {
 	case s == entity.IssueInProgress, s == entity.IssueBlocked && !slices.ContainsFunc(i.BlockedBy, func(b string) bool { return !im.finished[b] }):
@@ -50,7 +51,8 @@ func (im *importer) issueSteps(rc *api.Request) error {
 		}
 		return []string{*i.Parent}
 	}
-	// Numbers grow only: what waits for a later one is made first, and told so below.
+	// Numbers only grow: an issue with a later blocker is created first, and the blocker is
+	// added below.
 	if err := inOrder(left, parents, func(n int) error { return im.issue(rc, left[n]) }, func(int) {}); err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func (im *importer) issueSteps(rc *api.Request) error {
 	return nil
 }
 
-// blockers are the IDs of the issues that one waits for, as far as they are made.
+// blockers returns the IDs of an issue's blockers that exist so far.
 func (im *importer) blockers(i portable.Issue) (ids []string) {
 	for _, b := range i.BlockedBy {
 		if id := im.issues[b]; id != "" {
@@ -75,7 +77,7 @@ func (im *importer) blockers(i portable.Issue) (ids []string) {
 	return ids
 }
 
-// breakCircles takes out blockers that wait for each other, where the numbers are lowest.
+// breakCircles breaks cycles of blockers, each at the issue with the lowest number.
 func (im *importer) breakCircles(left []portable.Issue) {
 	passed := map[string]bool{}
 	pass := func(n int) error { passed[left[n].Slug] = true; return nil }
@@ -86,11 +88,11 @@ func (im *importer) breakCircles(left []portable.Issue) {
 	})
 }
 
-// inOrder goes through issues after those that they wait for, within that in the order
-// of their numbers. Where all that are left wait for each other, the first is freed and
-// goes on.
+// inOrder calls do for the issues after those that they wait for, and otherwise by
+// number. When all remaining issues wait for each other, it calls free for the first and
+// continues with it.
 func inOrder(left []portable.Issue, waitsFor func(portable.Issue) []string, do func(n int) error, free func(n int)) error {
-	waits, missing := map[string][]int{}, make([]int, len(left)) // who waits for a slug, and how much each waits for
+	waits, missing := map[string][]int{}, make([]int, len(left)) // who waits for a slug, and how many each waits for
 	var ready, stuck []int                                       // both in order
 	for n, i := range left {
 		for _, slug := range waitsFor(i) {
@@ -177,7 +179,7 @@ func (im *importer) issue(rc *api.Request, i portable.Issue) (err error) {
 	s.Resting = true
 	step := im.step(company.KindIssueCreate, s)
 	if _, digits, ok := strings.Cut(Deref(i.Identifier), "-"); ok {
-		step.Number, _ = strconv.ParseUint(digits, 10, 64) // 0: the next one
+		step.Number, _ = strconv.ParseUint(digits, 10, 64) // 0: the next free number
 	}
 	var comments []string // IDs, in their order
 	for _, cm := range i.Comments {
@@ -206,8 +208,8 @@ func (im *importer) issue(rc *api.Request, i portable.Issue) (err error) {
 	return im.attachments(rc, i, id, comments)
 }
 
-// products are what the issue made; the ones that name this mesh's services do
-// not travel.
+// products creates an issue's work products. References to this mesh's services are not
+// imported.
 func (im *importer) products(i portable.Issue, issue string) (err error) {
 	for _, w := range slices.Backward(i.WorkProducts) { // the newest is listed first
 		p := file.SaveProduct{ID: im.newID(), Issue: issue, Type: &w.Type, Provider: &w.Provider, External: w.ExternalID, Title: &w.Title, URL: w.URL, Status: &w.Status,
@@ -220,13 +222,12 @@ func (im *importer) products(i portable.Issue, issue string) (err error) {
 	return nil
 }
 
-// attachments brings the bytes to the nodes that shall have them, before the
-// command that names them.
+// attachments stores the content on its nodes, before the command that names it.
 func (im *importer) attachments(rc *api.Request, i portable.Issue, issue string, comments []string) error {
 	for _, a := range i.Attachments {
 		data, ok := im.rooted.Blob(a.SHA256)
 		if !ok {
-			continue // portable.Read has refused such packages
+			continue // unreachable: portable.Read refuses such packages
 		}
 		up, err := rc.Keep(data, Deref(a.Filename), a.ContentType)
 		if err != nil {

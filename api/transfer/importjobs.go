@@ -19,20 +19,20 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// With ?async=1 an import is a job: what is asked for is read and checked, then the
-// answer names the job, and the node goes on. The job is a row of the mesh
-// (company.ImportJob), so any node tells how far it is, and the leader ends it when
-// its node is gone.
+// With ?async=1 an import is a job. The node reads and checks the request, answers with
+// the job's ID, and then carries it out. The job is a row of the state
+// (company.ImportJob): any node reports its progress, and the leader fails it when its
+// node is lost.
 
 const (
-	// importJobTime bounds a job: fetching a package, and bringing its files to
-	// the nodes that shall have them.
+	// importJobTime bounds a job: fetching the package, and storing its files on their
+	// nodes.
 	importJobTime = 10 * time.Minute
-	// importJobBeat is how often a job is told of: several times in a lease.
+	// importJobBeat is how often a job's lease is renewed: several times in a lease.
 	importJobBeat = transfer.ImportJobLease / 8
-	// importJobLast is how long a node that stops waits to tell the end of a job.
+	// importJobLast bounds how long a node that stops waits to record the end of a job.
 	importJobLast = 2 * time.Second
-	// importJobPoll is after what a client is to ask again, in milliseconds.
+	// importJobPoll is the interval at which a client is to poll, in milliseconds.
 	importJobPoll = 1000
 )
 
@@ -41,15 +41,15 @@ type (
 		ID     string `json:"id"`
 		Status string `json:"status"`
 	}
-	// A JobAccepted names a job that goes on.
+	// JobAccepted names a job that was started.
 	JobAccepted struct {
-		Error string `json:"error,omitempty"` // of a 409: the same is running already
+		Error string `json:"error,omitempty"` // with 409: the same import is running already
 		Job   jobRef `json:"job"`
 		URL   string `json:"statusUrl"`
 		Retry int    `json:"retryAfterMs"`
 	}
-	// A JobState is what became of a job. The error stands in three places, as
-	// clients look for it.
+	// JobState is the state of a job. The error is in three members, because clients read
+	// different ones.
 	JobState struct {
 		Job struct {
 			jobRef
@@ -83,12 +83,12 @@ func accepted(id string) JobAccepted {
 	return JobAccepted{Job: jobRef{id, transfer.JobRunning}, URL: jobURL(id), Retry: importJobPoll}
 }
 
-// summary is what came of an import in short.
+// summary returns the outcome of an import in short.
 func (done *Imported) summary() jobSummary {
 	return jobSummary{done.Company.ID, len(done.Agents), len(done.Warnings), done.Company.Action}
 }
 
-// importAsJob answers what is asked for with a job, and goes on with it.
+// importAsJob starts an import as a job and answers with its ID.
 func importAsJob(rc *api.Request) (api.Response, error) {
 	s := rc.Server
 	select {
@@ -102,7 +102,7 @@ func importAsJob(rc *api.Request) (api.Response, error) {
 			<-s.ImportJobs
 		}
 	}()
-	if err := takeImport(rc); err != nil { // to hold no more packages in memory than previews and imports together may
+	if err := takeImport(rc); err != nil { // jobs share the limit on packages in memory with previews and imports
 		return api.Response{}, err
 	}
 	body, files, err := bodyOfImport(rc)
@@ -113,7 +113,7 @@ func importAsJob(rc *api.Request) (api.Response, error) {
 	id := "import-" + rc.Ids()()
 	if _, ok, err := importJob(rc, id); err != nil {
 		return api.Response{}, err
-	} else if ok { // the same request, with its Idempotency-Key, came before
+	} else if ok { // an earlier request with this Idempotency-Key
 		return api.Reply(http.StatusAccepted, accepted(id)), nil
 	}
 	signature := sha256.New()
@@ -145,8 +145,8 @@ func importAsJob(rc *api.Request) (api.Response, error) {
 	return api.Reply(http.StatusAccepted, accepted(id)), nil
 }
 
-// detached returns a request by the same caller that outlives this one: it has no
-// body, no answer, and no Idempotency-Key.
+// detached returns a request by the same caller that outlives rc. It has no body, no
+// answer, and no Idempotency-Key.
 func detached(rc *api.Request, ctx context.Context) *api.Request {
 	r := rc.HTTP.Clone(ctx)
 	r.Body = http.NoBody
@@ -156,22 +156,21 @@ func detached(rc *api.Request, ctx context.Context) *api.Request {
 	return &out
 }
 
-// nowhere takes an answer that nobody waits for.
+// nowhere discards an answer.
 type nowhere struct{}
 
 func (nowhere) Header() http.Header         { return http.Header{} }
 func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 func (nowhere) WriteHeader(int)             {}
 
-// carryOut carries out a job to its end and tells the mesh how far it is. What
-// keeps it from telling its end (the node stops, its caller may not do it any more)
-// lets the leader end it.
+// carryOut runs a job to its end and records its progress. If it can not record the end
+// (the node stops, the caller has lost the permission), the leader ends the job.
 func carryOut(rc *api.Request, id string, body importBody, files portable.Files) {
 	rc.Job, rc.Pace = id, &api.Pace{}
 	rc.Pace.Set("reading", 0)
 	ctx, stop := context.WithCancel(rc.Context())
 	var beats sync.WaitGroup
-	beat := detached(rc, ctx) // before the two go their ways: a request belongs to one goroutine
+	beat := detached(rc, ctx) // before the goroutine starts: a request belongs to one goroutine
 	beats.Go(func() { tell(beat, id) })
 	err := func() (err error) {
 		defer func() {
@@ -209,7 +208,7 @@ func carryOut(rc *api.Request, id string, body importBody, files portable.Files)
 	}
 }
 
-// planWhenFree plans an import when it is the job's turn.
+// planWhenFree plans an import as soon as a slot is free.
 func planWhenFree(rc *api.Request, body importBody, files portable.Files) (*importer, error) {
 	if err := takeImport(rc); err != nil {
 		return nil, err
@@ -218,7 +217,7 @@ func planWhenFree(rc *api.Request, body importBody, files portable.Files) (*impo
 	return planImport(rc, body, files)
 }
 
-// tell lets the mesh know, again and again, that a job goes on.
+// tell renews a job's lease until its context ends.
 func tell(rc *api.Request, id string) {
 	for tick := time.NewTicker(importJobBeat); ; {
 		select {
@@ -234,7 +233,7 @@ func tell(rc *api.Request, id string) {
 	}
 }
 
-// importJob returns a job of the caller's.
+// importJob returns a job if it is the caller's.
 func importJob(rc *api.Request, id string) (j transfer.ImportJob, ok bool, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		j, ok = transfer.ImportJobOf(tx, id, rc.Actor.ID)

@@ -18,7 +18,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A source answers packages only when it is told to, so that imports of it go on.
+// A source holds back the packages until it is released, so that imports of it stay
+// running.
 type source struct {
 	asked, answer chan struct{}
 	url           string
@@ -41,8 +42,8 @@ func newSource(t *testing.T) *source {
 
 const fromSource = `{"source":{"type":"github","url":"https://github.com/acme/slow"},"target":{"mode":"new_company"}}`
 
-// What is asked for is answered before it is carried out, once for each person at a
-// time; its end is seen by whoever asked, and by nobody else.
+// The answer comes before the import. A person has one job at a time; its end is visible
+// to that person only.
 func TestAnImportJobGoesOnAfterItsAnswer(t *testing.T) {
 	t.Parallel()
 	src := newSource(t)
@@ -67,7 +68,7 @@ func TestAnImportJobGoesOnAfterItsAnswer(t *testing.T) {
 	if end := h.JobEnd(t, job); end.Job.Status != "failed" || !strings.Contains(end.Error, "no such repository") || end.Job.EndedAt == nil {
 		t.Errorf("%+v", end)
 	}
-	// When it is over the next may begin, and the same key gives the same job.
+	// When it has ended the next may start, and the same key returns the same job.
 	files, _ := portable.Starter("software-studio")
 	body := apitest.ImportOf(t, apitransfer.Exported{Files: files}, `{"mode":"new_company","newCompanyName":"Studio"}`, "")
 	made := h.Call("POST", "/api/companies/import?async=1", body, "Idempotency-Key: j1")
@@ -87,8 +88,8 @@ func TestAnImportJobGoesOnAfterItsAnswer(t *testing.T) {
 	}
 }
 
-// A job whose node dies ends as failed wherever it is asked for, and what its node
-// may still send changes nothing.
+// A job whose node dies fails on every node, and later commands of that node change
+// nothing.
 func TestAJobOfALostNodeFails(t *testing.T) {
 	t.Parallel()
 	src := newSource(t)
@@ -112,7 +113,7 @@ func TestAJobOfALostNodeFails(t *testing.T) {
 	lost.Node.Pass(transfer.ImportJobLease + time.Second)
 	sweep()
 	other.Call("GET", in.URL, "").Want(t, 200, "was lost, and nothing of it was applied")
-	// The import of a job that was given up is refused as a whole.
+	// The import of a job that the leader has failed is refused completely.
 	name, id := "Late", ledger.CompanyID(api.NewID())
 	r, err := lost.Node.Submit(t.Context(), ledger.Command{Kind: "company.import", Company: id, Actor: ledger.Actor{Type: "user", ID: api.LocalBoard}, Credential: ledger.Credential{Kind: "local"},
 		Payload: ledger.Marshal(transfer.ImportCompany{Job: in.Job.ID, New: true,
@@ -123,13 +124,13 @@ func TestAJobOfALostNodeFails(t *testing.T) {
 	if got := other.Call("GET", "/api/companies", ""); strings.Contains(string(got.Body), "Late") {
 		t.Errorf("left behind: %s", got.Body)
 	}
-	// In an hour it is forgotten.
+	// An hour later the job is deleted.
 	lost.Node.Pass(transfer.ImportJobAge + time.Second)
 	sweep()
 	other.Call("GET", in.URL, "").Want(t, 404, "Import job not found")
 }
 
-// A node that stops says at once what becomes of its jobs.
+// A node that stops ends its jobs at once.
 func TestAJobOfANodeThatStopsFails(t *testing.T) {
 	t.Parallel()
 	src := newSource(t)

@@ -25,7 +25,7 @@ func (im *importer) step(kind string, payload any) *transfer.ImportStep {
 	return &im.list[len(im.list)-1]
 }
 
-// steps writes the commands, in an order in which each finds what it names.
+// steps builds the commands in an order in which each finds the rows that it names.
 func (im *importer) steps(rc *api.Request) error {
 	im.seal = func(payload any) (any, error) { return rc.Sealed(im.company.ID, payload) }
 	im.done = Imported{Company: importedCompany{im.company.ID, im.company.Name, "unchanged"}, Agents: []importedRow{}, Skills: []importedRow{}, Projects: []importedRow{},
@@ -33,7 +33,7 @@ func (im *importer) steps(rc *api.Request) error {
 	c := im.m.Company
 	switch im.plan.Company {
 	case "create":
-		nobody := "" // answers for it by default, as recorded
+		nobody := "" // nobody is responsible by default, as in the contract's recordings
 		im.step(company.KindCompanyCreate, entity.SaveCompany{ID: im.company.ID, Name: &im.company.Name, Description: c.Description, ResponsibleUser: &nobody})
 		im.done.Company.Action = "created"
 	case "update":
@@ -72,17 +72,17 @@ func (im *importer) steps(rc *api.Request) error {
 	if err := im.strategySteps(); err != nil {
 		return err
 	}
-	if im.created && c.RequireHireApproval { // last: the agents come with the package
+	if im.created && c.RequireHireApproval { // last: the agents of the package need no approval
 		im.step(company.KindCompanyUpdate, entity.SaveCompany{ID: im.company.ID, RequireHireApproval: &c.RequireHireApproval})
 	}
-	for n, a := range im.m.Agents { // when what they did is there
+	for n, a := range im.m.Agents { // after their work
 		if a.Terminated && im.plan.Agents[n].Action == "create" {
 			id := im.agents[a.Slug]
 			im.step(company.KindAgentTerminate, company.ChangeAgent{Agent: id})
-			im.step(company.KindAgentUpdate, entity.SaveAgent{ID: id, Name: &a.Name}) // which another may have by now
+			im.step(company.KindAgentUpdate, entity.SaveAgent{ID: id, Name: &a.Name}) // another agent may have the name now
 		}
 	}
-	for _, id := range im.archived { // when all that lies in them is there
+	for _, id := range im.archived { // after everything in them
 		im.step(company.KindProjectUpdate, entity.SaveProject{ID: id, ArchivedAt: &im.at})
 	}
 	im.rename()
@@ -90,7 +90,7 @@ func (im *importer) steps(rc *api.Request) error {
 	return nil
 }
 
-// goalSteps come first, parents before children; an owner is set with the agents.
+// goalSteps come first, parents before children. Owners are set with the agents.
 func (im *importer) goalSteps() {
 	left := slices.Clone(im.m.Goals)
 	for len(left) > 0 {
@@ -116,7 +116,7 @@ func (im *importer) goalSteps() {
 			return true
 		})
 		if len(left) == n {
-			return // portable.Read refuses circles
+			return // unreachable: portable.Read refuses cycles
 		}
 	}
 }
@@ -128,8 +128,8 @@ func rawObject(m map[string]any) (json.RawMessage, error) {
 	return json.Marshal(m)
 }
 
-// newIDs returns n IDs in their order. What a package has one after the other keeps
-// that order in the company, though all of it is made at one moment.
+// newIDs returns n IDs in ascending order, so that rows keep the package's order
+// although they have the same creation time.
 func (im *importer) newIDs(n int) []string {
 	ids := make([]string, n)
 	for i := range ids {
@@ -142,7 +142,7 @@ func (im *importer) newIDs(n int) []string {
 func (im *importer) agentSteps() error {
 	ids := im.newIDs(len(im.m.Agents))
 	im.done.Agents = make([]importedRow, len(im.m.Agents))
-	order := make([]int, len(im.m.Agents)) // those who have left come last: others may have their names
+	order := make([]int, len(im.m.Agents)) // terminated agents come last: their names may be in use
 	for n := range order {
 		order[n] = n
 	}
@@ -157,7 +157,7 @@ func (im *importer) agentSteps() error {
 		row.ID = &id
 		im.done.Agents[n] = row
 		if p.Action == "skip" && a.Terminated {
-			im.past[a.Slug] = id // what it said is its own still, and it gets no work
+			im.past[a.Slug] = id // it remains the author of its comments, and gets no work
 			continue
 		}
 		im.agents[a.Slug] = id
@@ -185,7 +185,7 @@ func (im *importer) agentSteps() error {
 		}
 		im.managers[id] = a.ReportsTo
 	}
-	// Who reports to whom is known when all are there.
+	// Managers are set when all agents exist.
 	for n, a := range im.m.Agents {
 		if im.plan.Agents[n].Action == "skip" || a.ReportsTo == nil || im.agents[*a.ReportsTo] == "" {
 			continue
@@ -224,8 +224,8 @@ func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s entity.Sa
 	if err := json.Unmarshal(skill.ManagedInstructionsConfig(im.company.ID, id, skill.InstructionsEntry), &config); err != nil {
 		return s, err
 	}
-	// No timer runs because of an import, also not one that the specification's place
-	// for it would switch on once runtimeConfig says nothing of it.
+	// An import never starts a timer. config["enabled"] counts once runtimeConfig has no
+	// value, so it is cleared too.
 	if config["enabled"] == true {
 		config["enabled"] = false
 	}
@@ -272,7 +272,7 @@ func (im *importer) agent(a portable.Agent, p agentPlan, id string) (s entity.Sa
 	return s, nil
 }
 
-// labelIDs finds labels of the package by their names.
+// labelIDs returns the IDs of the package's labels by name.
 func (im *importer) labelIDs(names []string) (ids []string) {
 	for _, l := range names {
 		if id := im.labels[l]; id != "" {
@@ -282,8 +282,8 @@ func (im *importer) labelIDs(names []string) (ids []string) {
 	return ids
 }
 
-// env declares the variables that the package asks for; whoever imports it
-// fills them in, at once or later.
+// env declares the variables of the package with the values that the body gives; others
+// can be set later.
 func (im *importer) env(of func(portable.EnvInput) bool) map[string]any {
 	var env map[string]any
 	for _, e := range im.m.EnvInputs {
@@ -304,7 +304,7 @@ func (im *importer) env(of func(portable.EnvInput) bool) map[string]any {
 	return env
 }
 
-// envNames are the names under which a value for a variable is looked for.
+// envNames returns the names under which the body may give a variable's value.
 func envNames(e portable.EnvInput) []string {
 	switch {
 	case e.Agent != nil:
@@ -360,11 +360,11 @@ func (im *importer) projectSteps() error {
 		}
 		if plan.Action == "update" {
 			im.step(company.KindProjectUpdate, s)
-			continue // its workspaces stay as they are
+			continue // its workspaces stay unchanged
 		}
 		placed := s.WorkspacePolicy
 		if _, ok := p.WorkspacePolicy[defaultSpaceKey]; ok {
-			s.WorkspacePolicy = nil // it names a workspace that is made below
+			s.WorkspacePolicy = nil // it names a workspace that is created below
 		}
 		im.step(company.KindProjectCreate, s)
 		if p.Archived {

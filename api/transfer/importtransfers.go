@@ -17,15 +17,15 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/blob"
 )
 
-// A package may come as a zip file: as the body, as a file of a form, or in parts
-// that were announced before. What announces parts is kept as a blob, as are the
-// parts; the ID of a transfer is the hash of the former, and its length in eight hex digits. So a transfer is on no
-// node in particular, what was sent before is there when the same is announced
-// again, and what is never applied is swept with other blobs that nothing names.
+// A package may be sent as a zip file: as the body, as a file of a form, or in announced
+// parts. The announcement is stored as a blob, as the parts are. The ID of a transfer is
+// the hash of the announcement and its length in eight hex digits. So a transfer is not
+// bound to a node, parts that were sent before are found when the same announcement is
+// repeated, and one that is never applied is collected with other unreferenced blobs.
 
 const (
-	// maxTransferParts bounds the parts of one transfer, maxTransferPart one of
-	// them; together they are at most MaxPackage.
+	// maxTransferParts bounds the parts of one transfer, maxTransferPart the size of a part;
+	// together they are at most MaxPackage.
 	maxTransferParts = 1024
 	maxTransferPart  = 16 << 20
 )
@@ -42,7 +42,7 @@ type (
 		Size   int64  `json:"byteSize" minimum:"1" maximum:"16777216"`
 		SHA256 string `json:"sha256" pattern:"^[0-9a-f]{64}$"`
 	}
-	// A transfer is what was announced, and by whom: nobody else goes on with it.
+	// A staged transfer is an announcement and its author: nobody else may continue it.
 	staged struct {
 		By string `json:"by"`
 		transferBody
@@ -65,7 +65,7 @@ type (
 	}
 )
 
-// Check holds the parts to what is announced of the whole.
+// Check compares the parts with the announced total.
 func (t transferBody) Check() (out []api.Issue) {
 	sum := int64(0)
 	for n, p := range t.Parts {
@@ -111,7 +111,7 @@ func openTransfer(rc *api.Request) (api.Response, error) {
 	return stateOf(rc, fmt.Sprintf("%s%08x", up.File.SHA256, len(b)), staged{rc.Actor.ID, in})
 }
 
-// fetchBlob reads a blob that nothing names yet.
+// fetchBlob reads a blob that no row names yet.
 func fetchBlob(rc *api.Request, sum string, size, limit int64) (b []byte, err error) {
 	if rc.Server.Cfg.Blobs == nil {
 		return nil, api.Unavailable("This node keeps no files")
@@ -145,7 +145,7 @@ func findTransfer(rc *api.Request) (id string, t staged, err error) {
 	return id, t, nil
 }
 
-// has reports whether a part is there.
+// has reports whether a part is stored.
 func has(rc *api.Request, p transferPart) bool {
 	d, err := blob.ParseDigest(p.SHA256)
 	if err != nil {
@@ -201,7 +201,7 @@ func putTransferPart(rc *api.Request) (api.Response, error) {
 	return api.OK(transferredPart{id, n, want.Size, want.SHA256, true}), nil
 }
 
-// assemble puts the parts of the transfer together that the path names.
+// assemble joins the parts of the transfer that the path names.
 func assemble(rc *api.Request) ([]byte, error) {
 	id, t, err := findTransfer(rc)
 	if err != nil {
@@ -221,15 +221,15 @@ func assemble(rc *api.Request) ([]byte, error) {
 	return all, nil
 }
 
-// zipped returns the zip file and the choice (JSON) that a request brings, nil
-// when it is another kind of request.
+// zipped returns the zip file and the choice (JSON) of a request, nil for another kind
+// of request.
 func zipped(rc *api.Request) (file, choice []byte, err error) {
 	if rc.Path("transferId") != "" {
 		if choice, err = rc.RawBody(); err != nil {
 			return nil, nil, err
 		}
 		if _, err := choiceOf(choice); err != nil {
-			return nil, nil, err // before the parts are looked for
+			return nil, nil, err // before the parts are read
 		}
 		file, err = assemble(rc)
 		return file, choice, err
@@ -253,7 +253,7 @@ func zipped(rc *api.Request) (file, choice []byte, err error) {
 		} else if err != nil {
 			return nil, nil, api.FormError(err, "Request entity too large")
 		}
-		content, err := io.ReadAll(part) // of a body that is bounded
+		content, err := io.ReadAll(part) // the body is bounded
 		if err != nil {
 			return nil, nil, api.FormError(err, "Request entity too large")
 		}
@@ -270,7 +270,7 @@ func zipped(rc *api.Request) (file, choice []byte, err error) {
 	return file, choice, nil
 }
 
-// choiceOf decodes how something is to be imported.
+// choiceOf decodes the choice of an import.
 func choiceOf(b []byte) (c importChoice, err error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		b = []byte("{}")
@@ -279,7 +279,7 @@ func choiceOf(b []byte) (c importChoice, err error) {
 	return c, err
 }
 
-// importBody reads what is to be imported and how, in whichever form it comes.
+// bodyOfImport reads the package and the choice of an import in any of its forms.
 func bodyOfImport(rc *api.Request) (body importBody, files portable.Files, err error) {
 	if rc.Path("catalogId") != "" {
 		return teamBody(rc)

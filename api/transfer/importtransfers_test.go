@@ -34,8 +34,8 @@ func zipOf(t testing.TB, files portable.Files) []byte {
 	return b.Bytes()
 }
 
-// A package comes as a zip file in one of three ways, and each makes the same
-// company; a transfer goes on where it broke off.
+// A package can be sent as a zip file in three ways, and each creates the same company.
+// An interrupted transfer can be continued.
 func TestPackagesComeAsZipFiles(t *testing.T) {
 	h := apitest.NewHarness(t)
 	files, _ := portable.Starter("software-studio")
@@ -96,7 +96,7 @@ func TestPackagesComeAsZipFiles(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 
-	// What is announced must be whole, and what comes must be a package.
+	// An announcement must be consistent, and the assembled file must be a package.
 	for name, body := range map[string]string{
 		"sum":   strings.Replace(declare, `"totalBytes":`, `"totalBytes":1`, 1),
 		"order": strings.Replace(declare, `"index":0`, `"index":1`, 1),

@@ -14,11 +14,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// The catalog of teams is what the program brings to begin with: the agents,
-// projects and tasks of its starter companies, which a company that is there can
-// take in as it takes in a package.
+// The catalog of teams are the bundled starter companies: their agents, projects and
+// tasks. An existing company imports a team like a package.
 
-// teamKey is what the IDs of teams begin with.
+// teamKey is the prefix of the IDs of teams.
 const teamKey = "selvage:bundled:team:"
 
 type (
@@ -134,8 +133,8 @@ func readTeamFile(rc *api.Request) (api.Response, error) {
 	return api.OK(teamFile{fileOf(path, f), string(f.Data)}), nil
 }
 
-// listInstalledTeams tells which teams a company has: all of a team's agents are
-// there by their names. A company keeps no note of where its agents came from.
+// listInstalledTeams lists the teams whose agents a company has, compared by name. No
+// row records where an agent came from.
 func listInstalledTeams(rc *api.Request) (api.Response, error) {
 	out := []installedTeam{}
 	err := api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
@@ -164,7 +163,7 @@ func listInstalledTeams(rc *api.Request) (api.Response, error) {
 	return api.OK(out), err
 }
 
-// teamBody is an import of a team into the company of the path.
+// teamBody returns the import of a team into the company of the path.
 func teamBody(rc *api.Request) (body importBody, files portable.Files, err error) {
 	b, err := rc.RawBody()
 	if err != nil {
