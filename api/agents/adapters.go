@@ -16,7 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// maxProbed bounds the nodes that one test looks at, all at once.
+// maxProbed bounds the nodes that one test probes, all at once.
 const maxProbed = 64
 
 // probeTimeout bounds a test, which may start a program on each node.
@@ -32,7 +32,7 @@ type adapterInfo struct {
 	Capabilities   adapterCapabilities `json:"capabilities"`
 	OverridePaused bool                `json:"overridePaused"`
 
-	// Beyond the contract.
+	// Members that the contract does not have.
 	Name    string        `json:"displayName"`
 	Program string        `json:"program,omitempty"`
 	Level   adapter.Level `json:"integration"`
@@ -47,7 +47,7 @@ type adapterCapabilities struct {
 	ACP          bool `json:"supportsAcp"`
 }
 
-// adapters are those that this version runs.
+// adapters are the adapters of this version.
 var adapters = listedAdapters()
 
 func listedAdapters() (out []adapterInfo) {
@@ -86,7 +86,7 @@ type testAdapterBody struct {
 	Node        string                   `json:"nodeId,omitempty" maxLength:"100"`
 }
 
-// adapterReport is what a test found: on the node where it looks best, and on each.
+// adapterReport is the result of a test: the best of all nodes, and each node's.
 type adapterReport struct {
 	Type     string            `json:"adapterType"`
 	Status   string            `json:"status"` // pass, warn or fail
@@ -156,8 +156,8 @@ func full[T any](list []T) []T {
 	return list
 }
 
-// listAdapterModels lists what the adapter is known for, and, where calls go
-// through the gateway, the names that upstreams of the company answer to.
+// listAdapterModels lists the known models of an adapter and, where its calls go through
+// the gateway, the model names of the company's upstreams.
 func listAdapterModels(rc *api.Request) (api.Response, error) {
 	k, err := adapterFor(rc)
 	if err != nil {
@@ -232,7 +232,7 @@ func testAdapter(rc *api.Request) (api.Response, error) {
 		})
 	}
 	wg.Wait()
-	for _, want := range []string{"fail", "warn", "pass"} { // the best is looked for last
+	for _, want := range []string{"fail", "warn", "pass"} { // the best status comes last
 		if i := slices.IndexFunc(report.Nodes, func(n nodeReport) bool { return n.Status == want }); i >= 0 {
 			report.Status, report.Checks = want, report.Nodes[i].Checks
 		}

@@ -13,7 +13,7 @@ func AgentApproveRoutes() []api.Route {
 	return []api.Route{{Method: "POST", Path: "/api/agents/{id}/approve", Tag: "agents", Summary: "Approve the hire of an agent that waits for it", Query: api.ByName(), Who: api.Board, Out: agentDetail{}, Handle: approveAgent}}
 }
 
-// approveAgent decides the approval by which an agent waits.
+// approveAgent decides the approval that an agent waits for.
 func approveAgent(rc *api.Request) (r api.Response, err error) {
 	a, err := api.FindAgent(rc)
 	if err != nil {

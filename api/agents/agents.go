@@ -1,5 +1,5 @@
-// Package agents is the routes about agents: what they are, what they run on, their
-// skills, tools, memory and keys, and the org chart.
+// Package agents is the routes about agents: their configuration, adapters,
+// environments, skills, tools, memory and keys, and the org chart.
 package agents
 
 import (
@@ -43,13 +43,13 @@ type newAgent struct {
 	Instructions       *newInstructions         `json:"instructionsBundle,omitempty"`
 }
 
-// newInstructions are the files that tell a new agent what to do.
+// newInstructions are the instruction files of a new agent.
 type newInstructions struct {
 	Entry string          `json:"entryFile,omitempty" minLength:"1" maxLength:"400"`
 	Files json.RawMessage `json:"files" types:"object" maxBytes:"196608"` // text by path
 }
 
-// texts returns the files by their paths.
+// texts returns the files by path.
 func (n newInstructions) texts() (files map[string]string, err error) {
 	if json.Unmarshal(n.Files, &files) != nil || files == nil {
 		return nil, api.ValidationError(api.Issue{Code: "invalid_type", Expected: "record", Path: []any{"instructionsBundle", "files"}, Message: "Invalid input: expected the text of each file by its path"})
@@ -79,51 +79,51 @@ type patchAgent struct {
 	BudgetMonthlyCents *int64                   `json:"budgetMonthlyCents,omitempty" minimum:"0" maximum:"1000000000000" nullable:"false"`
 	Metadata           api.Opt[json.RawMessage] `json:"metadata" maxBytes:"65536"`
 	ContextMode        string                   `json:"contextMode,omitempty" enum:"thin,fat"`
-	// Status does what the routes do that pause an agent, let it go on, or end it.
+	// Status pauses, resumes or terminates the agent, as the routes for that do.
 	Status string `json:"status,omitempty" enum:"active,paused,idle,running,error,pending_approval,terminated"`
-	// These have routes of their own; here they are a 422 that names the route.
+	// These have their own routes; here they are refused with a 422 that names the route.
 	Permissions   api.Opt[json.RawMessage] `json:"permissions"`
 	DesiredSkills api.Opt[json.RawMessage] `json:"desiredSkills" types:"array" nullable:"false"`
 	Instructions  api.Opt[json.RawMessage] `json:"instructionsBundle" nullable:"false"`
 }
 
-// agentGrant changes what an agent may do.
+// agentGrant is a change of one permission of an agent.
 type agentGrant struct {
 	CreateAgents *bool `json:"canCreateAgents,omitempty" nullable:"false"`
 	CreateSkills *bool `json:"canCreateSkills,omitempty" nullable:"false"`
 	AssignTasks  *bool `json:"canAssignTasks,omitempty" nullable:"false"`
 }
 
-// agentPermissions is the body that changes what an agent may do.
+// agentPermissions is the body that changes an agent's permissions.
 type agentPermissions struct {
 	CreateAgents bool  `json:"canCreateAgents"`
 	AssignTasks  bool  `json:"canAssignTasks"`
 	CreateSkills *bool `json:"canCreateSkills,omitempty" nullable:"false"`
 }
 
-// An agentRow is an agent as it is shown: its row without secrets, and what
-// other rows say of it.
+// An agentRow is an agent as answers show it: its row without secrets, and figures from
+// other rows.
 type agentRow struct {
 	entity.Agent
 	AdapterConfig json.RawMessage  `json:"adapterConfig"`
 	RuntimeConfig json.RawMessage  `json:"runtimeConfig"`
 	BudgetMonthly core.Money       `json:"budgetMonthlyCents"`
 	SpentMonthly  core.Money       `json:"spentMonthlyCents"`
-	Held          core.Money       `json:"heldCents"` // set aside for calls under way
+	Held          core.Money       `json:"heldCents"` // reserved for calls in progress
 	Metadata      json.RawMessage  `json:"metadata"`
 	ContextMode   string           `json:"contextMode" enum:"thin,fat"`
 	URLKey        string           `json:"urlKey"`
 	OrgHealth     people.OrgHealth `json:"orgChainHealth"`
 }
 
-// An agentDetail is an agent by itself.
+// An agentDetail is the answer of an agent's own route.
 type agentDetail struct {
 	agentRow
 	ChainOfCommand []people.Superior `json:"chainOfCommand"`
 	Access         people.Access     `json:"access"`
 }
 
-// An agentConfiguration is how an agent is invoked.
+// An agentConfiguration is an agent's adapter and runtime configuration.
 type agentConfiguration struct {
 	ID            string             `json:"id"`
 	Company       ledger.CompanyID   `json:"companyId"`
@@ -146,7 +146,7 @@ func showAgent(tx *ledger.Tx, a entity.Agent, now time.Time) agentRow {
 	if len(a.Metadata) > 0 {
 		row.Metadata = conceal.RedactConfig(a.Metadata)
 	}
-	// The embedded row's own configurations are not shown; they are not carried either.
+	// The embedded row would repeat the configurations, so they are cleared.
 	row.Agent.AdapterConfig, row.Agent.RuntimeConfig, row.Agent.Metadata = nil, nil, nil
 	return row
 }
@@ -267,7 +267,7 @@ func rollbackAgent(rc *api.Request) (api.Response, error) {
 	return doAgent(rc, company.KindAgentRollback, a.Company, company.RollbackAgent{Agent: a.ID, Revision: strings.ToLower(rc.Path("revisionId"))})
 }
 
-// doAgent submits a command about an agent and shows its row.
+// doAgent submits a command about an agent and answers its row.
 func doAgent(rc *api.Request, kind string, of ledger.CompanyID, payload any) (r api.Response, err error) {
 	ref, err := api.Do[company.AgentRef](rc, kind, of, payload)
 	if err != nil {
@@ -303,8 +303,8 @@ func createAgent(rc *api.Request) (api.Response, error) {
 	return doAgent(rc, company.KindAgentCreate, api.CompanyID(rc), p)
 }
 
-// command is the body as a command that makes a new agent. What the body's type can
-// not say of it is refused.
+// command returns the command that creates the agent of the body. It refuses what the
+// body's type can not express.
 func (in newAgent) command() (p entity.SaveAgent, err error) {
 	if err := api.CheckConfigs(in.AdapterType, in.AdapterConfig.Or(nil), in.RuntimeConfig.Or(nil)); err != nil {
 		return p, err
@@ -354,7 +354,7 @@ func updateAgent(rc *api.Request) (api.Response, error) {
 	} else if kind != "" {
 		r, err := doAgent(rc, kind, a.Company, company.ChangeAgent{Agent: a.ID})
 		if err != nil || reflect.DeepEqual(in, patchAgent{Status: in.Status}) {
-			return r, err // nothing else was asked for
+			return r, err // there is no other change
 		}
 	}
 	return doAgent(rc, company.KindAgentUpdate, a.Company, entity.SaveAgent{ID: a.ID, Name: in.Name, Role: api.Given[string](in.Role), Title: api.TextOf(in.Title), Icon: api.TextOf(in.Icon),
@@ -363,29 +363,29 @@ func updateAgent(rc *api.Request) (api.Response, error) {
 		Budget: api.CentsOf(in.BudgetMonthlyCents), Metadata: api.RawOf(in.Metadata), ContextMode: api.Given[string](in.ContextMode)})
 }
 
-// check refuses what the body's type can not say of the agent as it is: what an
-// adapter can not decode, also of what was there for another one.
+// check refuses a configuration that the agent's adapter could not decode, including
+// members kept from the former adapter.
 func (in patchAgent) check(a entity.Agent) error {
 	kind, config := cmp.Or(in.AdapterType, a.AdapterType), in.AdapterConfig.Or(nil)
 	if kind != a.AdapterType && !in.ReplaceConfig {
 		var members, given map[string]json.RawMessage
 		_ = json.Unmarshal(conceal.RedactConfig(a.AdapterConfig), &members)
-		_ = json.Unmarshal(config, &given) // absent
+		_ = json.Unmarshal(config, &given) // absent members stay absent
 		if members == nil {
 			members = map[string]json.RawMessage{}
 		}
 		maps.Copy(members, given)
-		config, _ = json.Marshal(members) // what was decoded encodes
+		config, _ = json.Marshal(members) // decoded JSON can be encoded
 	}
 	return api.CheckConfigs(kind, config, in.RuntimeConfig.Or(nil))
 }
 
-// statusCommand returns the kind of command that gives an agent the status that
-// the body asks for, "" for none.
+// statusCommand returns the kind of command that sets the requested status, "" if none
+// is needed.
 func (in patchAgent) statusCommand(rc *api.Request, a entity.Agent) (kind string, err error) {
 	want, have := entity.AgentStatus(in.Status), a.Status
 	if want == "" || want == have {
-		return "", nil // such as a row that is sent back
+		return "", nil // such as an unchanged row that a client sends back
 	}
 	if rc.IsAgent() {
 		return "", api.Forbidden("Board access required")
@@ -397,7 +397,7 @@ func (in patchAgent) statusCommand(rc *api.Request, a entity.Agent) (kind string
 		return company.KindAgentTerminate, nil
 	case entity.AgentIdle, entity.AgentActive:
 		if have == entity.AgentIdle || have == entity.AgentActive || have == entity.AgentRunning {
-			return "", nil // it may work, which is all that can be asked for
+			return "", nil // it can work already
 		}
 		return company.KindAgentResume, nil
 	}

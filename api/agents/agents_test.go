@@ -58,7 +58,7 @@ func TestAKeyIsShownOnceAndOpensItsOwnCompanyOnly(t *testing.T) {
 		t.Errorf("token %q", h.Token)
 	}
 	h.Call("GET", "/api/agents/me", "", h.As()).Want(t, 200, `"urlKey":"bob-builder"`)
-	h.Call("GET", "/api/agents/ada", "", h.As()).Want(t, 200, h.Boss) // a name is looked up at home
+	h.Call("GET", "/api/agents/ada", "", h.As()).Want(t, 200, h.Boss) // a name is resolved in the caller's company
 	other := h.Call("POST", "/api/companies", `{"name":"Other"}`).Want(t, 201, "").Field(t, "id")
 	stranger := h.Call("POST", "/api/companies/"+other+"/agents", `{"name":"Zed"}`).Want(t, 201, "").Field(t, "id")
 	goal := h.Call("POST", "/api/companies/"+other+"/goals", `{"title":"Theirs"}`).Want(t, 201, "").Field(t, "id")
@@ -181,8 +181,8 @@ func TestTheDrawnOrgChartIsXMLWhateverAgentsAreCalled(t *testing.T) {
 	}
 }
 
-// A setting of the wrong type would be kept, shown, and taken for one that is not
-// there: a timer that never fires, a bound that does not bind.
+// A setting of the wrong type would be stored and shown but count as absent: a timer
+// that never fires, a limit without effect.
 func TestAScheduleThatWouldBeIgnoredIsRefused(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewTeam(t)
@@ -206,12 +206,12 @@ func TestAScheduleThatWouldBeIgnoredIsRefused(t *testing.T) {
 			h.Call("POST", in+"/agents", `{"name":"Cy","adapterConfig":`+beat+`}`).Want(t, 400, message).Want(t, 400, `"path":["adapterConfig",`)
 		}
 	}
-	// What is clamped, absent or unknown is no fault.
+	// Clamped, absent and unknown settings are accepted.
 	h.Call("PATCH", agent, `{"runtimeConfig":{"heartbeat":{"enabled":null,"intervalSec":0,"maxConcurrentRuns":500,"cooldownSec":"x"}}}`).Want(t, 200, `"maxConcurrentRuns":500`)
 	h.Call("PATCH", agent, `{"runtimeConfig":{"heartbeat":null},"adapterConfig":{"maxConcurrentRuns":-1}}`).Want(t, 200, "")
 }
 
-// PATCH with a status pauses, lets go on and ends, as the routes do that are for it.
+// PATCH with a status pauses, resumes and terminates, as the routes for that do.
 func TestAStatusThatIsPatchedIsTaken(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewTeam(t)
@@ -219,7 +219,7 @@ func TestAStatusThatIsPatchedIsTaken(t *testing.T) {
 	h.Call("PATCH", agent, `{"status":"idle"}`).Want(t, 200, `"status":"idle"`)
 	h.Call("PATCH", agent, `{"status":"paused","title":"Rested"}`).Want(t, 200, `"pauseReason":"manual"`).Want(t, 200, `"title":"Rested"`).Want(t, 200, `"status":"paused"`)
 	h.Call("POST", agent+"/heartbeat/invoke", "").Want(t, 409, "Agent is not invokable in its current state")
-	h.Call("PATCH", agent, `{"status":"paused"}`).Want(t, 200, `"status":"paused"`) // a row that is sent back
+	h.Call("PATCH", agent, `{"status":"paused"}`).Want(t, 200, `"status":"paused"`) // a client sends the row back
 	h.Call("PATCH", agent, `{"status":"active"}`, h.As()).Want(t, 403, "Board access required")
 	h.Call("PATCH", agent, `{"status":"running"}`).Want(t, 422, "follows from its runs")
 	h.Call("PATCH", agent, `{"status":"asleep"}`).Want(t, 400, "Invalid option")
@@ -229,9 +229,9 @@ func TestAStatusThatIsPatchedIsTaken(t *testing.T) {
 	h.Call("GET", "/api/companies/"+string(h.Company)+"/activity", "").Want(t, 200, "agent.paused").Want(t, 200, "agent.resumed").Want(t, 200, "agent.terminated")
 }
 
-// What no run of an adapter could decode is refused when an agent is made, hired,
-// asked for, invited or changed, with the member named; what the adapter does not know
-// is taken.
+// A configuration that the adapter could not decode is refused when an agent is created,
+// hired, requested, invited or changed. The refusal names the member. Members that the
+// adapter does not know are accepted.
 func TestAConfigurationIsOfTheTypesThatItsAdapterTakes(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An environmentRow is an environment as it is shown. One is given: the node itself
-// carries runs out. Others are machines that a company has described.
+// An environmentRow is an environment as answers show it. One is built in: the node
+// itself executes the runs. The others are machines that a company has described.
 type environmentRow struct {
 	ID          string                      `json:"id"`
 	Name        string                      `json:"name"`
@@ -19,25 +19,26 @@ type environmentRow struct {
 	Config      any                         `json:"config"`
 	EnvVars     struct{}                    `json:"envVars"`
 	Metadata    environmentMetadata         `json:"metadata"`
-	Company     core.Null[ledger.CompanyID] `json:"companyId"` // null: of the mesh
+	Company     core.Null[ledger.CompanyID] `json:"companyId"` // null: belongs to the mesh
 	CreatedAt   core.Time                   `json:"createdAt"`
 	UpdatedAt   core.Time                   `json:"updatedAt"`
 }
 
 type environmentMetadata struct {
 	Default bool `json:"defaultForInstance"`
-	Managed bool `json:"managedByPaperclip"` // by the system: it cannot be changed
+	Managed bool `json:"managedByPaperclip"` // built in: it can not be changed
 }
 
-// localEnvironment is that of a company; it is as old as the company.
+// localEnvironment is the built-in environment of a company, with the company's creation
+// time.
 func localEnvironment(of entity.Company) environmentRow {
 	e := entity.LocalEnvironment
 	return environmentRow{ID: e.ID, Name: e.Name, Description: "Runs are carried out by the node that takes them, on its own machine.", Driver: e.Driver,
 		Status: "active", Config: struct{}{}, Metadata: environmentMetadata{true, true}, CreatedAt: of.CreatedAt, UpdatedAt: of.CreatedAt}
 }
 
-// A support says what an adapter, or the mesh, can do with each driver:
-// "supported" or "unsupported".
+// A support says which drivers an adapter, or the mesh, supports: "supported" or
+// "unsupported".
 type support struct {
 	Local   string `json:"local"`
 	SSH     string `json:"ssh"`
@@ -51,8 +52,8 @@ type adapterSupport struct {
 	Sandbox sandboxVerdicts `json:"sandboxProviders"`
 }
 
-// sandboxVerdicts are of the providers that clients ask about; there is no
-// sandbox provider, and the one they test with is told as absent.
+// sandboxVerdicts are about the sandbox providers that clients ask for. There is none;
+// the provider that clients test with is reported as absent.
 type sandboxVerdicts struct {
 	Fake string `json:"fake"`
 }
@@ -91,8 +92,8 @@ type leaseRow struct {
 	Run         string           `json:"heartbeatRunId"`
 }
 
-// The list of leases is of the latest runs: so many are shown, out of so many
-// looked at.
+// maxLeases bounds the list of leases, leasesAmong the latest runs that are searched for
+// them.
 const (
 	maxLeases   = 200
 	leasesAmong = 1000
@@ -142,9 +143,9 @@ func capabilities() environmentCapabilities {
 	return c
 }
 
-// environmentFor returns the environment that the path names, and the company that
-// it is shown for: its own, or for the given one the caller's, or any when a person
-// asks.
+// environmentFor returns the environment that the path names and its company. The
+// built-in environment is shown for the caller's company, and for any company when a
+// person asks.
 func environmentFor(rc *api.Request) (of entity.Company, row environmentRow, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		id := api.PathID(rc, "id")
@@ -178,7 +179,7 @@ func listLeases(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	if env.ID != entity.LocalEnvironment.ID {
-		return api.OK([]leaseRow{}), nil // no run is carried out there
+		return api.OK([]leaseRow{}), nil // no run is executed there
 	}
 	want := map[string]bool{}
 	for _, s := range rc.QueryList("status") {

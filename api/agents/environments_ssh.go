@@ -40,7 +40,7 @@ type probeConfigBody struct {
 	Config json.RawMessage `json:"config,omitempty" types:"object" maxBytes:"32768"`
 }
 
-// A probeResult says whether runs can be carried out somewhere, and what answered.
+// A probeResult says whether runs can be executed on a machine, and what it answered.
 type probeResult struct {
 	OK      bool           `json:"ok"`
 	Driver  string         `json:"driver"`
@@ -65,11 +65,11 @@ type environmentSecret struct {
 }
 
 const (
-	// probeTime bounds a look at a machine, dialTime the wait for its connection and
-	// its first line.
+	// probeTime bounds a probe of a machine, dialTime the wait for its connection and its
+	// first line.
 	probeTime = 15 * time.Second
 	dialTime  = 5 * time.Second
-	// maxBanner is how much of a first line is read, in bytes.
+	// maxBanner bounds a line that is read, in bytes.
 	maxBanner = 255
 )
 
@@ -77,12 +77,12 @@ func showEnvironment(e place.NamedEnvironment) environmentRow {
 	return environmentRow{ID: e.ID, Name: e.Name, Description: string(e.Description), Driver: e.Driver, Status: e.Status, Config: e.SSH(), Company: core.Null[ledger.CompanyID](e.Company), CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt}
 }
 
-// errDriver says what there is instead of what was asked for.
+// errDriver refuses a driver and names the supported ones.
 func errDriver(driver string) error {
 	return api.Unprocessable("Environments of driver "+driver+" can not be made: the node's own is given, and machines are reached over ssh", map[string]any{"drivers": []string{"ssh"}})
 }
 
-// noVariables refuses variables: no run would get them.
+// noVariables refuses environment variables: no run would receive them.
 func noVariables(env json.RawMessage) error {
 	if t := strings.TrimSpace(string(env)); t != "" && t != "null" && t != "{}" {
 		return api.Unprocessable("envVars: variables are those of agents, projects and routines; an environment has none", nil)
@@ -113,8 +113,9 @@ func newEnvironment(rc *api.Request) (api.Response, error) {
 	return api.OK(showEnvironment(e)), err
 }
 
-// checkedSSH returns a configuration as it is kept. What it must not hold, such as
-// a key, is refused before it is part of a command: commands are kept as they come.
+// checkedSSH validates a configuration and returns it as it is stored. It refuses
+// forbidden content, such as a key, before it is in a command, because commands are
+// stored unchanged.
 func checkedSSH(b json.RawMessage) (json.RawMessage, error) {
 	s, err := place.ReadSSHConfig(b)
 	if err != nil {
@@ -130,7 +131,8 @@ func orObject(b json.RawMessage) json.RawMessage {
 	return b
 }
 
-// ownEnvironment returns the company of the environment of the path if it is one that can be changed.
+// ownEnvironment returns the company of the environment that the path names, if it is
+// not built in.
 func ownEnvironment(rc *api.Request) (of ledger.CompanyID, err error) {
 	_, row, err := environmentFor(rc)
 	if err == nil && row.Metadata.Managed {
@@ -197,8 +199,8 @@ func listEnvironmentSecrets(rc *api.Request) (api.Response, error) {
 	return api.OK(out), err
 }
 
-// probeEnvironment looks whether the path's machine answers. Who may not describe
-// environments may not have nodes look at addresses either: the command says so.
+// probeEnvironment probes the machine of the environment. A caller who may not describe
+// environments may not make nodes connect to addresses either; the command checks that.
 func probeEnvironment(rc *api.Request) (api.Response, error) {
 	of, row, err := environmentFor(rc)
 	if err != nil {
@@ -238,8 +240,8 @@ func probeConfig(rc *api.Request) (api.Response, error) {
 	return api.OK(probeSSH(rc, s)), nil
 }
 
-// probeSSH connects to a machine and reads the line by which an SSH server names
-// itself. It signs in nowhere, so ok stays false: no run is carried out there.
+// probeSSH connects to a machine and reads the identification line of its SSH server. It
+// does not log in, so ok stays false: no run is executed there.
 func probeSSH(rc *api.Request, s place.SSHConfig) probeResult {
 	at := net.JoinHostPort(s.Host, strconv.Itoa(s.Port))
 	out := probeResult{Driver: "ssh", Details: map[string]any{"host": s.Host, "port": s.Port, "username": s.User, "remoteWorkspacePath": s.Path, "reachable": false, "runExecution": "unsupported"}}
@@ -256,7 +258,7 @@ func probeSSH(rc *api.Request, s place.SSHConfig) probeResult {
 		return fail("broke off.")
 	}
 	lines := bufio.NewReader(io.LimitReader(conn, 8*maxBanner))
-	for range 8 { // a server may say something before it names itself
+	for range 8 { // a server may send lines before its identification
 		line, err := lines.ReadString('\n')
 		if strings.HasPrefix(line, "SSH-") {
 			out.Details["reachable"], out.Details["server"] = true, printable(line)
@@ -269,7 +271,7 @@ func probeSSH(rc *api.Request, s place.SSHConfig) probeResult {
 	return fail("answers, but not as an SSH server.")
 }
 
-// printable is a line of a stranger as it may be shown.
+// printable makes a line from an unknown machine safe to show.
 func printable(line string) string {
 	line = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -280,7 +282,7 @@ func printable(line string) string {
 	return line[:min(len(line), maxBanner)]
 }
 
-// readLease finds a lease among the latest runs of each company.
+// readLease searches a lease among the latest runs of each company.
 func readLease(rc *api.Request) (api.Response, error) {
 	id := api.PathID(rc, "leaseId")
 	var out *leaseRow

@@ -71,7 +71,7 @@ func TestMachinesOverSSHAreDescribedAndProbed(t *testing.T) {
 	h.Call("PATCH", "/api/environments/"+local, `{"name":"x"}`).Want(t, 422, "stays as it is")
 	h.Call("DELETE", "/api/environments/"+local, "").Want(t, 422, "stays as it is")
 
-	// No agent is given what would carry nothing out.
+	// An agent can not have an environment that executes nothing.
 	h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","adapterType":"process","defaultEnvironmentId":"`+box+`"}`).Want(t, 422, "can not be chosen")
 	h.Call("POST", "/api/companies/"+of+"/agents", `{"name":"Ada","adapterType":"process","defaultEnvironmentId":"`+api.NewID()+`"}`).Want(t, 404, "Environment not found")
 	h.Call("DELETE", on, "").Want(t, 200, "")

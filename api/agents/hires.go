@@ -9,15 +9,15 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// newHire is the body that hires an agent: what creates one, and what it is for.
+// newHire is the body that hires an agent: the body that creates one, and the reason.
 type newHire struct {
 	newAgent
 	SourceIssueID  api.Opt[string] `json:"sourceIssueId" format:"uuid"`
 	SourceIssueIDs []string        `json:"sourceIssueIds,omitempty" format:"uuid" maxItems:"100"`
 }
 
-// A hired answers a hire: the agent, and the approval that decides about it,
-// null when none is needed.
+// Hired is the answer to a hire: the agent, and the approval that it waits for, null if
+// it needs none.
 type hired struct {
 	Agent    agentRow        `json:"agent"`
 	Approval *money.Approval `json:"approval"`

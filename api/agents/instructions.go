@@ -10,7 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An instructionBundle is what an agent is told, as a list of files.
+// An instructionBundle is the list of an agent's instruction files.
 type instructionBundle struct {
 	Agent       string               `json:"agentId"`
 	Company     ledger.CompanyID     `json:"companyId"`
@@ -60,7 +60,7 @@ type instructionsPath struct {
 	Key  string  `json:"adapterConfigKey,omitempty" minLength:"1" maxLength:"200"`
 }
 
-// An instructionsPathSet says what instructions-path has set.
+// An instructionsPathSet is the answer of the instructions-path route.
 type instructionsPathSet struct {
 	Agent   string  `json:"agentId"`
 	Adapter string  `json:"adapterType"`
@@ -117,7 +117,7 @@ func readInstructions(rc *api.Request) (api.Response, error) {
 	return api.Showing(rc, func(tx *ledger.Tx, a entity.Agent) any { return showInstructions(tx, a) })
 }
 
-// instructionFileOf shows one file.
+// instructionFileOf returns one file.
 func instructionFileOf(tx *ledger.Tx, a entity.Agent, at string) (instructionFile, error) {
 	in := skill.InstructionsOf(tx, a)
 	for _, f := range in.Files {
@@ -187,7 +187,7 @@ func removeInstructionFile(rc *api.Request) (r api.Response, err error) {
 	return doInstructions(rc, skill.KindInstructionsFile, func(a entity.Agent) any { return skill.SaveInstructionFile{Agent: a.ID, Path: at, Delete: true} })
 }
 
-// doInstructions submits a command about the path's agent and shows its files.
+// doInstructions submits a command about the agent of the path and answers its files.
 func doInstructions(rc *api.Request, kind string, payload func(entity.Agent) any) (r api.Response, err error) {
 	a, err := api.FindAgent(rc)
 	if err != nil {

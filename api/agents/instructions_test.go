@@ -46,7 +46,7 @@ func TestInstructionsAreFilesOfAnAgent(t *testing.T) {
 	if a := h.Call("DELETE", file+"?path=notes/how.md", "").Want(t, 200, "AGENTS.md"); strings.Contains(string(a.Body), "how.md") {
 		t.Errorf("%s", a.Body)
 	}
-	// Files of a node are named, not read, and only by the board.
+	// Files on a node are referenced, not read, and only the board may set them.
 	h.Call("PATCH", bundle, `{"mode":"external","rootPath":"notes"}`).Want(t, 422, "absolute rootPath")
 	h.Call("PATCH", bundle, `{"mode":"external","rootPath":"/srv/notes"}`).Want(t, 200, `"resolvedEntryPath":"/srv/notes/AGENTS.md"`)
 	h.Call("PUT", file, `{"path":"AGENTS.md","content":"x"}`).Want(t, 422, "lie on its node")
@@ -60,7 +60,7 @@ func TestInstructionsAreFilesOfAnAgent(t *testing.T) {
 			t.Errorf("a run gets %+v", in)
 		}
 	})
-	// A deletion takes the files along.
+	// Deleting an agent deletes its files.
 	h.Call("DELETE", "/api/agents/"+agent, "").Want(t, 200, "")
 	apitest.View(t, h, func(tx *ledger.Tx) {
 		if _, ok := skill.InstructionText(tx, of, agent, "AGENTS.md"); ok {
@@ -69,8 +69,8 @@ func TestInstructionsAreFilesOfAnAgent(t *testing.T) {
 	})
 }
 
-// An agent begins with the files and skills that it is made with, hired or not,
-// and with what the board agreed to.
+// An agent has the files and skills that it was created with, hired or not, after the
+// board's approval too.
 func TestAnAgentIsMadeWithItsInstructions(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)

@@ -19,12 +19,12 @@ type newKey struct {
 	Scope *keyScope `json:"scope,omitempty"`
 }
 
-// A keyScope says what a key is for. There is one kind.
+// A keyScope says what a key may be used for. There is one kind.
 type keyScope struct {
 	Kind string `json:"kind" enum:"standard"`
 }
 
-// A madeKey is a key with its token, which is shown this once.
+// A madeKey is a new key with its token, which is shown only once.
 type madeKey struct {
 	ID              string          `json:"id"`
 	Name            string          `json:"name"`
@@ -65,7 +65,7 @@ func createKey(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	if k.Hash != hex.EncodeToString(hash[:]) {
-		// A repetition whose token can not be made again, because the mesh's own key has changed.
+		// A repetition whose token can not be derived again, because the mesh's key has changed.
 		return api.Response{}, api.Conflict("The key was made by an earlier request; its token can not be shown again", map[string]string{"keyId": k.ID})
 	}
 	rc.SetHeader("Cache-Control", "no-store")

@@ -14,8 +14,7 @@ const (
 	markdown = "text/markdown; charset=utf-8"
 )
 
-// TextRoutes are pages for agents to read: the skills that come with the
-// program, and how agents are configured.
+// TextRoutes are text pages for agents: the bundled skills, and how to configure agents.
 func TextRoutes() []api.Route {
 	return []api.Route{
 		{Method: "GET", Path: "/api/invites/{token}/skills/index", Tag: "members", Summary: "List the skills for somebody who joins", Who: api.Public, Out: skillIndex{}, NoTool: true, Handle: api.Invited(listBundled)},
@@ -72,7 +71,7 @@ func readBundled(rc *api.Request) (api.Response, error) {
 	return api.Raw(markdown, []byte(s.Markdown)), nil
 }
 
-// adapterPages say which fields the adapterConfig of each type has.
+// adapterPages describe the adapterConfig of each adapter type.
 var adapterPages = map[string]string{
 	"process": `# Configuration of a process agent
 
@@ -177,7 +176,7 @@ func configurationPage(rc *api.Request) (api.Response, error) {
 	return api.Raw(api.PlainText, []byte(page)), nil
 }
 
-// pageOf is the page of an adapter that has none of its own: its fields.
+// pageOf is the default page of an adapter: a list of its fields.
 func pageOf(k adapter.Kind) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Configuration of a %s agent\n\nAdapter: %s (%s). %s\n\nadapterConfig:\n", k.Type, k.Type, k.Name, k.Note)
@@ -204,7 +203,7 @@ func pageOf(k adapter.Kind) string {
 	return b.String()
 }
 
-// icons are the names that the board has drawings for.
+// icons are the names of the icons that the board can draw.
 var icons = strings.Fields(`bot cpu brain zap rocket code terminal shield eye search wrench hammer lightbulb sparkles star heart flame bug cog database
 	globe lock mail message-square file-code git-branch package puzzle target wand atom circuit-board radar swords telescope microscope crown gem
 	hexagon pentagon fingerprint`)

@@ -44,7 +44,7 @@ func OrgRoutes() []api.Route {
 	}
 }
 
-// drawOrg draws an org chart as SVG, with everybody in it.
+// drawOrg renders the whole org chart as SVG.
 func drawOrg(title string, roots []*people.OrgNode) []byte {
 	c := chart.LayOut(roots, math.MaxInt, math.MaxInt)
 	var w strings.Builder

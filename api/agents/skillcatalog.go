@@ -13,7 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/skill"
 )
 
-// A catalogSkill is a skill that comes with the program, as its catalog shows it.
+// A catalogSkill is a bundled skill in the catalog.
 type catalogSkill struct {
 	ID             string            `json:"id"`
 	Key            string            `json:"key"`

@@ -82,7 +82,8 @@ func SkillReviewRoutes() []api.Route {
 	}
 }
 
-// ofOwnSkill lists something of the path's skill; the program's own skills have none.
+// ofOwnSkill lists something about the skill that the path names; for bundled skills the
+// list is empty.
 func ofOwnSkill[T any](list func(*ledger.Tx, skill.Skill) []T) func(*api.Request) (api.Response, error) {
 	return func(rc *api.Request) (api.Response, error) {
 		return viewSkill(rc, func(tx *ledger.Tx, _ entity.Company, row skillRow) (any, error) {
@@ -94,7 +95,7 @@ func ofOwnSkill[T any](list func(*ledger.Tx, skill.Skill) []T) func(*api.Request
 	}
 }
 
-// onSkill submits a command about the path's skill.
+// onSkill submits a command about the skill that the path names.
 func onSkill[T any](rc *api.Request, kind string, payload func(skill string) any) (api.Response, error) {
 	row, err := ownSkill(rc)
 	if err != nil {
@@ -172,7 +173,7 @@ func listSkillTests(rc *api.Request) (api.Response, error) {
 				continue
 			}
 			shown := api.ShowSkillTest(tx, t)
-			shown.Output, shown.Description = api.Cut(shown.Output, 2_000), "" // one test shows all
+			shown.Output, shown.Description = api.Cut(shown.Output, 2_000), "" // only the test's own route shows all of it
 			out = append(out, shown)
 		}
 		return out, nil
@@ -234,8 +235,8 @@ func cancelSkillTest(rc *api.Request) (api.Response, error) {
 	return skillTestAt(rc, id)
 }
 
-// auditSkill looks through a skill's files. That somebody did, and what came of
-// it, is a line of the activity log.
+// auditSkill scans a skill's files. The audit and its result are recorded in the
+// activity log.
 func auditSkill(rc *api.Request) (api.Response, error) {
 	var out skillAudit
 	of := ledger.CompanyID("")

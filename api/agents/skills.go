@@ -16,8 +16,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// BundledKey is what the keys of the program's own skills begin with, as clients
-// know them; bundledFolder is where lists show them.
+// BundledKey is the prefix of the keys of bundled skills, as clients know them.
+// bundledFolder is the folder where lists show them.
 const (
 	bundledFolder = "bundled/paperclip-core"
 	errBundled    = "Bundled skills are read-only."
@@ -66,7 +66,7 @@ type syncSkillsBody struct {
 	Desired []json.RawMessage `json:"desiredSkills" maxItems:"100" types:"string,object" maxBytes:"8192"`
 }
 
-// A skillRow is a skill as answers show it, of the company or of the program.
+// A skillRow is a skill as answers show it, of the company or bundled.
 type skillRow struct {
 	skill.Skill
 	Folder         *string           `json:"folderId"`
@@ -87,7 +87,7 @@ type skillRow struct {
 	bundledContent string
 }
 
-// A skillInList is what lists show besides.
+// A skillInList is a skillRow with the further members of a list.
 type skillInList struct {
 	skillRow
 	Attached       int     `json:"attachedAgentCount"`
@@ -102,7 +102,7 @@ type skillInList struct {
 	PackageVersion *string `json:"packageVersion"`
 }
 
-// A skillDetail is one skill whole.
+// A skillDetail is one skill in full.
 type skillDetail struct {
 	skillInList
 	Markdown string        `json:"markdown"`
@@ -150,8 +150,8 @@ type agentSkillInstall struct {
 	Key     string `json:"key"`
 	Name    string `json:"name"`
 	Desired bool   `json:"desired"`
-	State   string `json:"state"` // configured: handed over with the next run; available: read at path; missing: nobody has it any more
-	Path    string `json:"path"`  // of the API, to read it
+	State   string `json:"state"` // configured: passed to the next run; available: can be read at path; missing: the skill was deleted
+	Path    string `json:"path"`  // path of the API that returns the text
 }
 
 type categoryCount struct {
@@ -179,11 +179,11 @@ func SkillRoutes() []api.Route {
 	}
 }
 
-// bundledIDs is the name space of the IDs that bundled skills have in a company.
+// bundledIDs is the UUID name space for the IDs of bundled skills.
 var bundledIDs = uuid.MustParse("6f0a6d56-7a0e-4f0c-9c39-2a9f3f1f7c11")
 
-// bundledIn is a skill of the program as a company shows it: its ID follows from
-// the company and the name.
+// bundledIn is a bundled skill as a company shows it. Its ID is derived from the company
+// and the name.
 func bundledIn(of entity.Company, b skills.Skill) skillRow {
 	folder := uuid.NewSHA1(bundledIDs, []byte(of.ID)).String()
 	return skillRow{Skill: skill.Skill{ID: uuid.NewSHA1(bundledIDs, []byte(string(of.ID)+"/"+b.Name)).String(), Company: of.ID, Slug: b.Name, Name: b.Name,
@@ -220,7 +220,7 @@ func showSkill(s skill.Skill) skillRow {
 
 func (r skillRow) bundled() bool { return r.bundledContent != "" }
 
-// inList adds what a list shows; users are the agents that want the skill.
+// inList adds the members of a list. users are the agents that have the skill.
 func (r skillRow) inList(users []skillUser) skillInList {
 	in := skillInList{skillRow: r, Attached: len(users), Editable: true, SourceLabel: "Company", SourceBadge: "local"}
 	if r.bundled() {
@@ -245,7 +245,7 @@ func (r skillRow) detail(tx *ledger.Tx) skillDetail {
 	return d
 }
 
-// usersOf returns which agents want which skills, by key.
+// usersOf returns the agents that have each skill, by key.
 func usersOf(tx *ledger.Tx, of ledger.CompanyID) map[string][]skillUser {
 	users := map[string][]skillUser{}
 	for _, a := range entity.AgentsOf(tx, of, true) {
@@ -256,7 +256,7 @@ func usersOf(tx *ledger.Tx, of ledger.CompanyID) map[string][]skillUser {
 	return users
 }
 
-// skillIn finds the path's skill by ID, slug or key.
+// skillIn finds the skill that the path names by ID, slug or key.
 func skillIn(tx *ledger.Tx, of entity.Company, ref string) (skillRow, error) {
 	if s, ok := skill.SkillOf(tx, of.ID, ref); ok {
 		return showSkill(s), nil
@@ -342,7 +342,7 @@ func createSkill(rc *api.Request) (api.Response, error) {
 	return doSkill(rc, skill.KindSkillCreate, p)
 }
 
-// doSkill submits a command that returns a skill, and shows it.
+// doSkill submits a command that returns a skill, and answers it.
 func doSkill(rc *api.Request, kind string, payload any) (r api.Response, err error) {
 	s, err := api.Do[skill.Skill](rc, kind, api.CompanyID(rc), payload)
 	if err != nil {
@@ -366,7 +366,7 @@ func readSkill(rc *api.Request) (r api.Response, err error) {
 	return r, err
 }
 
-// ownSkill finds the path's skill, which has to be the company's own.
+// ownSkill finds the skill that the path names, which must be the company's own.
 func ownSkill(rc *api.Request) (row skillRow, err error) {
 	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) (err error) {
 		if row, err = skillIn(tx, of, rc.Path("skillId")); err == nil && row.bundled() {
@@ -496,9 +496,9 @@ func removeSkillFile(rc *api.Request) (api.Response, error) {
 	return doSkill(rc, skill.KindSkillFile, skill.SaveSkillFile{Skill: row.ID, Path: in.Path, Delete: in.Target, Version: api.NewID()})
 }
 
-// skillsOf shows what an agent is to have. Command lines are handed the texts with
-// each run (ephemeral: what is no longer wanted is taken away), the default agent of
-// the sandbox reads them by their path; other adapters hand over nothing.
+// skillsOf returns the skills of an agent. Command-line adapters receive the texts with
+// each run, and skills that were removed are deleted (ephemeral). The default agent of
+// the sandbox reads them by path. Other adapters receive none.
 func skillsOf(tx *ledger.Tx, a entity.Agent) agentSkillSet {
 	out := agentSkillSet{Adapter: a.AdapterType, Mode: "unsupported", Desired: []string{}, Entries: []desiredSkill{}, Available: []agentSkillInstall{},
 		Warnings: []string{"This adapter does not implement skill sync yet."}}

@@ -17,7 +17,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-// shellOf returns the commands of a skill: its blocks marked sh, in their order.
+// shellOf returns the shell code of a skill: its blocks marked sh, in order.
 func shellOf(markdown string) string {
 	var b strings.Builder
 	within := false
@@ -28,15 +28,14 @@ func shellOf(markdown string) string {
 		case plain == "```":
 			within = false
 		case within:
-			b.WriteString(strings.TrimPrefix(line, "   ") + "\n") // blocks within lists
+			b.WriteString(strings.TrimPrefix(line, "   ") + "\n") // blocks inside lists
 		}
 	}
 	return b.String()
 }
 
-// Every command of every skill is run by a shell against a node, by the agent in
-// a run, or by the board, as the skill is meant for; -e and curl's -f make a
-// command that is wrong fail.
+// A shell executes every command of every skill against a node: in an agent's run or as
+// the board, as the skill intends. With -e and curl's -f a wrong command fails the test.
 func TestSkillsCommandsWork(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("there is no curl here")
@@ -104,7 +103,7 @@ func TestTextsNameRoutesThatThereAre(t *testing.T) {
 	}
 }
 
-// The pages for agents name every role, and every field of an adapter's configuration.
+// The pages for agents name every role and every field of an adapter's configuration.
 func TestPagesNameWhatThereIs(t *testing.T) {
 	h := apitest.NewHarness(t)
 	index := string(h.Call("GET", "/api/llms/agent-configuration.txt", "").Want(t, 200, "").Body)

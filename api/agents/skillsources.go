@@ -20,7 +20,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// The bodies about where skills come from.
+// The bodies about sources of skills.
 type (
 	skillImportBody struct {
 		Source string `json:"source" minLength:"1" maxLength:"2000"`
@@ -48,7 +48,7 @@ type skillsImported struct {
 	Warnings []string      `json:"warnings"`
 }
 
-// A skillScan is what was found in the folders of projects.
+// A skillScan is the result of a scan of projects' folders.
 type skillScan struct {
 	Projects   int             `json:"scannedProjects"`
 	Workspaces int             `json:"scannedWorkspaces"`
@@ -109,13 +109,13 @@ type browseEntry struct {
 }
 
 const (
-	// maxScannedSkills bounds the skills that one import or scan takes.
+	// maxScannedSkills bounds the skills that one import or scan creates.
 	maxScannedSkills = 50
-	// maxBrowsed bounds the entries of a folder that are shown.
+	// maxBrowsed bounds the entries of a folder in an answer.
 	maxBrowsed = 500
 )
 
-// skillFolders are where projects keep skills.
+// skillFolders are the folders in which projects store skills.
 var skillFolders = []string{"skills", ".claude/skills", ".agents/skills", ".codex/skills"}
 
 func SkillSourceRoutes() []api.Route {
@@ -127,14 +127,14 @@ func SkillSourceRoutes() []api.Route {
 	}
 }
 
-// A foundSkill is a skill as files, by their paths within it.
+// A foundSkill is the files of a skill by relative path.
 type foundSkill struct {
 	slug, name, about string
 	files             map[string]string
-	problem           string // why it cannot be taken, or ""
+	problem           string // why it can not be imported, or ""
 }
 
-// foundIn makes a skill of the files of a folder.
+// foundIn returns the skill of a folder's files.
 func foundIn(folder string, files map[string]string) foundSkill {
 	f := foundSkill{slug: core.URLKey(path.Base(folder)), files: files}
 	f.name, f.about = skills.FrontMatter(files[skill.SkillFile])
@@ -158,8 +158,8 @@ func foundIn(folder string, files map[string]string) foundSkill {
 	return f
 }
 
-// take makes a skill of the company of what was found: the skill, then its other
-// files. What could not be finished is removed again.
+// take creates a skill of the company: the skill, then its other files. If a file fails,
+// it deletes the skill again.
 func (f foundSkill) take(rc *api.Request, origin skill.SkillOrigin) (skillDetail, error) {
 	text := f.files[skill.SkillFile]
 	p := skill.SaveSkill{ID: api.NewID(), Version: api.NewID(), Slug: &f.slug, Name: &f.name, Description: &f.about, Markdown: &text, Origin: origin}
@@ -173,7 +173,7 @@ func (f foundSkill) take(rc *api.Request, origin skill.SkillOrigin) (skillDetail
 	return shownByID(rc, p.ID)
 }
 
-// fill writes the files of a skill that differ from those that it has.
+// fill writes those files of a skill that differ from the stored ones.
 func (f foundSkill) fill(rc *api.Request, id string, have map[string]string) error {
 	names := make([]string, 0, len(f.files))
 	for name := range f.files {
@@ -286,7 +286,7 @@ func importSkills(rc *api.Request) (api.Response, error) {
 	return api.OK(out), nil
 }
 
-// A scanned is a workspace that has a folder.
+// A scanned is a workspace with a folder.
 type scanned struct {
 	project entity.Project
 	space   place.Workspace
@@ -335,7 +335,7 @@ func scanProjects(rc *api.Request) (api.Response, error) {
 	return api.OK(out), nil
 }
 
-// scan looks through one workspace, and takes what is wanted of it.
+// scan searches one workspace and imports the selected skills.
 func (out *skillScan) scan(rc *api.Request, in skillScanBody, at scanned, root *os.Root) error {
 	for _, folder := range skillFolders {
 		entries, err := fs.ReadDir(root.FS(), folder)
@@ -432,8 +432,9 @@ func (out *skillScan) consider(rc *api.Request, in skillScanBody, at scanned, di
 	return nil
 }
 
-// readSkillFolder reads the files of a folder that has a SKILL.md, at most one
-// more than a skill may have, and of each at most a byte more than it may be long.
+// readSkillFolder reads the files of a folder that has a SKILL.md. It reads at most one
+// file more than a skill may have, and at most one byte more than a file may have, so
+// that the caller can detect an excess.
 func readSkillFolder(fsys fs.FS, dir string) (map[string]string, error) {
 	if info, err := fs.Stat(fsys, path.Join(dir, skill.SkillFile)); err != nil || !info.Mode().IsRegular() {
 		return nil, fs.ErrNotExist

@@ -35,7 +35,7 @@ type (
 	}
 )
 
-// A shownSkillVersion is a version with the texts of its files.
+// A shownSkillVersion is a version with its files.
 type shownSkillVersion struct {
 	skill.SkillVersion
 	Files []skillVersionFile `json:"files"`
@@ -55,7 +55,7 @@ type forkPrecheck struct {
 	Forks     []string    `json:"existingForkIds"`
 }
 
-// An updateStatus says whether the skill that one was forked from has changed since.
+// An updateStatus says whether the origin of a forked skill has changed.
 type updateStatus struct {
 	Skill     string  `json:"skillId"`
 	Supported bool    `json:"supported"`
@@ -98,7 +98,7 @@ func SkillVersionRoutes() []api.Route {
 	}
 }
 
-// viewSkill answers what f makes of the skill that the path names.
+// viewSkill answers the result of f for the skill that the path names.
 func viewSkill(rc *api.Request, f func(tx *ledger.Tx, of entity.Company, row skillRow) (any, error)) (r api.Response, err error) {
 	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		row, err := skillIn(tx, of, rc.Path("skillId"))
@@ -157,7 +157,7 @@ func newSkillVersion(rc *api.Request) (api.Response, error) {
 	return skillVersionAt(rc, p.ID)
 }
 
-// slugTaken reports whether a skill of the company or of the program has a slug.
+// slugTaken reports whether a skill of the company or a bundled skill has the slug.
 func slugTaken(tx *ledger.Tx, of ledger.CompanyID, slug string) bool {
 	if _, taken := skills.Find(slug); taken {
 		return true
@@ -170,7 +170,7 @@ func slugTaken(tx *ledger.Tx, of ledger.CompanyID, slug string) bool {
 	return false
 }
 
-// freeSlug is the first of slug, slug-fork, slug-fork-2 and so on that nothing has.
+// freeSlug returns the first unused of slug, slug-fork, slug-fork-2 and so on.
 func freeSlug(tx *ledger.Tx, of ledger.CompanyID, slug string) string {
 	free := slug
 	for n := 1; slugTaken(tx, of, free) && n <= skill.MaxSkills+1; n++ {
@@ -226,8 +226,8 @@ func forkSkill(rc *api.Request) (api.Response, error) {
 	return doSkill(rc, skill.KindSkillFork, p)
 }
 
-// originText returns the text of the bundled skill that a skill was forked from,
-// "" when it was another one.
+// originText returns the text of the bundled skill that a skill was forked from, "" if
+// it was forked from another skill.
 func originText(of entity.Company, s skill.Skill) string {
 	for _, b := range skills.Bundled() {
 		if row := bundledIn(of, b); row.ID == s.Origin.Skill {
@@ -264,7 +264,7 @@ func skillUpdateStatus(rc *api.Request) (api.Response, error) {
 	})
 }
 
-// toReset returns the command that takes the path's skill back to its origin.
+// toReset returns the command that resets the skill of the path to its origin.
 func toReset(rc *api.Request) (p skill.ResetSkill, status updateStatus, err error) {
 	row, err := ownSkill(rc)
 	if err != nil {
@@ -343,7 +343,7 @@ func installCatalog(rc *api.Request) (api.Response, error) {
 	err = api.InCompany(rc, func(tx *ledger.Tx, of entity.Company) error {
 		row := bundledIn(of, b)
 		slug := in.Slug.Or(row.Slug)
-		if slug == row.Slug { // it is there
+		if slug == row.Slug { // the bundled skill is already there
 			r = api.OK(row.detail(tx))
 			return nil
 		}

@@ -34,7 +34,7 @@ func TestVersionsAndForksOfSkills(t *testing.T) {
 	h.Call("POST", in+"/"+id+"/versions", `{"label":"good"}`).Want(t, 200, `"label":"good"`)
 	h.Call("POST", in+"/"+id+"/reset", `{}`).Want(t, 422, "name a version")
 	h.Call("POST", in+"/"+id+"/reset", `{"versionId":"`+first+`"}`).Want(t, 200, `"markdown":"# one"`).Want(t, 200, `"fileInventory":[{"path":"SKILL.md","kind":"skill"}]`)
-	for range 25 { // the oldest go, and their texts with them
+	for range 25 { // the oldest versions and their texts are deleted
 		h.Call("POST", in+"/"+id+"/versions", `{}`).Want(t, 200, "")
 	}
 	if n := len(h.Call("GET", in+"/"+id+"/versions", "").Decode(t).([]any)); n != 20 {

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// maxToolInput bounds what a tool is given, in bytes.
+	// maxToolInput bounds a tool's input, in bytes.
 	maxToolInput = 1 << 20
 	// maxToolTime bounds one execution.
 	maxToolTime = 5 * time.Minute
@@ -59,20 +59,20 @@ type revokeToolBody struct {
 	Reason string `json:"reason,omitempty" maxLength:"2000"`
 }
 
-// A toolResult is what a run of a tool came to; the members of the sandbox's result
-// are as `selvage sandbox run -o json` has them.
+// A toolResult is the result of one execution of a tool. The members of the sandbox's
+// result are those of `selvage sandbox run -o json`.
 type toolResult struct {
 	Tool      string     `json:"tool"`
 	Version   uint32     `json:"version"`
 	Hash      string     `json:"moduleHash"`
-	Exit      *int       `json:"exitCode"` // null when it did not come to its own end
+	Exit      *int       `json:"exitCode"` // null when it was stopped
 	Stdout    string     `json:"stdout"`
 	Stderr    string     `json:"stderr"`
 	Fuel      int64      `json:"fuelUsed"`
 	Memory    int64      `json:"memoryPeak"`
 	Took      int64      `json:"durationMs"`
 	Error     *toolFault `json:"error"`
-	ChainHash *string    `json:"chainHash"` // of the entry that allowed it
+	ChainHash *string    `json:"chainHash"` // of the entry that allowed the execution
 }
 
 type toolFault struct {
@@ -101,8 +101,8 @@ func readTool(rc *api.Request) (api.Response, error) {
 	return api.Viewed(rc, func(tx *ledger.Tx) (skill.Tool, error) { return findTool(tx, rc) })
 }
 
-// deployTool takes a module, has the sandbox look at it, signs name, version and
-// bytes, and asks for the next version.
+// deployTool receives a module, has the sandbox check it, signs name, version and bytes,
+// and submits the next version.
 func deployTool(rc *api.Request) (api.Response, error) {
 	s := rc.Server
 	if s.Cfg.Tools == nil {
@@ -147,7 +147,7 @@ func deployTool(rc *api.Request) (api.Response, error) {
 	return api.OK(t), err
 }
 
-// effectOf reads {"risk": 0.3, …} into thousandths.
+// effectOf parses {"risk": 0.3, …} into thousandths.
 func effectOf(text string) (e skill.ToolEffect, err error) {
 	if text == "" {
 		return e, nil
@@ -190,8 +190,8 @@ func revokeTool(rc *api.Request) (api.Response, error) {
 	return api.OK(t), err
 }
 
-// executeTool has the rules decide, checks that the bytes are those that were
-// signed, and runs them: nothing of this machine is given to them but their input.
+// executeTool submits the decision to the rules, verifies that the bytes are those that
+// were signed, and executes them. The module has access to its input only.
 func executeTool(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[executeToolBody](rc)
 	if err != nil {

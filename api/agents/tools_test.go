@@ -19,14 +19,14 @@ import (
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
-// answer42 is a module that writes "42\n" to its standard output; forEver one
-// that goes on for ever.
+// answer42 is a module that writes "42
+// " to its standard output; forEver is one that never ends.
 var (
 	answer42, _ = hex.DecodeString("0061736d01000000010c0260047f7f7f7f017f60000002230116776173695f736e617073686f745f70726576696577310866645f7772697465000003020101050401010101071302066d656d6f72790200065f737461727400010a0f010d00410141004101411410001a0b0b11010041000b0b080000000300000034320a")
 	forEver, _  = hex.DecodeString("0061736d0100000001040160000003020100050401010101071302066d656d6f72790200065f737461727400000a0901070003400c000b0b")
 )
 
-// swapped are blobs of which each reads as other bytes, when there are some.
+// swapped replaces the content of every blob by other bytes, when these are set.
 type swapped struct {
 	api.Blobs
 	by []byte
@@ -42,8 +42,8 @@ func (s *swapped) Read(ctx context.Context, ref blob.Reference) (blob.Content, e
 	}{bytes.NewReader(s.by), io.NopCloser(nil)}, nil
 }
 
-// A tool is deployed, run, given a new version, and revoked; each step is in the
-// record, and only what was signed runs.
+// A tool is deployed, executed, updated and revoked. Each step is recorded, and only
+// signed bytes are executed.
 func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	engine, err := sandbox.Open(sandbox.Config{Dir: t.TempDir()})
 	if err != nil {
@@ -93,7 +93,7 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	if kind != "tool.execute" {
 		t.Errorf("chainHash is of an entry %q", kind)
 	}
-	// Other bytes in the place of those that were signed are not run, by whatever way they came there.
+	// Bytes other than those that were signed are not executed, wherever they came from.
 	files.by = bytes.Replace(answer42, []byte("42"), []byte("43"), 1)
 	h.Call("POST", in+"/answer/execute", `{}`).Want(t, 500, "Internal server error")
 	files.by = nil
@@ -111,11 +111,11 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	h.DeployTool(t, of, answer42, map[string]string{"name": "Bad Name"}).Want(t, 400, "name has at most")
 	h.DeployTool(t, of, answer42, map[string]string{"name": "x", "effect": `{"risk":2}`}).Want(t, 400, "effect")
 	h.DeployTool(t, of, answer42, map[string]string{"name": "shell.exec"}).Want(t, 409, "catalogue")
-	signer = identity.Derive([32]byte{1}) // somebody else's signature
+	signer = identity.Derive([32]byte{1}) // the signature of another key
 	h.DeployTool(t, of, answer42, map[string]string{"name": "forged"}).Want(t, 403, "not signed by the node")
 	h.Call("POST", in+"/forged/execute", `{}`).Want(t, 404, "Tool not found")
 
-	// Agents run what there is, and deploy nothing; another company's is not there.
+	// Agents may execute tools and not deploy them; another company's tools are not found.
 	agent := h.Call("POST", "/api/companies/"+string(of)+"/agents", `{"name":"Ada","role":"engineer"}`).Want(t, 201, "").Field(t, "id")
 	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+agent+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
 	h.Call("POST", in+"/answer/execute", `{}`, key).Want(t, 200, `"stdout":"42\n"`)
@@ -126,8 +126,8 @@ func TestToolsAreDeployedRunAndRevoked(t *testing.T) {
 	h.Call("POST", "/api/companies/"+other+"/tools/answer/execute", `{}`).Want(t, 404, "Tool not found")
 	h.Call("POST", in+"/answer/execute", fmt.Sprintf(`{"input":%q}`, strings.Repeat("x", agents.MaxToolInput))).Want(t, 413, "Request entity too large")
 
-	// What it may run it may not while governance says no: it is paused, its company
-	// is, everything is stopped. The board stops at the last of these.
+	// Governance refuses an allowed tool when the agent is paused, its company is paused, or
+	// everything is stopped. The last applies to the board too.
 	denied := func(reason string, headers ...string) {
 		t.Helper()
 		h.Call("POST", in+"/answer/execute", `{}`, headers...).Want(t, 409, `"code":"GovernanceDenied"`).Want(t, 409, `"reason":"`+reason+`"`)
