@@ -109,23 +109,23 @@ func (c Cron) onDay(y int, m time.Month, d int) bool {
 	if c.anyDay || c.anyWeekday {
 		return day && weekday
 	}
-	return day || weekday // both were named: either will do, as cron has it
+	return day || weekday // if both are restricted, one match is enough, as in cron
 }
 
-// cronHorizon is how many days ahead a schedule is looked for: over the longest
-// time without a 29th of February.
+// cronHorizon is how many days ahead Next searches: longer than the longest time without a
+// 29th of February.
 const cronHorizon = 366*8 + 2
 
-// Next returns the first instant after the given one that the schedule names on
-// the clocks of a zone; ok is false when there is none. A time that the clocks
-// skip fires when they have skipped it. A time that they show twice fires the
-// first time only, unless the schedule is for every hour.
+// Next returns the first instant after a given one at which local time in zone matches the
+// schedule; ok is false if there is none. If the clocks skip a time, it fires right after the
+// skip. If they show a time twice, it fires only the first time, unless the schedule is for
+// every hour.
 func (c Cron) Next(after time.Time, zone *time.Location) (next time.Time, ok bool) {
 	if next, ok = c.soon(after, zone); ok {
 		return next, ok
 	}
 	y, m, d := after.In(zone).Date()
-	begin := time.Date(y, m, d-1, 0, 0, 0, 0, time.UTC) // the clocks may go back over midnight
+	begin := time.Date(y, m, d-1, 0, 0, 0, 0, time.UTC) // the clocks may be set back over midnight
 	last := -1
 	for n := range cronHorizon {
 		if last >= 0 && n > last+1 {
@@ -157,9 +157,9 @@ func (c Cron) Next(after time.Time, zone *time.Location) (next time.Time, ok boo
 	return next.UTC(), ok
 }
 
-// soon is Next for a time of today or tomorrow while the clocks are not changed
-// for days around it, so that each time is shown once. It is what schedules of
-// every minute need, which are asked for thousands of times after a long gap.
+// soon is Next for a match of today or tomorrow, on days around which the clocks are not
+// changed, so that each time occurs once. It is the fast path for schedules of every minute,
+// for which Next is called thousands of times after a long gap.
 func (c Cron) soon(after time.Time, zone *time.Location) (time.Time, bool) {
 	const days = 3 * 24 * time.Hour
 	here := after.In(zone)
@@ -193,7 +193,7 @@ func (c Cron) soon(after time.Time, zone *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// instants returns when the clocks of a zone show a time: once as a rule.
+// instants returns when the local time of a zone has a value: usually one instant.
 func (c Cron) instants(y int, m time.Month, d, hour, minute int, zone *time.Location) []time.Time {
 	t := time.Date(y, m, d, hour, minute, 0, 0, zone)
 	wall := time.Date(y, m, d, hour, minute, 0, 0, time.UTC)

@@ -53,7 +53,7 @@ func TestCronNext(t *testing.T) {
 	}
 }
 
-// Whatever the schedule, the next instant comes later, and none lies between.
+// For any schedule, the next instant is later, and no matching instant lies between.
 func TestCronLeavesNothingOut(t *testing.T) {
 	t.Parallel()
 	zone, _ := time.LoadLocation("Europe/Berlin")

@@ -1,6 +1,6 @@
 package routine
 
-// What the tests of this room reach into.
+// Unexported names that the tests of this package use.
 
 const (
 	KeptRoutineRevisions = keptRoutineRevisions

@@ -11,22 +11,22 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What folders are for. Persisted: do not rename.
+// Kinds of folders. Persisted: do not rename.
 const (
 	FolderRoutines = "routine"
 	FolderSkills   = "skill"
 )
 
-// FolderKinds are all that there are.
+// FolderKinds lists all kinds.
 var FolderKinds = []string{FolderRoutines, FolderSkills}
 
 const (
-	// MaxFolders bounds the folders of a company, MaxFolderDepth how deep they nest.
+	// MaxFolders bounds the folders of a company, MaxFolderDepth their nesting.
 	MaxFolders     = 500
 	MaxFolderDepth = 8
 )
 
-// A Folder puts routines or skills in order.
+// A Folder groups routines or skills.
 type Folder struct {
 	ID        string           `cbor:"1,keyasint" json:"id"`
 	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -36,15 +36,15 @@ type Folder struct {
 	Slug      string           `cbor:"6,keyasint" json:"slug"`
 	Color     core.NullText    `cbor:"7,keyasint,omitempty" json:"color"`
 	Position  int64            `cbor:"8,keyasint,omitempty" json:"position"`
-	SystemKey core.NullText    `cbor:"9,keyasint,omitempty" json:"systemKey"` // of a folder that the system made for somebody
+	SystemKey core.NullText    `cbor:"9,keyasint,omitempty" json:"systemKey"` // set if the system made the folder
 	CreatedAt core.Time        `cbor:"10,keyasint" json:"createdAt"`
 	UpdatedAt core.Time        `cbor:"11,keyasint" json:"updatedAt"`
 }
 
 var Folders = core.Owned(ledger.NewTable[string, Folder]("folder"))
 
-// SaveFolder is the payload of folder.save: a folder is made when New is set,
-// else changed, where a nil field keeps what is there.
+// SaveFolder is the payload of folder.save. With New it creates a folder; otherwise it
+// changes one, and a nil field keeps the value.
 type SaveFolder struct {
 	ID        string  `cbor:"1,keyasint"`
 	New       bool    `cbor:"2,keyasint,omitempty"`
@@ -62,11 +62,11 @@ type DeleteFolder struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-// FileItem is the payload of folder.file, which puts a routine into a folder.
+// FileItem is the payload of folder.file, which moves a routine into a folder.
 type FileItem struct {
 	Kind   string `cbor:"1,keyasint"`
 	Item   string `cbor:"2,keyasint"`
-	Folder string `cbor:"3,keyasint,omitempty"` // "" takes it out
+	Folder string `cbor:"3,keyasint,omitempty"` // "" removes it from its folder
 }
 
 const (
@@ -81,8 +81,8 @@ var folderKinds = []company.Kind{
 	{Name: KindFolderFile, From: company.FromBoard, Do: ledger.Typed(fileItem)},
 }
 
-// FoldersOf returns the folders of company of a kind ("" for all), by parent,
-// position and name.
+// FoldersOf returns the folders of a kind ("" for all kinds), sorted by parent, position and
+// name.
 func FoldersOf(tx *ledger.Tx, company ledger.CompanyID, kind string) []Folder {
 	out := []Folder{}
 	for _, f := range Folders.All(tx, company) {
@@ -175,7 +175,7 @@ func (f Folder) check(tx *ledger.Tx) error {
 	return nil
 }
 
-// deleteFolder removes a folder; what lay in it lies in its parent then.
+// deleteFolder deletes a folder and moves its content to its parent.
 func deleteFolder(c *ledger.Context, p DeleteFolder) (any, error) {
 	company, now := c.Cmd.Company, core.TimeOf(c.Now)
 	f, ok := Folders.Get(c.Tx, company, p.ID)
@@ -193,7 +193,7 @@ func deleteFolder(c *ledger.Context, p DeleteFolder) (any, error) {
 			continue
 		}
 		child.Parent, child.UpdatedAt = f.Parent, now
-		for n := 2; child.check(c.Tx) != nil && n < MaxFolders+2; n++ { // only its slug can be in the way
+		for n := 2; child.check(c.Tx) != nil && n < MaxFolders+2; n++ { // only the slug can conflict
 			child.Slug = core.Snippet(child.Slug, 80) + "-" + core.UintText(uint64(n))
 		}
 		Folders.Put(c.Tx, company, child.ID, child)
@@ -218,7 +218,7 @@ func fileItem(c *ledger.Context, p FileItem) (any, error) {
 	return FiledItem{p.Kind, p.Item, core.NullText(p.Folder)}, nil
 }
 
-// A FiledItem says where an item lies.
+// A FiledItem says in which folder an item is.
 type FiledItem struct {
 	Kind   string        `cbor:"1,keyasint" json:"kind"`
 	Item   string        `cbor:"2,keyasint" json:"itemId"`

@@ -1,5 +1,5 @@
-// Package routine is work that comes again: routines with their revisions, triggers by
-// time and by webhook, what they ask for, and the folders they lie in.
+// Package routine is recurring work: routines with their revisions, the triggers that fire
+// them by time and by webhook, their variables, and the folders that group them.
 package routine
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Routine is an issue to be made again and again: by schedule, by webhook, or
-// when somebody asks. Its env may hold secrets; JSON of the row leaves it out.
+// A Routine is a template of an issue that is made again and again: by schedule, by webhook,
+// or on request. Its env may hold secrets; JSON of the row leaves it out.
 type Routine struct {
 	ID              string            `cbor:"1,keyasint" json:"id"`
 	Company         ledger.CompanyID  `cbor:"2,keyasint" json:"companyId"`
@@ -50,10 +50,10 @@ type Routine struct {
 	UpdatedAt       core.Time         `cbor:"30,keyasint" json:"updatedAt"`
 	Labels          []string          `cbor:"31,keyasint,omitempty" json:"labelIds"`
 	BillingCode     core.NullText     `cbor:"32,keyasint,omitempty" json:"billingCode"`
-	// TextVersion counts the changes of the description, TextAt is the last.
+	// TextVersion counts the changes of the description; TextAt is the time of the last one.
 	TextVersion uint64    `cbor:"33,keyasint,omitempty" json:"-"`
 	TextAt      core.Time `cbor:"34,keyasint,omitempty" json:"-"`
-	Runs        uint64    `cbor:"35,keyasint,omitempty" json:"-"` // how many there were
+	Runs        uint64    `cbor:"35,keyasint,omitempty" json:"-"` // number of runs ever made
 }
 
 // Clone returns a copy that shares no memory with r, as the ledger's cache of
@@ -67,7 +67,8 @@ func (r Routine) Clone() Routine {
 	return r
 }
 
-// A RoutineStatus says whether a routine fires. Persisted: do not rename.
+// A RoutineStatus is the state of a routine; only an active one fires. Persisted: do not
+// rename.
 type RoutineStatus string
 
 const (
@@ -76,14 +77,14 @@ const (
 	RoutineArchived RoutineStatus = "archived"
 )
 
-// What a routine does when it fires while its issue is being worked on.
+// What a routine does if it fires while its issue is being worked on.
 const (
 	RoutineCoalesce = "coalesce_if_active"
 	RoutineAlways   = "always_enqueue"
 	RoutineSkip     = "skip_if_active"
 )
 
-// What becomes of the times that passed while nobody led.
+// What happens to the times that passed while there was no leader.
 const (
 	CatchUpSkip    = "skip_missed"
 	CatchUpEnqueue = "enqueue_missed_with_cap"
@@ -100,20 +101,21 @@ var (
 const (
 	// MaxRoutines bounds the routines of a company: lists show all of them.
 	MaxRoutines = 1_000
-	// MaxTriggers bounds those of one routine, and MaxRoutineVariables its variables.
+	// MaxTriggers bounds the triggers of one routine, MaxRoutineVariables its variables.
 	MaxTriggers         = 20
 	MaxRoutineVariables = 50
-	// MaxCatchUp bounds how many missed times of one trigger fire late.
+	// MaxCatchUp bounds how many missed times of one trigger are fired late.
 	MaxCatchUp = 25
-	// MaxRoutineIssues bounds the open issues of one routine, so that one that
-	// nobody works off does not fill the company.
+	// MaxRoutineIssues bounds the open issues of one routine, so that a routine whose issues
+	// nobody finishes does not fill the company.
 	MaxRoutineIssues = 100
-	// keptRoutineRuns and keptRoutineRevisions bound what is kept of a routine.
+	// keptRoutineRuns and keptRoutineRevisions bound the runs and revisions that are kept of one
+	// routine.
 	keptRoutineRuns      = 200
 	keptRoutineRevisions = 50
 )
 
-// A RoutineVariable is a blank of a routine's text, written {{name}}.
+// A RoutineVariable is a placeholder in a routine's text, written {{name}}.
 type RoutineVariable struct {
 	Name     string          `cbor:"1,keyasint" json:"name"`
 	Type     string          `cbor:"2,keyasint" json:"type"`
@@ -123,7 +125,7 @@ type RoutineVariable struct {
 	Default  json.RawMessage `cbor:"6,keyasint,omitempty" json:"defaultValue"` // a JSON scalar
 }
 
-// A RoutineRevision is a routine and its triggers as one change left them.
+// A RoutineRevision is the state of a routine and its triggers after one change.
 type RoutineRevision struct {
 	ID           string           `cbor:"1,keyasint"`
 	Number       uint64           `cbor:"2,keyasint"`
@@ -137,7 +139,7 @@ type RoutineRevision struct {
 	CreatedAt    core.Time        `cbor:"10,keyasint"`
 }
 
-// Where routines lie, under c/<company>/ unless it says otherwise:
+// Keys of routines, under c/<company>/ unless marked (mesh):
 //
 //	routine/<id>                          Routine
 //	routine-trigger/<id>                  RoutineTrigger, routine-trigger-of/<routine>/<id>
@@ -145,8 +147,8 @@ type RoutineRevision struct {
 //	routine-run-once/<routine>/<hash>     the run made with an idempotency key
 //	routine-issue/<routine>/<issue>       its open issues
 //	routine-revision/<routine>.<n>        RoutineRevision
-//	routine-seen/<trigger>/<hash>         a delivery and when it may be forgotten;
-//	routine-seen-at/<trigger>/<time>.<hash>   the same in the order of that
+//	routine-seen/<trigger>/<hash>         a delivery, and when it may be deleted;
+//	routine-seen-at/<trigger>/<time>.<hash>   the same, ordered by that time
 //	(mesh) routine-due/<time>/<trigger>   company; schedules that will fire
 //	(mesh) routine-public/<publicId>      company/trigger
 var (
@@ -158,8 +160,8 @@ var (
 	routineRevisions = ledger.NewTable[string, RoutineRevision]("routine-revision")
 )
 
-// SaveRoutine is the payload of routine.create, and of routine.update, where a
-// nil field keeps what is there and an empty one clears it.
+// SaveRoutine is the payload of routine.create and routine.update. In an update a nil field
+// keeps the value and an empty one clears it.
 type SaveRoutine struct {
 	ID          string             `cbor:"1,keyasint"`
 	Title       *string            `cbor:"2,keyasint,omitempty"`
@@ -180,13 +182,13 @@ type SaveRoutine struct {
 	Labels      *[]string          `cbor:"17,keyasint,omitempty"`
 	BillingCode *string            `cbor:"18,keyasint,omitempty"`
 	Base        string             `cbor:"19,keyasint,omitempty"` // the revision that the caller has seen
-	// Next says when the schedules fire next, if the change makes them go on.
+	// Next is when the schedules fire next, if the change resumes them.
 	Next []TriggerNext `cbor:"20,keyasint,omitempty"`
 }
 
-// A TriggerNext is when a schedule fires next. The node that takes the request
-// finds it, because rules about time zones differ between versions of programs;
-// what all nodes store is the instant.
+// A TriggerNext is when a schedule fires next. The node that takes the request computes it:
+// time zone rules differ between versions of the program, and all nodes must store the same
+// instant.
 type TriggerNext struct {
 	Trigger string    `cbor:"1,keyasint"`
 	At      core.Time `cbor:"2,keyasint,omitempty"`
@@ -257,8 +259,7 @@ func RoutineRevisions(tx *ledger.Tx, r Routine) []RoutineRevision {
 	return out
 }
 
-// ActiveRoutineIssue returns the newest open issue of a routine that is being
-// worked on.
+// ActiveRoutineIssue returns the newest open issue of a routine that is being worked on.
 func ActiveRoutineIssue(tx *ledger.Tx, r Routine) (found entity.Issue, ok bool) {
 	for i := range entity.IssuesIn(tx, r.Company, routineIssues.IDs(tx, r.Company, r.ID, false)) {
 		if workedOn(tx, i) && (!ok || i.Number > found.Number) {
@@ -270,9 +271,9 @@ func ActiveRoutineIssue(tx *ledger.Tx, r Routine) (found entity.Issue, ok bool) 
 
 func errNoRoutine() error { return ledger.Refuse(ledger.NotFound, nil, "Routine not found") }
 
-// routineOf returns a routine that the actor may change: the board any, an
-// agent its own and those of agents below it, under a run of its own; a CEO that
-// only drafts none, see strategy.go.
+// routineOf returns a routine that the actor may change. The board may change any. An agent
+// may change its own and those of agents below it, under a run of its own. A CEO who may
+// only draft may change none, see strategy.go.
 func routineOf(c *ledger.Context, id string) (Routine, error) {
 	r, ok := Routines.Get(c.Tx, c.Cmd.Company, id)
 	if !ok {
@@ -285,7 +286,7 @@ func mayRoutine(c *ledger.Context, assignee string) error {
 	if !core.IsAgent(c) {
 		return nil
 	}
-	if drafting, own := company.DraftingCEO(c, entity.Issue{}); drafting && own { // what a routine makes starts by itself
+	if drafting, own := company.DraftingCEO(c, entity.Issue{}); drafting && own { // an issue of a routine starts without anybody's decision
 		return company.RefuseDraft(entity.Issue{}, entity.IssueTodo)
 	}
 	if assignee != c.Cmd.Actor.ID && (assignee == "" || !entity.Manages(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID, assignee)) {
@@ -326,8 +327,8 @@ func (r Routine) with(s SaveRoutine) (Routine, error) {
 	return r, err
 }
 
-// check refuses a routine that is not whole, or that names what is not there;
-// what it has in common with old was checked before.
+// check rejects a routine that is incomplete or names rows that do not exist. Fields equal to
+// those of old are not checked again.
 func (r Routine) check(tx *ledger.Tx, old Routine) error {
 	one := func(list []string, v string) bool { return slices.Contains(list, v) }
 	switch {
@@ -359,9 +360,9 @@ func (r Routine) check(tx *ledger.Tx, old Routine) error {
 	return nil
 }
 
-// bindEnv checks the env of a routine, see the function of that name. An agent
-// gives the runs of a routine no secret that they do not have: which secrets an
-// agent is handed is for the board to say.
+// bindEnv checks the env of a routine, see the function of that name. An agent can not give
+// the runs of a routine a secret that they do not have: only the board decides which secrets
+// an agent gets.
 func (r Routine) bindEnv(c *ledger.Context, old json.RawMessage) (json.RawMessage, error) {
 	env, err := company.Ask.BindEnv(c.Tx, r.Company, r.Env, old)
 	if err != nil || !core.IsAgent(c) {
@@ -383,7 +384,7 @@ func (r Routine) bindEnv(c *ledger.Context, old json.RawMessage) (json.RawMessag
 	return env, nil
 }
 
-// mayRunAlone refuses a schedule for a routine that asks for what nobody gives.
+// mayRunAlone rejects a schedule for a routine with a required variable without a default.
 func (r Routine) mayRunAlone() error {
 	for _, v := range r.Variables {
 		if v.Required && len(v.Default) == 0 {
@@ -393,7 +394,7 @@ func (r Routine) mayRunAlone() error {
 	return nil
 }
 
-// author names who speaks, as rows have it.
+// author returns the actor in the form in which rows store it.
 func author(c *ledger.Context) (agent, user core.NullText) {
 	switch {
 	case core.IsAgent(c):
@@ -455,7 +456,7 @@ func storeRoutine(c *ledger.Context, old, r Routine, summary string, from core.N
 	Routines.Put(c.Tx, r.Company, r.ID, r)
 	v := RoutineRevision{ID: r.Revision, Number: r.RevisionNumber, Routine: r, Triggers: TriggersOf(c.Tx, r), Summary: core.NullText(summary), RestoredFrom: from,
 		Agent: r.UpdatedAgent, User: r.UpdatedUser, Run: core.NullText(c.Cmd.Run), CreatedAt: r.UpdatedAt}
-	for n := range v.Triggers { // a revision does not bring secrets back
+	for n := range v.Triggers { // a restore does not bring back secrets
 		v.Triggers[n].Sealed = nil
 	}
 	routineRevisions.Put(c.Tx, r.Company, r.ID+"."+ledger.Order(v.Number), v)
@@ -496,8 +497,8 @@ func updateRoutine(c *ledger.Context, s SaveRoutine) (any, error) {
 	return r, nil
 }
 
-// reschedule brings the triggers of a routine in line with its status. Schedules
-// that go on after a rest do so at the given times: what fell into the rest is not made up for.
+// reschedule sets the triggers of a routine to match its status. Schedules that resume after
+// a pause fire at the given times; times that passed during the pause are not made up for.
 func reschedule(c *ledger.Context, r Routine, next []TriggerNext) {
 	for _, t := range TriggersOf(c.Tx, r) {
 		before := t
@@ -510,9 +511,9 @@ func reschedule(c *ledger.Context, r Routine, next []TriggerNext) {
 	}
 }
 
-// restoreRoutine brings back what a revision kept: the routine's own fields and
-// those of the triggers that are still there. Others are not made again, as
-// their secrets are gone, and newer ones stay.
+// restoreRoutine restores a revision: the routine's fields, and those of triggers that still
+// exist. Deleted triggers are not made again, because their secrets are gone. Triggers newer
+// than the revision stay.
 func restoreRoutine(c *ledger.Context, p RestoreRoutine) (any, error) {
 	old, err := routineOf(c, p.ID)
 	if err != nil {
@@ -556,8 +557,8 @@ type RestoredRoutine struct {
 	Revision RoutineRevision `cbor:"2,keyasint"`
 }
 
-// deleteRoutine removes a routine with its triggers, runs and revisions; the
-// issues that it made stay.
+// deleteRoutine deletes a routine with its triggers, runs and revisions. The issues that it
+// made stay.
 func deleteRoutine(c *ledger.Context, p ChangeRoutine) (any, error) {
 	r, err := routineOf(c, p.ID)
 	if err != nil {
@@ -581,9 +582,9 @@ func deleteRoutine(c *ledger.Context, p ChangeRoutine) (any, error) {
 	return r, nil
 }
 
-// gone takes an agent, a project, a goal or an issue that goes from the
-// routines that make their issues for it; instead is what takes its place, "" for
-// nothing. A routine that has no agent any more rests.
+// gone replaces an agent, a project, a goal or an issue that is deleted, in the routines that
+// name it, by instead, or removes it if that is "". A routine that is left without an agent
+// is paused.
 func gone(c *ledger.Context, gone, instead string) {
 	for _, old := range Routines.All(c.Tx, c.Cmd.Company) {
 		r, changed := old, false
@@ -603,7 +604,7 @@ func gone(c *ledger.Context, gone, instead string) {
 	}
 }
 
-// Rules are what routines add to the kernel.
+// Rules are the commands and hooks that this package adds to the kernel.
 var Rules = company.Rules{
 	Kinds: slices.Concat(routineKinds, folderKinds),
 	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
@@ -651,7 +652,7 @@ func (s SaveRoutine) Sealed(seal conceal.SealFunc) (any, error) {
 	return s, err
 }
 
-// origins answers what the kernel asks of routines.
+// origins implements the hook by which the kernel asks about routines.
 type origins struct{}
 
 func (origins) Env(tx *ledger.Tx, i entity.Issue) (company.EnvUse, bool) {
@@ -683,7 +684,7 @@ func (origins) DescriptionAt(tx *ledger.Tx, companyID ledger.CompanyID, id, revi
 	return 0, "", false
 }
 
-// Described is what there is to remark on.
+// Described returns the description as a text on which comments can be made.
 func (r Routine) Described() company.Description {
 	return company.Description{Company: r.Company, Routine: r.ID, Version: r.TextVersion, At: r.TextAt}
 }
@@ -699,7 +700,7 @@ func resealRoutine(c *ledger.Context, p conceal.Reseal) error {
 	}
 	ro.Env = p.Config(ro.Env)
 	Routines.Put(c.Tx, ro.Company, ro.ID, ro)
-	for _, v := range RoutineRevisions(c.Tx, ro) { // keptRoutineRevisions at most
+	for _, v := range RoutineRevisions(c.Tx, ro) { // at most keptRoutineRevisions
 		v.Routine.Env = p.Config(v.Routine.Env)
 		routineRevisions.Put(c.Tx, ro.Company, ro.ID+"."+ledger.Order(v.Number), v)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// sealedSave is a payload as the API makes it.
+// sealedSave returns the payload as the API sends it, sealed.
 func sealedSave(t testing.TB, s routine.SaveRoutine) routine.SaveRoutine {
 	t.Helper()
 	v, err := s.Sealed(companytest.TestSeal)
@@ -40,7 +40,8 @@ func TestVariablesOfARoutineAreSealed(t *testing.T) {
 	if got, err := conceal.OpenConfig(first.Env, "env", companytest.TestOpen(t, r.ID)); err != nil || string(got) != `{"A":"canary-1","B":"canary-2"}` {
 		t.Errorf("opened %s, %v", got, err)
 	}
-	// What is shown and comes back means what it was, and a revision brings back what it had.
+	// A redacted value that comes back keeps the stored one, and a restore brings back the value
+	// of the revision.
 	d.Must(t, companytest.Board, "routine.update", sealedSave(t, routine.SaveRoutine{ID: r.ID, Env: json.RawMessage(`{"A":{"type":"plain","value":"` + conceal.Redacted + `"},"B":"canary-3"}`)}), nil)
 	if got, err := conceal.OpenConfig(stored(r).Env, "env", companytest.TestOpen(t, r.ID)); err != nil || string(got) != `{"A":"canary-1","B":"canary-3"}` {
 		t.Errorf("after a change of one: %s, %v", got, err)
@@ -49,7 +50,7 @@ func TestVariablesOfARoutineAreSealed(t *testing.T) {
 	if got := stored(r).Env; string(got) != string(first.Env) {
 		t.Errorf("restored %s", got)
 	}
-	// A new data key reaches the revisions too.
+	// Revisions too are sealed with a new data key.
 	list := company.SealedConfigs(d.Tx, d.Company)
 	if len(list) != 1 || list[0].Type != "routine" || len(list[0].Values) != 3 {
 		t.Fatalf("sealed values: %+v", list)

@@ -58,13 +58,13 @@ func TestConcurrencyOfRoutines(t *testing.T) {
 		if second.Status != want || want != routine.RoutineIssued && (second.Issue != first.Issue || second.CoalescedInto != core.NullText(first.ID) || second.CompletedAt == 0) {
 			t.Errorf("%s: while the issue is at work: %+v", policy, second)
 		}
-		// The same with other values is other work, but for a policy that skips.
+		// Other values make other work, which does not join, except under a policy that skips.
 		var other routine.RoutineRun
 		d.Must(t, companytest.Board, "routine.run", routine.FireRoutine{Routine: r.ID, Run: d.ID(), Source: "api", Variables: map[string]json.RawMessage{"topic": json.RawMessage(`"costs"`)}}, &other)
 		if wantOther := map[string]routine.RoutineRunStatus{routine.RoutineCoalesce: routine.RoutineIssued, routine.RoutineSkip: routine.RoutineSkipped, routine.RoutineAlways: routine.RoutineIssued}[policy]; other.Status != wantOther {
 			t.Errorf("%s: with another topic: %s", policy, other.Status)
 		}
-		// What was left in the queue without a run does not hold the routine up.
+		// An issue that is in the queue without a run does not block the routine.
 		company.CancelRunsOfAgent(d.Context(companytest.Board, "", nil), d.Company, ada, company.DeniedAgent, "test")
 		left := d.RunIt(t, r)
 		switch {
@@ -80,7 +80,7 @@ func TestARoutineStopsAtItsOpenIssues(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
 	r := d.Routine(t, d.Agent("Ada"), func(s *routine.SaveRoutine) { s.Concurrency = new(routine.RoutineAlways) })
-	for range 20 { // the agent takes that many; more are issues without a run
+	for range 20 { // the agent's queue takes that many; the others are issues without a run
 		d.RunIt(t, r)
 	}
 	for n := range routine.MaxRoutineIssues {
@@ -120,7 +120,7 @@ func TestVariablesOfRoutines(t *testing.T) {
 	companytest.WantRefusal(t, d.Do(companytest.Board, "routine.run", routine.FireRoutine{Routine: r.ID, Run: d.ID(), Source: "manual"}, nil), ledger.Unprocessable, `Missing a value for the routine's variable "topic"`)
 	companytest.WantRefusal(t, d.Do(companytest.Board, "routine_trigger.create", routine.SaveTrigger{ID: d.ID(), Routine: r.ID, Kind: routine.TriggerSchedule, Cron: new("0 9 * * *"), Next: 1}, nil),
 		ledger.Unprocessable, `A scheduled routine needs a default for the required variable "topic"`)
-	// Values are not read as texts with blanks.
+	// A placeholder inside a value is not replaced.
 	var run routine.RoutineRun
 	d.Must(t, companytest.Board, "routine.run", routine.FireRoutine{Routine: r.ID, Run: d.ID(), Source: "manual", Variables: map[string]json.RawMessage{"topic": raw(`"{{date}}"`)}}, &run)
 	if i := d.Load(string(run.Issue)); i.Title != "Report of {{date}}" {
@@ -147,14 +147,14 @@ func TestAScheduleFiresATimeOnce(t *testing.T) {
 	if run.Status != routine.RoutineIssued || run.Source != "schedule" || run.Trigger != core.NullText(tr.ID) {
 		t.Fatalf("run %+v", run)
 	}
-	// Another leader that saw the same time due is refused.
+	// Another leader that tries to fire the same due time is refused.
 	if companytest.Refused(t, d.Do(companytest.Board, "routine.tick", tick, nil)).Code != ledger.Conflict || len(routine.RoutineRunsOf(d.Tx, r, 10)) != 1 {
 		t.Error("it fires twice")
 	}
 	if tr, _ = routine.TriggerByID(d.Tx, tr.ID); tr.Next != due+money.MsPerDay || tr.LastFiredAt == 0 {
 		t.Errorf("trigger %+v", tr)
 	}
-	// A routine at rest is not due; going on, it does not make up for the rest.
+	// A paused routine is not due. When it resumes, it does not make up for the pause.
 	d.Must(t, companytest.Board, "routine.update", routine.SaveRoutine{ID: r.ID, Status: new(routine.RoutinePaused)}, nil)
 	if len(routine.DueTriggers(d.Tx, due+10*money.MsPerDay, 10)) != 0 {
 		t.Error("a paused routine is due")
@@ -163,8 +163,8 @@ func TestAScheduleFiresATimeOnce(t *testing.T) {
 	if len(routine.DueTriggers(d.Tx, due+4*money.MsPerDay, 10)) != 0 || len(routine.DueTriggers(d.Tx, due+5*money.MsPerDay, 10)) != 1 {
 		t.Error("it does not go on at the time that it was given")
 	}
-	// A schedule whose agent came to its end fails and goes on; when the agent is
-	// deleted the routine rests.
+	// If the agent is terminated, the schedule's runs fail and it keeps firing. If the agent is
+	// deleted, the routine is paused.
 	d.Must(t, companytest.Board, "agent.terminate", company.ChangeAgent{Agent: string(r.Assignee)}, nil)
 	d.Now = (due + 5*money.MsPerDay).Std()
 	d.Must(t, companytest.Board, "routine.tick", routine.TickRoutine{Trigger: tr.ID, Due: due + 5*money.MsPerDay, Next: due + 6*money.MsPerDay}, &run)
@@ -235,7 +235,7 @@ func TestRevisionsOfRoutines(t *testing.T) {
 	if n := len(routine.RoutineRevisions(d.Tx, r)); n != routine.KeptRoutineRevisions {
 		t.Errorf("%d revisions are kept", n)
 	}
-	// An agent manages its own routines only, under its run.
+	// An agent may change only its own routines, under its run.
 	companytest.WantRefusal(t, d.Do(companytest.As{Agent: bob, Run: d.Run(bob)}, "routine.update", routine.SaveRoutine{ID: r.ID, Title: new("Mine")}, nil), ledger.Forbidden, "Agents can only manage routines assigned to themselves")
 	if err := d.Do(companytest.As{Agent: ada, Run: d.Run(ada)}, "routine.update", routine.SaveRoutine{ID: r.ID, Title: new("Mine")}, nil); err != nil {
 		t.Error(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A RoutineRunStatus is what became of a firing. Persisted: do not rename.
+// A RoutineRunStatus is the outcome of a firing. Persisted: do not rename.
 type RoutineRunStatus string
 
 const (
@@ -25,7 +25,7 @@ const (
 	RoutineFailed    RoutineRunStatus = "failed"
 )
 
-// A RoutineRun is one firing of a routine and what became of it.
+// A RoutineRun is one firing of a routine and its outcome.
 type RoutineRun struct {
 	ID              string           `cbor:"1,keyasint" json:"id"`
 	Company         ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -45,14 +45,14 @@ type RoutineRun struct {
 	CompletedAt     core.Time        `cbor:"16,keyasint,omitempty" json:"completedAt"`
 	CreatedAt       core.Time        `cbor:"17,keyasint" json:"createdAt"`
 	UpdatedAt       core.Time        `cbor:"18,keyasint" json:"updatedAt"`
-	Number          uint64           `cbor:"19,keyasint" json:"-"` // counts from 1 within the routine
+	Number          uint64           `cbor:"19,keyasint" json:"-"` // counts from 1 in each routine
 }
 
 // Clone returns a copy that shares no memory with r, as the ledger's cache of
 // decoded rows needs it.
 func (r RoutineRun) Clone() RoutineRun { r.Payload = slices.Clone(r.Payload); return r }
 
-// MaxRoutinePayload bounds what comes with a firing, in bytes.
+// MaxRoutinePayload bounds the payload of a firing, in bytes.
 const MaxRoutinePayload = 64 << 10
 
 func RoutineRunOrderKey(company ledger.CompanyID, routine string, n uint64) []byte {
@@ -63,11 +63,11 @@ func RoutineOnceKey(company ledger.CompanyID, routine, key string) []byte {
 	return ledger.Key("c", string(company), "routine-run-once", routine, core.TextKey(key))
 }
 
-// FireRoutine is the payload of routine.run, by the board or an agent, and of
-// routine.fire, by a node for whom a webhook's signature verified.
+// FireRoutine is the payload of routine.run, given by the board or an agent, and of
+// routine.fire, given by a node that has verified the signature of a webhook's delivery.
 type FireRoutine struct {
 	Routine            string                     `cbor:"1,keyasint"`
-	Run                string                     `cbor:"2,keyasint"` // UUID of the run that it makes
+	Run                string                     `cbor:"2,keyasint"` // UUID of the new run
 	Trigger            string                     `cbor:"3,keyasint,omitempty"`
 	Source             string                     `cbor:"4,keyasint"`           // manual, api, webhook or schedule
 	Payload            json.RawMessage            `cbor:"5,keyasint,omitempty"` // a JSON object
@@ -79,25 +79,25 @@ type FireRoutine struct {
 	ExecutionWorkspace string                     `cbor:"11,keyasint,omitempty"`
 	WorkspacePref      string                     `cbor:"12,keyasint,omitempty"`
 	WorkspaceSettings  json.RawMessage            `cbor:"13,keyasint,omitempty"`
-	// Delivery is the hash of a signature that is good once, and Until when it
-	// would be too old anyway.
+	// Delivery is the hash of a signature that may be used once. Until is when the delivery
+	// would be too old to be accepted.
 	Delivery string    `cbor:"14,keyasint,omitempty"`
 	Until    core.Time `cbor:"15,keyasint,omitempty"`
 }
 
-// TickRoutine is the payload of routine.tick, by the leader: a schedule whose
-// time Due has come fires, and next at Next. Due must be what the trigger
-// waits for, so no time fires twice, whoever led. Quiet says that nothing
-// happened that an activity gate asks for.
+// TickRoutine is the payload of routine.tick, by which the leader fires a schedule whose time
+// Due has come; Next is its next time. Due must equal the time that the trigger waits for, so
+// that no time fires twice, even with several leaders. Quiet says that none of the events
+// happened that the trigger's activity gate requires.
 type TickRoutine struct {
 	Trigger string    `cbor:"1,keyasint"`
 	Due     core.Time `cbor:"2,keyasint"`
 	Next    core.Time `cbor:"3,keyasint,omitempty"` // 0: never again
 	Quiet   bool      `cbor:"4,keyasint,omitempty"`
-	Problem string    `cbor:"5,keyasint,omitempty"` // why Next could not be found; turns the trigger off
+	Problem string    `cbor:"5,keyasint,omitempty"` // why there is no Next; turns the trigger off
 }
 
-// RoutineRunsOf returns the newest runs of a routine.
+// RoutineRunsOf returns up to limit runs of a routine, newest first.
 func RoutineRunsOf(tx *ledger.Tx, r Routine, limit int) []RoutineRun {
 	out := []RoutineRun{}
 	from := ledger.Key("c", string(r.Company), "routine-run-order", r.ID, "")
@@ -150,13 +150,13 @@ func runRoutine(c *ledger.Context, p FireRoutine) (any, error) {
 	return fire(c, r, t, p)
 }
 
-// errTriggerOff is the 409 for a trigger that is switched off, or whose routine rests.
+// errTriggerOff is the 409 for a trigger that is off, or whose routine is not active.
 func errTriggerOff(r Routine, t RoutineTrigger) error {
 	return ledger.Refuse(ledger.Conflict, core.Object{}.Str("triggerId", t.ID).Bool("enabled", t.Enabled).Str("routineId", r.ID).Str("status", string(r.Status)).Close(), "Routine trigger is not active")
 }
 
-// fireRoutine runs a routine for a webhook. That the delivery is genuine was
-// for the node to find out that got it.
+// fireRoutine runs a routine for a webhook. The node that received the delivery has verified
+// it.
 func fireRoutine(c *ledger.Context, p FireRoutine) (any, error) {
 	t, ok := RoutineTriggers.Get(c.Tx, c.Cmd.Company, p.Trigger)
 	if !ok || t.Kind != TriggerWebhook {
@@ -208,7 +208,7 @@ func tickRoutine(c *ledger.Context, p TickRoutine) (any, error) {
 	return fire(c, r, &t, FireRoutine{Routine: r.ID, Run: id, Source: "schedule"})
 }
 
-// newFiring begins a run; it is stored by keepFiring.
+// newFiring returns a new run; keepFiring stores it.
 func newFiring(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) RoutineRun {
 	now := core.TimeOf(c.Now)
 	run := RoutineRun{ID: p.Run, Company: r.Company, Routine: r.ID, Source: p.Source, Status: RoutineReceived, TriggeredAt: now, Revision: core.NullText(r.Revision),
@@ -222,8 +222,8 @@ func newFiring(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) R
 	return run
 }
 
-// keepFiring stores a run that has been decided, and what its routine and
-// trigger remember of it; the run that falls out of what is kept goes.
+// keepFiring stores a run whose outcome is decided, updates its routine and trigger, and
+// deletes the oldest run beyond keptRoutineRuns.
 func keepFiring(c *ledger.Context, r Routine, t *RoutineTrigger, run RoutineRun, result string) RoutineRun {
 	r.Runs++
 	run.Number = r.Runs
@@ -261,9 +261,9 @@ func endFiring(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine, s
 	return keepFiring(c, r, t, run, why), nil
 }
 
-// fire decides what a firing does: make an issue, join the one that is being
-// worked on, or nothing. What somebody asked for and can not be is a refusal;
-// what a schedule or webhook can not do is a run that failed.
+// fire decides what a firing does: make an issue, join an open one, or nothing. If a request
+// of an actor is impossible, it is refused. If a schedule's or webhook's firing is impossible,
+// its run fails.
 func fire(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) (any, error) {
 	if p.IdempotencyKey != "" {
 		if id, ok := c.Get(RoutineOnceKey(r.Company, r.ID, p.IdempotencyKey)); ok {
@@ -343,7 +343,7 @@ func dispatch(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) (R
 		return run, err
 	}
 	i := made.(entity.IssueResult).Issue
-	if core.IsAgent(c) && c.Cmd.Actor.ID == i.Assignee && i.Status == entity.IssueTodo { // what it asked for is work as any other
+	if core.IsAgent(c) && c.Cmd.Actor.ID == i.Assignee && i.Status == entity.IssueTodo { // an agent that fired the routine itself gets the issue like any other
 		if err := company.WakeForIssue(c, i, entity.WakeAutomation, "routine.run", "issue_assigned", ""); err != nil {
 			return run, err
 		}
@@ -352,7 +352,7 @@ func dispatch(c *ledger.Context, r Routine, t *RoutineTrigger, p FireRoutine) (R
 	return keepFiring(c, r, t, run, "Created issue "+i.Identifier), nil
 }
 
-// present returns r without what it names and what is gone since.
+// present returns r without references to rows that are deleted.
 func (r Routine) present(tx *ledger.Tx) Routine {
 	if r.Project != "" && !entity.ProjectExists(tx, r.Company, string(r.Project)) {
 		r.Project = ""
@@ -367,7 +367,7 @@ func (r Routine) present(tx *ledger.Tx) Routine {
 	return r
 }
 
-// dispatchFingerprint names what a firing asks for: equal ones may join.
+// dispatchFingerprint identifies what a firing asks for. Firings with equal ones may join.
 func dispatchFingerprint(p company.CreateIssue) string {
 	h := sha256.New()
 	for _, s := range []string{p.Title, p.Description, string(p.Priority), p.Assignee, p.Project, p.Workspace, p.Goal, p.Parent, p.BillingCode, p.ExecutionWorkspace,
@@ -380,9 +380,8 @@ func dispatchFingerprint(p company.CreateIssue) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// workedOn reports whether an open issue is at work: checked out, or with a run
-// that waits or goes on. One that was left behind is not; it must not hold up
-// its routine for ever.
+// workedOn reports whether an open issue is checked out or has a live run. An abandoned
+// issue is not worked on; it must not block its routine for ever.
 func workedOn(tx *ledger.Tx, i entity.Issue) bool {
 	if i.Status.Terminal() {
 		return false
@@ -393,10 +392,10 @@ func workedOn(tx *ledger.Tx, i entity.Issue) bool {
 	return len(entity.LiveRunsOnIssue(tx, i)) > 0
 }
 
-// join looks for an open issue that makes another one needless. By coalescing,
-// one that asks for the same is taken up: worked on, or left behind in
-// the queue, where its assignee is woken again. By skipping, one that is worked on
-// is enough, whatever it asks for.
+// join looks for an open issue that makes a new one unnecessary. To coalesce, it takes an
+// issue that asks for the same: one that is worked on, or one that was abandoned in the
+// queue, whose assignee is then woken again. To skip, any issue of the routine that is worked
+// on is enough.
 func join(c *ledger.Context, r Routine, t *RoutineTrigger, run RoutineRun) (RoutineRun, bool, error) {
 	if r.Concurrency == RoutineAlways {
 		return run, false, nil
@@ -432,8 +431,9 @@ func join(c *ledger.Context, r Routine, t *RoutineTrigger, run RoutineRun) (Rout
 	return keepFiring(c, r, t, run, "Joined issue "+found.Identifier), true, nil
 }
 
-// settleRoutineIssue follows an issue of a routine: it is open for its routine
-// until it ends, and its run ends with it. next is zero when it is deleted.
+// settleRoutineIssue follows the changes of an issue of a routine. The issue is in the
+// routine's index of open issues until it ends, and its run ends with it. next is zero if the
+// issue is deleted.
 func settleRoutineIssue(tx *ledger.Tx, old, next entity.Issue) {
 	i := next
 	if i.ID == "" {

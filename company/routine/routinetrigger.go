@@ -10,14 +10,14 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What kinds of triggers there are. Persisted: do not rename.
+// Kinds of triggers. Persisted: do not rename.
 const (
 	TriggerSchedule = "schedule"
 	TriggerWebhook  = "webhook"
 	TriggerAPI      = "api"
 )
 
-// How a webhook shows that it is who it says. Persisted: do not rename.
+// How a webhook's deliveries are authenticated. Persisted: do not rename.
 const (
 	SignedBearer = "bearer"
 	SignedHMAC   = "hmac_sha256"
@@ -32,14 +32,14 @@ const (
 	DefaultReplayWindow = 300
 	MinReplayWindow     = 30
 	MaxReplayWindow     = 86_400
-	// MaxSeenDeliveries bounds the signed deliveries that one trigger remembers
-	// within its window; more in that time are refused.
+	// MaxSeenDeliveries bounds the signed deliveries that are stored for one trigger during
+	// its replay window. Further deliveries in that time are refused.
 	MaxSeenDeliveries = 2_000
-	// forgottenDeliveries bounds those that one command forgets.
+	// forgottenDeliveries bounds the expired deliveries that one command deletes.
 	forgottenDeliveries = 50
 )
 
-// A RoutineTrigger makes a routine run. What it is sealed with is never shown.
+// A RoutineTrigger fires a routine. Its sealed secret is never shown.
 type RoutineTrigger struct {
 	ID           string           `cbor:"1,keyasint" json:"id"`
 	Company      ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -64,8 +64,8 @@ type RoutineTrigger struct {
 	CreatedAt    core.Time        `cbor:"21,keyasint" json:"createdAt"`
 	UpdatedAt    core.Time        `cbor:"22,keyasint" json:"updatedAt"`
 	Sealed       []byte           `cbor:"23,keyasint,omitempty" json:"-"` // the secret, sealed with the mesh's data key
-	Due          core.Time        `cbor:"24,keyasint,omitempty" json:"-"` // under which time routine-due has it
-	Seen         uint64           `cbor:"25,keyasint,omitempty" json:"-"` // deliveries that are remembered
+	Due          core.Time        `cbor:"24,keyasint,omitempty" json:"-"` // its time in the routine-due index
+	Seen         uint64           `cbor:"25,keyasint,omitempty" json:"-"` // number of stored deliveries
 }
 
 // Clone returns a copy that shares no memory with t, as the ledger's cache of
@@ -84,8 +84,8 @@ func RoutineDueKey(t RoutineTrigger) []byte {
 
 func PublicTriggerKey(public string) []byte { return ledger.Key("routine-public", public) }
 
-// SaveTrigger is the payload of routine_trigger.create and of .update, where a
-// nil field keeps what is there.
+// SaveTrigger is the payload of routine_trigger.create and routine_trigger.update. In an
+// update a nil field keeps the value.
 type SaveTrigger struct {
 	ID           string    `cbor:"1,keyasint"`
 	Routine      string    `cbor:"2,keyasint"`
@@ -112,7 +112,7 @@ func TriggerByID(tx *ledger.Tx, id string) (RoutineTrigger, bool) {
 	return RoutineTriggers.Get(tx, core.OwnerOf(tx, id), id)
 }
 
-// TriggerByPublicID finds a webhook by what its URL names.
+// TriggerByPublicID finds a webhook by the public ID in its URL.
 func TriggerByPublicID(tx *ledger.Tx, public string) (RoutineTrigger, bool) {
 	if len(public) > 64 || strings.Contains(public, "/") {
 		return RoutineTrigger{}, false
@@ -139,7 +139,7 @@ func TriggersOf(tx *ledger.Tx, r Routine) []RoutineTrigger {
 	return out
 }
 
-// DueTriggers returns schedules that are due at now, the longest due first.
+// DueTriggers returns up to limit schedules that are due at now, earliest first.
 func DueTriggers(tx *ledger.Tx, now core.Time, limit int) (out []RoutineTrigger) {
 	for k, v := range tx.Scan(ledger.Key("routine-due", ""), ledger.Key("routine-due", ledger.Order(uint64(now)+1)), false) {
 		if len(out) == limit {
@@ -152,8 +152,8 @@ func DueTriggers(tx *ledger.Tx, now core.Time, limit int) (out []RoutineTrigger)
 	return out
 }
 
-// storeTrigger writes a trigger, and keeps it among those that will fire while
-// it may: a schedule that is on, of a routine that is active.
+// storeTrigger writes a trigger. The trigger is in the routine-due index while it can fire:
+// a schedule that is on, of an active routine.
 func storeTrigger(tx *ledger.Tx, old, t RoutineTrigger, status RoutineStatus) RoutineTrigger {
 	t.Due = 0
 	if t.Kind == TriggerSchedule && t.Enabled && status == RoutineActive {
@@ -184,7 +184,7 @@ func dropTrigger(tx *ledger.Tx, t RoutineTrigger) {
 	RoutineTriggers.Delete(tx, t.Company, t.ID)
 }
 
-// triggerKeys are those that name a trigger from outside its company.
+// triggerKeys are the keys of a trigger that lie outside its company.
 func triggerKeys(t RoutineTrigger) [][]byte {
 	keys := [][]byte{core.OwnerKey(t.ID)}
 	if t.PublicID != "" {
@@ -279,7 +279,7 @@ func createTrigger(c *ledger.Context, s SaveTrigger) (any, error) {
 	return keepTrigger(c, r, t, "routine.trigger_created", "Created "+t.Kind+" trigger"), nil
 }
 
-// keepTrigger makes a revision of a change of a trigger, and notes it.
+// keepTrigger stores a revision for a change of a trigger and records it in the activity log.
 func keepTrigger(c *ledger.Context, r Routine, t RoutineTrigger, action, summary string) TriggerResult {
 	_, v := storeRoutine(c, r, r, summary, "")
 	c.Record(ledger.Change{Action: action, EntityType: "routine_trigger", EntityID: t.ID,
@@ -320,7 +320,7 @@ func updateTrigger(c *ledger.Context, s SaveTrigger) (any, error) {
 	return keepTrigger(c, r, t, "routine.trigger_updated", "Updated "+t.Kind+" trigger"), nil
 }
 
-// rotateTrigger gives a webhook a new secret; the old one is void at once.
+// rotateTrigger gives a webhook a new secret. The old one is rejected at once.
 func rotateTrigger(c *ledger.Context, s SaveTrigger) (any, error) {
 	old, r, err := triggerOf(c, s.ID)
 	if err != nil {
@@ -348,8 +348,7 @@ func deleteTrigger(c *ledger.Context, s SaveTrigger) (any, error) {
 	return keepTrigger(c, r, t, "routine.trigger_deleted", "Deleted "+t.Kind+" trigger"), nil
 }
 
-// remember notes a signed delivery until it could not be delivered again, and
-// refuses one that is noted already.
+// remember stores a signed delivery until it expires, and refuses one that is already stored.
 func (t RoutineTrigger) remember(c *ledger.Context, hash string, until core.Time) (RoutineTrigger, error) {
 	seen := func(hash string) []byte { return ledger.Key("c", string(t.Company), "routine-seen", t.ID, hash) }
 	at := func(until core.Time, hash string) []byte {

@@ -12,7 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// RoutineVariableTypes are all that variables have, in the contract's order.
+// RoutineVariableTypes lists the types of variables, in the contract's order.
 var RoutineVariableTypes = []string{"text", "textarea", "number", "boolean", "select", "date"}
 
 var (
@@ -21,15 +21,15 @@ var (
 	plainNumber  = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?$`)
 )
 
-// builtinVariables have a value without being declared: the day and the instant
-// of the run, UTC.
+// builtinVariables are defined without a declaration: the date and the instant of the run, in
+// UTC.
 var builtinVariables = []string{"date", "timestamp"}
 
 // MaxVariableValue bounds the text of one value, in bytes.
 const MaxVariableValue = 16_000
 
-// checkVariables returns the variables of a routine with those added that its
-// texts name and nobody declared: required texts.
+// checkVariables returns the declared variables of a routine, plus a required text variable
+// for each name that its texts use and nobody declared.
 func checkVariables(list []RoutineVariable, texts ...string) ([]RoutineVariable, error) {
 	bad := func(v RoutineVariable, what string) ([]RoutineVariable, error) {
 		return nil, ledger.Refuse(ledger.Unprocessable, nil, "Variable %q %s", core.Snippet(v.Name, 100), what)
@@ -78,8 +78,8 @@ func checkVariables(list []RoutineVariable, texts ...string) ([]RoutineVariable,
 	return out, nil
 }
 
-// Accept reads a value: a scalar that fits the type, as the JSON to keep.
-// Numbers stay the text that they are.
+// Accept checks that a value is a scalar of the variable's type, and returns the JSON to
+// store. Numbers keep their text.
 func (v RoutineVariable) Accept(raw json.RawMessage) (json.RawMessage, bool) {
 	value, ok := core.ParseJSON(raw)
 	if !ok || len(raw) > MaxVariableValue {
@@ -110,7 +110,7 @@ func (v RoutineVariable) Accept(raw json.RawMessage) (json.RawMessage, bool) {
 	return core.AppendJSONString(nil, text), true
 }
 
-// resolve gives every variable its value: what was given, else the default.
+// resolve returns a value for each variable: the given one, else the default.
 func (r Routine) resolve(given map[string]json.RawMessage) (map[string]any, error) {
 	out := map[string]any{}
 	for _, v := range r.Variables {
@@ -133,7 +133,7 @@ func (r Routine) resolve(given map[string]json.RawMessage) (map[string]any, erro
 	return out, nil
 }
 
-// fill puts values into a text. What has none becomes empty.
+// fill replaces the placeholders of a text by values; one without a value becomes empty.
 func fill(text string, values map[string]any, now core.Time) string {
 	return placeholder.ReplaceAllStringFunc(text, func(m string) string {
 		name := placeholder.FindStringSubmatch(m)[1]
@@ -155,7 +155,7 @@ func fill(text string, values map[string]any, now core.Time) string {
 	})
 }
 
-// scalars returns the members of an object that may be values of variables.
+// scalars returns the members of an object that can be values of variables.
 func scalars(raw json.RawMessage) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	value, _ := core.ParseJSON(raw)
