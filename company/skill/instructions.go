@@ -1,4 +1,4 @@
-// Package skill is what agents have at hand: skills with their versions and reviews,
+// Package skill is what agents are equipped with: skills with their versions and reviews,
 // tools, memory, and instructions.
 package skill
 
@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// MaxInstructionFiles bounds the files of an agent's instructions,
-	// MaxInstructionFile one of them in bytes: a command carries it.
+	// MaxInstructionFiles bounds the files of an agent's instructions. MaxInstructionFile
+	// bounds one of them, in bytes, because it must fit a command.
 	MaxInstructionFiles = 64
 	MaxInstructionFile  = 128 << 10
 	// InstructionsEntry is the file that an agent reads first, unless its
@@ -38,7 +38,7 @@ const (
 // instructions on the executing node.
 var InstructionPathKeys = []string{instructionsFile, "agentsMdPath"}
 
-// legacyPrompts are keys that earlier configurations have instead of files.
+// legacyPrompts are keys that older configurations use instead of files.
 var legacyPrompts = []string{"promptTemplate", "bootstrapPromptTemplate"}
 
 // An InstructionFile is a file of an agent's instructions, without its text.
@@ -57,32 +57,32 @@ func (f instructionFiles) Clone() instructionFiles { return instructionFiles{sli
 
 var instructionRows = ledger.NewTable[string, instructionFiles]("agent-instructions")
 
-// instructionKey keeps the text of a file, as it is.
+// instructionKey is the key of a file's text.
 func instructionKey(company ledger.CompanyID, agent, path string) []byte {
 	sum := sha256.Sum256([]byte(path))
 	return ledger.Key("c", string(company), "instruction-file", agent+"."+hex.EncodeToString(sum[:16]))
 }
 
-// Instructions say how an agent is told what it is and does: by files that the
-// mesh keeps (managed), or by ones that lie on the executing node (external).
+// Instructions say where an agent's instructions are: in files that the mesh stores
+// (managed), or in files on the executing node (external).
 type Instructions struct {
 	Mode         string // managed, external, or "" for none
-	Root         string // as the configuration has it; "" for none
+	Root         string // folder, as the configuration has it; "" for none
 	Entry        string // the file to read first, below Root
 	File         string // the entry's path as the configuration has it; "" for none
 	Files        []InstructionFile
 	LegacyPrompt bool // the configuration has a promptTemplate
-	LegacyBoot   bool // and a bootstrapPromptTemplate
+	LegacyBoot   bool // the configuration has a bootstrapPromptTemplate
 }
 
-// ManagedInstructions names the folder of an agent's files in configurations. No
-// node has it: a run finds the files below its scratch directory.
+// ManagedInstructions returns the path by which configurations name the folder of an agent's
+// managed files. It exists on no node: a run gets the files below its scratch directory.
 func ManagedInstructions(company ledger.CompanyID, agent string) string {
 	return "companies/" + string(company) + "/agents/" + agent + "/instructions"
 }
 
-// ManagedInstructionsConfig is what the adapterConfig of an agent with managed
-// files says, as a JSON object.
+// ManagedInstructionsConfig returns the part of an adapterConfig that selects managed files,
+// as a JSON object.
 func ManagedInstructionsConfig(company ledger.CompanyID, agent, entry string) json.RawMessage {
 	root := ManagedInstructions(company, agent)
 	return core.Object{}.Str(instructionsFile, root+"/"+entry).Str(instructionsRoot, root).Str(instructionsEntry, entry).Str(instructionsMode, "managed").Close()
@@ -106,14 +106,14 @@ func InstructionsOf(tx *ledger.Tx, a entity.Agent) Instructions {
 	return in
 }
 
-// InstructionText returns a file of an agent's instructions.
+// InstructionText returns the text of a file of an agent's instructions.
 func InstructionText(tx *ledger.Tx, company ledger.CompanyID, agent, path string) (text string, ok bool) {
 	b, ok := tx.Get(instructionKey(company, agent, path))
 	return string(b), ok
 }
 
-// InstructionsFor returns what a run of an agent is to be given; nil when the
-// mesh keeps nothing for it.
+// InstructionsFor returns the instructions that a run of an agent gets; nil if the mesh
+// stores none.
 func InstructionsFor(tx *ledger.Tx, of ledger.CompanyID, agent string) *company.RunInstructions {
 	a, ok := entity.AgentTable.Get(tx, of, agent)
 	if !ok {
@@ -130,8 +130,8 @@ func InstructionsFor(tx *ledger.Tx, of ledger.CompanyID, agent string) *company.
 	return out
 }
 
-// CleanInstructionPath returns a file's path within instructions, or refuses
-// what would lead out of them.
+// CleanInstructionPath returns the path of a file in canonical form. It refuses a path that
+// leads out of the folder.
 func CleanInstructionPath(p string) (string, error) {
 	if _, err := CleanSkillPath(p); err != nil || !localPath(p) {
 		return "", ledger.Refuse(ledger.Unprocessable, nil, "Invalid path: expected one within the instructions, such as notes/HOW.md")
@@ -164,8 +164,8 @@ func errFileAndFolder(path string) error {
 // nested reports whether a path lies below another.
 func nested(path, folder string) bool { return strings.HasPrefix(path, folder+"/") }
 
-// equip gives an agent that is being made the skills and files of p, and returns
-// its configuration, which names them.
+// equip gives a new agent the skills and files of p, and returns its configuration, which
+// names them.
 func equip(c *ledger.Context, a entity.Agent, p entity.SaveAgent) (json.RawMessage, error) {
 	if len(p.Skills) > 0 {
 		if err := checkSkillKeys(c, p.Skills, false); err != nil {
@@ -197,26 +197,26 @@ func equip(c *ledger.Context, a entity.Agent, p entity.SaveAgent) (json.RawMessa
 	return core.MergeObjects(a.AdapterConfig, ManagedInstructionsConfig(a.Company, a.ID, n.Entry)), nil
 }
 
-// SaveInstructionFile is the payload of instructions.file: it writes a file of
-// an agent's instructions, which makes them managed, or removes it.
+// SaveInstructionFile is the payload of instructions.file. It writes or removes a file of an
+// agent's instructions; writing makes the instructions managed.
 type SaveInstructionFile struct {
 	Agent       string `cbor:"1,keyasint"`
 	Path        string `cbor:"2,keyasint"`
 	Content     string `cbor:"3,keyasint,omitempty"`
 	Delete      bool   `cbor:"4,keyasint,omitempty"`
-	ClearLegacy bool   `cbor:"5,keyasint,omitempty"` // take prompt templates out of the configuration
+	ClearLegacy bool   `cbor:"5,keyasint,omitempty"` // remove prompt templates from the configuration
 }
 
-// SetInstructions is the payload of instructions.set: where an agent's
-// instructions are. A nil field keeps what is there and an empty one clears it.
+// SetInstructions is the payload of instructions.set, which says where an agent's
+// instructions are. A nil field keeps the value and an empty one clears it.
 type SetInstructions struct {
 	Agent       string  `cbor:"1,keyasint"`
 	Mode        *string `cbor:"2,keyasint,omitempty"`
 	Root        *string `cbor:"3,keyasint,omitempty"` // external: a folder on the executing node
 	Entry       *string `cbor:"4,keyasint,omitempty"`
 	ClearLegacy bool    `cbor:"5,keyasint,omitempty"`
-	// Key and File set one path only, for instructions-path.
-	Key  string  `cbor:"6,keyasint,omitempty"` // of InstructionPathKeys
+	// Key and File set a single path, for the route instructions-path.
+	Key  string  `cbor:"6,keyasint,omitempty"` // one of InstructionPathKeys
 	File *string `cbor:"7,keyasint,omitempty"`
 }
 
@@ -230,8 +230,8 @@ var instructionKinds = []company.Kind{
 	{Name: KindInstructionsSet, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(setInstructions)},
 }
 
-// mayInstruct lets the board, the agent itself and whoever it reports to change
-// what an agent is told.
+// mayInstruct allows the board, the agent itself and its managers to change an agent's
+// instructions.
 func mayInstruct(c *ledger.Context, a entity.Agent) error {
 	if core.IsBoard(c) || c.Cmd.Actor.ID == a.ID {
 		return nil
@@ -244,7 +244,7 @@ func mayInstruct(c *ledger.Context, a entity.Agent) error {
 	return ledger.Refuse(ledger.Forbidden, nil, "Only the agent itself or one that it reports to can change its instructions")
 }
 
-// instructed returns the agent that a command means.
+// instructed returns the agent that a command names, if the actor may change its instructions.
 func instructed(c *ledger.Context, id string) (entity.Agent, error) {
 	a, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, id)
 	switch {
@@ -256,8 +256,8 @@ func instructed(c *ledger.Context, id string) (entity.Agent, error) {
 	return a, mayInstruct(c, a)
 }
 
-// configure stores an agent with other instructions in its configuration, with a
-// revision when that changes something.
+// configure stores an agent with changed instructions in its configuration. If the
+// configuration differs, it also stores a revision.
 func configure(c *ledger.Context, old entity.Agent, patch json.RawMessage, drop ...string) error {
 	a := old
 	a.AdapterConfig = core.MergeObjects(old.AdapterConfig, patch)
@@ -343,7 +343,7 @@ func setInstructions(c *ledger.Context, p SetInstructions) (any, error) {
 	in := InstructionsOf(c.Tx, a)
 	external := p.Mode != nil && *p.Mode == "external" || p.Mode == nil && in.Mode == "external" || p.Key != "" && p.File != nil && *p.File != ""
 	if external && !core.IsBoard(c) {
-		return nil, core.ErrBoardOnly() // it names files of the executing node
+		return nil, core.ErrBoardOnly() // external paths name files of the executing node
 	}
 	core.Assign(&in.Mode, p.Mode)
 	core.Assign(&in.Root, p.Root)
@@ -402,7 +402,7 @@ func dropInstructions(tx *ledger.Tx, a entity.Agent) {
 	instructionRows.Delete(tx, a.Company, a.ID)
 }
 
-// Rules are what skills add to the kernel.
+// Rules are the commands and hooks that this package adds to the kernel.
 var Rules = company.Rules{
 	Kinds: slices.Concat(skillReviewKinds, toolKinds, toolCallKinds, skillKinds, skillVersionKinds, memoryKinds, instructionKinds),
 	AgentDeleted: func(c *ledger.Context, a entity.Agent) {
@@ -413,7 +413,7 @@ var Rules = company.Rules{
 	Skills: equipment{},
 }
 
-// equipment answers what the kernel asks of skills.
+// equipment implements the hook by which the kernel asks about skills.
 type equipment struct{}
 
 func (equipment) Equip(c *ledger.Context, a entity.Agent, p entity.SaveAgent) (json.RawMessage, error) {
@@ -424,7 +424,7 @@ func (equipment) Of(tx *ledger.Tx, company ledger.CompanyID, agent string) []str
 	return SkillsOfAgent(tx, company, agent)
 }
 
-// check refuses files that could not be written one by one.
+// check refuses files that instructions.file would refuse one by one.
 func check(n entity.NewInstructions) error {
 	if len(n.Files) > MaxInstructionFiles {
 		return errTooManyFiles()

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// MaxMemories and MaxMemoryBytes bound what one agent keeps, MaxMemoryValue one
-	// text of it: every node has all of it.
+	// MaxMemories and MaxMemoryBytes bound the memories of one agent, MaxMemoryValue one of
+	// them, in bytes: every node stores all of it.
 	MaxMemories    = 500
 	MaxMemoryValue = 16 << 10
 	MaxMemoryBytes = 1 << 20
-	// MaxInbox bounds the messages that wait for one agent, MaxMessage one of them.
+	// MaxInbox bounds the messages that wait for one agent, MaxMessage one of them, in bytes.
 	MaxInbox   = 1024
 	MaxMessage = 16 << 10
-	// MaxTaken bounds the messages that are taken at once.
+	// MaxTaken bounds the messages that one message.take removes.
 	MaxTaken = 256
-	// maxMessageType bounds the type and the correlation of a message.
+	// maxMessageType bounds the type and the correlation of a message, in bytes.
 	maxMessageType = 128
 )
 
-// A Memory is a text that an agent keeps under a key, on whichever node its next
-// run is. Nobody but the agent and the board reads it.
+// A Memory is a text that an agent stores under a key. Its runs on every node can read it.
+// Only the agent and the board may read it.
 type Memory struct {
 	Company   ledger.CompanyID `cbor:"1,keyasint" json:"companyId"`
 	Agent     string           `cbor:"2,keyasint" json:"agentId"`
@@ -37,15 +37,15 @@ type Memory struct {
 	UpdatedAt core.Time        `cbor:"6,keyasint" json:"updatedAt"`
 }
 
-// A memoryUse is what the memories of an agent add up to, and its inbox.
+// A memoryUse counts the memories of an agent and the messages in its inbox.
 type memoryUse struct {
 	Memories int64 `cbor:"1,keyasint,omitempty"`
 	Bytes    int64 `cbor:"2,keyasint,omitempty"`
 	Inbox    int64 `cbor:"3,keyasint,omitempty"`
 }
 
-// A Message waits in the inbox of an agent until the agent takes it. It does not
-// wake anybody by itself.
+// A Message waits in the inbox of an agent until the agent takes it. It does not wake the
+// agent.
 type Message struct {
 	ID          string           `cbor:"1,keyasint" json:"id"`
 	Company     ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -55,7 +55,7 @@ type Message struct {
 	Type        string           `cbor:"6,keyasint,omitempty" json:"type"`
 	Correlation core.NullText    `cbor:"7,keyasint,omitempty" json:"correlationId"`
 	Payload     json.RawMessage  `cbor:"8,keyasint" json:"payload"`
-	Height      uint64           `cbor:"9,keyasint" json:"height"` // of its entry; later ones are higher
+	Height      uint64           `cbor:"9,keyasint" json:"height"` // height of its entry
 	SentAt      core.Time        `cbor:"10,keyasint" json:"sentAt"`
 }
 
@@ -73,7 +73,7 @@ var (
 	memoryKeys = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 )
 
-// MemoriesOf returns what an agent keeps, by key.
+// MemoriesOf returns the memories of an agent, by key.
 func MemoriesOf(tx *ledger.Tx, company ledger.CompanyID, agent string) []Memory {
 	out := []Memory{}
 	for _, b := range tx.Prefix(memories.Key(company, agent+".")) {
@@ -82,7 +82,7 @@ func MemoriesOf(tx *ledger.Tx, company ledger.CompanyID, agent string) []Memory 
 	return out
 }
 
-// MemoryOf returns what an agent keeps under a key.
+// MemoryOf returns the memory of an agent under a key.
 func MemoryOf(tx *ledger.Tx, company ledger.CompanyID, agent, key string) (Memory, bool) {
 	return memories.Get(tx, company, agent+"."+key)
 }
@@ -112,7 +112,7 @@ type DropMemory struct {
 	Key   string `cbor:"2,keyasint"`
 }
 
-// SendMessage is the payload of message.send. The ID is the caller's.
+// SendMessage is the payload of message.send. The caller chooses the ID.
 type SendMessage struct {
 	ID          string          `cbor:"1,keyasint"`
 	To          string          `cbor:"2,keyasint"`
@@ -121,8 +121,8 @@ type SendMessage struct {
 	Payload     json.RawMessage `cbor:"5,keyasint"`
 }
 
-// TakeMessages is the payload of message.take: an agent has done with the messages
-// with these IDs. Those that are gone already count as taken.
+// TakeMessages is the payload of message.take, by which an agent removes messages that it
+// has handled. IDs of messages that are already removed are ignored.
 type TakeMessages struct {
 	Agent string   `cbor:"1,keyasint"`
 	IDs   []string `cbor:"2,keyasint"`
@@ -142,8 +142,8 @@ var memoryKinds = []company.Kind{
 	{Name: KindMessageTake, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(takeMessages)},
 }
 
-// ownMemory finds the agent whose memory or inbox a command is about: the board
-// may change that of every agent, an agent its own.
+// ownMemory refuses an actor who may not change the memory and inbox of an agent. The board
+// may change every agent's, an agent its own.
 func ownMemory(c *ledger.Context, agent string) error {
 	if _, ok := entity.AgentTable.Get(c.Tx, c.Cmd.Company, agent); !ok {
 		return entity.ErrNoAgent()
@@ -200,7 +200,7 @@ func dropMemory(c *ledger.Context, p DropMemory) (any, error) {
 	return m, nil
 }
 
-// messageRow orders an inbox by what was sent first.
+// messageRow is the key of a message; keys sort by the time of sending.
 func messageRow(agent string, height uint64, id string) string {
 	return fmt.Sprintf("%s.%016x.%s", agent, height, id)
 }
@@ -259,7 +259,7 @@ func takeMessages(c *ledger.Context, p TakeMessages) (any, error) {
 	return map[string]int64{"taken": int64(taken)}, nil
 }
 
-// dropMemories removes what an agent keeps and what waits for it.
+// dropMemories deletes the memories and the inbox of an agent.
 func dropMemories(tx *ledger.Tx, a entity.Agent) {
 	for _, m := range MemoriesOf(tx, a.Company, a.ID) {
 		memories.Delete(tx, a.Company, a.ID+"."+m.Key)

@@ -12,7 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What an agent keeps is its own, within bounds, and goes with it.
+// Only the agent has its memories; they are bounded, and deleted with the agent.
 func TestTheMemoryOfAnAgent(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -55,8 +55,7 @@ func TestTheMemoryOfAnAgent(t *testing.T) {
 	}
 }
 
-// Messages wait in order until their agent has done with them; a full inbox takes
-// no more.
+// Messages stay in order until their agent takes them; a full inbox refuses more.
 func TestTheInboxOfAnAgent(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -80,7 +79,7 @@ func TestTheInboxOfAnAgent(t *testing.T) {
 	}
 	companytest.WantRefusal(t, d.Do(asBob, "message.take", skill.TakeMessages{Agent: ada, IDs: []string{got[0].ID}}, nil), ledger.Forbidden, "Only the board or the agent itself can do that")
 	companytest.WantRefusal(t, d.Do(asAda, "message.take", skill.TakeMessages{Agent: ada, IDs: nil}, nil), ledger.Invalid, "1 to 256 messages are taken at once")
-	for want := range []int64{2, 0} { // the second time they are gone
+	for want := range []int64{2, 0} { // the second time there is nothing left
 		var out map[string]int64
 		d.Must(t, asAda, "message.take", skill.TakeMessages{Agent: ada, IDs: []string{got[0].ID, got[2].ID, d.ID()}}, &out)
 		if out["taken"] != []int64{2, 0}[want] {

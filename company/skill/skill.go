@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// MaxSkills bounds the skills of a company: lists show all of them.
+	// MaxSkills bounds the skills of a company: lists return all of them.
 	MaxSkills = 500
-	// MaxSkillFiles bounds the files of one skill, MaxSkillFile one of them in
-	// bytes: a command carries it, and agents read it whole.
+	// MaxSkillFiles bounds the files of one skill. MaxSkillFile bounds one file, in bytes:
+	// it must fit a command, and agents read it whole.
 	MaxSkillFiles = 64
 	MaxSkillFile  = 128 << 10
-	// maxSkillPath bounds a file's path in bytes; maxAgentSkills what one agent wants.
+	// maxSkillPath bounds a file's path, in bytes; maxAgentSkills the skills of one agent.
 	maxSkillPath   = 200
 	maxAgentSkills = 100
 	// SkillFile is the file that every skill has.
 	SkillFile = "SKILL.md"
 )
 
-// A Skill is a text of a company that teaches agents something, with the files
+// A Skill is a text of a company from which agents learn how to do something, with the files
 // that it refers to. Slugs are unique in a company.
 type Skill struct {
 	ID          string           `cbor:"1,keyasint" json:"id"`
@@ -43,7 +43,7 @@ type Skill struct {
 	Categories  []string         `cbor:"11,keyasint,omitempty" json:"categories"`
 	Scope       string           `cbor:"12,keyasint" json:"sharingScope"` // private, company or public_link
 	Files       []SkillPath      `cbor:"13,keyasint,omitempty" json:"fileInventory"`
-	Version     string           `cbor:"14,keyasint" json:"currentVersionId"` // of its files
+	Version     string           `cbor:"14,keyasint" json:"currentVersionId"` // the version of its files
 	CreatedAt   core.Time        `cbor:"15,keyasint" json:"createdAt"`
 	UpdatedAt   core.Time        `cbor:"16,keyasint" json:"updatedAt"`
 	Origin      SkillOrigin      `cbor:"17,keyasint,omitempty" json:"-"`
@@ -55,7 +55,7 @@ func (s Skill) Clone() Skill {
 	return s
 }
 
-// Key is the name by which agents want the skill.
+// Key is the name by which agents refer to the skill.
 func (s Skill) Key() string { return "company/" + string(s.Company) + "/" + s.Slug }
 
 // A SkillPath is a file of a skill: SKILL.md, or one below references, scripts or assets.
@@ -64,7 +64,7 @@ type SkillPath struct {
 	Kind string `cbor:"2,keyasint" json:"kind"` // skill, reference, script, asset or other
 }
 
-// agentSkills are the keys of the skills that an agent is to have.
+// agentSkills are the keys of an agent's skills.
 type agentSkills struct {
 	Keys []string `cbor:"1,keyasint,omitempty"`
 }
@@ -77,17 +77,17 @@ var (
 	wantedSkills = ledger.NewTable[string, agentSkills]("agent-skills")
 )
 
-// skillFileKey keeps the text of a file, as it is.
+// skillFileKey is the key of a file's text.
 func skillFileKey(company ledger.CompanyID, skill, path string) []byte {
 	sum := sha256.Sum256([]byte(path))
 	return ledger.Key("c", string(company), "skill-file", skill+"."+hex.EncodeToString(sum[:16]))
 }
 
-// SkillScopes are who may see a skill, in the contract's order.
+// SkillScopes lists who may see a skill, in the contract's order.
 var SkillScopes = []string{"private", "company", "public_link"}
 
-// SaveSkill is the payload of skill.create, and of skill.update, where a nil
-// field keeps what is there and an empty one clears it. Markdown is SKILL.md.
+// SaveSkill is the payload of skill.create and skill.update. In an update a nil field keeps
+// the value and an empty one clears it. Markdown is the text of SKILL.md.
 type SaveSkill struct {
 	ID          string      `cbor:"1,keyasint"`
 	Slug        *string     `cbor:"2,keyasint,omitempty"`
@@ -101,13 +101,13 @@ type SaveSkill struct {
 	Categories  *[]string   `cbor:"10,keyasint,omitempty"`
 	Scope       *string     `cbor:"11,keyasint,omitempty"`
 	Markdown    *string     `cbor:"12,keyasint,omitempty"`
-	Version     string      `cbor:"13,keyasint"`           // ID of the version that this makes, if files change
-	Origin      SkillOrigin `cbor:"14,keyasint,omitempty"` // of a new skill that comes from outside
+	Version     string      `cbor:"13,keyasint"`           // ID of the version that is made if files change
+	Origin      SkillOrigin `cbor:"14,keyasint,omitempty"` // of a new skill that was imported
 }
 
-// SaveSkillFile is the payload of skill.file: it writes a file, or removes it
-// when Delete is set, with all below it when that is "folder". For SKILL.md,
-// Name and Description are what its front matter says.
+// SaveSkillFile is the payload of skill.file. It writes a file, or deletes it if Delete is
+// set; "folder" deletes everything below the path. For SKILL.md, Name and Description are
+// the values of its front matter.
 type SaveSkillFile struct {
 	Skill       string `cbor:"1,keyasint"`
 	Path        string `cbor:"2,keyasint"`
@@ -123,8 +123,8 @@ type DeleteSkill struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-// SyncSkills is the payload of agent.skills: the skills that an agent is to
-// have, by their keys. Mode is add, remove or replace.
+// SyncSkills is the payload of agent.skills, which sets an agent's skills by their keys. Mode
+// is add, remove or replace.
 type SyncSkills struct {
 	Agent string   `cbor:"1,keyasint"`
 	Mode  string   `cbor:"2,keyasint"`
@@ -170,13 +170,13 @@ func SkillOf(tx *ledger.Tx, company ledger.CompanyID, ref string) (Skill, bool) 
 	return Skill{}, false
 }
 
-// SkillText returns a file of a skill.
+// SkillText returns the text of a file of a skill.
 func SkillText(tx *ledger.Tx, s Skill, path string) (text string, ok bool) {
 	b, ok := tx.Get(skillFileKey(s.Company, s.ID, path))
 	return string(b), ok
 }
 
-// SkillsOfAgent returns the keys of the skills that an agent is to have.
+// SkillsOfAgent returns the keys of an agent's skills.
 func SkillsOfAgent(tx *ledger.Tx, company ledger.CompanyID, agent string) []string {
 	a, _ := wantedSkills.Get(tx, company, agent)
 	return slices.Clone(a.Keys)
@@ -322,8 +322,8 @@ func deleteSkill(c *ledger.Context, p DeleteSkill) (any, error) {
 	return s, nil
 }
 
-// CleanSkillPath returns a file's path within a skill, or refuses what would
-// lead out of it.
+// CleanSkillPath returns the path of a file in canonical form. It refuses a path that leads
+// out of the skill's folder.
 func CleanSkillPath(p string) (string, error) {
 	if p == "" || len(p) > maxSkillPath || strings.ContainsAny(p, "\\\x00") || strings.HasPrefix(p, "/") || path.Clean(p) != p || p == "." || p == ".." || strings.HasPrefix(p, "../") {
 		return "", ledger.Refuse(ledger.Invalid, nil, "Invalid path: expected one within the skill, such as references/api.md")
@@ -331,7 +331,7 @@ func CleanSkillPath(p string) (string, error) {
 	return p, nil
 }
 
-// KindOfSkillFile says what a file of a skill is, by its path.
+// KindOfSkillFile returns the kind of a skill's file, by its path.
 func KindOfSkillFile(p string) string {
 	top, _, below := strings.Cut(p, "/")
 	switch {
@@ -428,8 +428,8 @@ func errTooManySkills() error {
 	return ledger.Refuse(ledger.Unprocessable, nil, "An agent has at most %d skills", maxAgentSkills)
 }
 
-// checkSkillKeys refuses what names no skill; gone lets through what the company
-// has no more.
+// checkSkillKeys refuses keys of skills that do not exist. With gone it accepts keys of
+// skills that the company no longer has.
 func checkSkillKeys(c *ledger.Context, keys []string, gone bool) error {
 	for _, k := range keys {
 		if k == "" || len(k) > entity.MaxName {
@@ -444,8 +444,7 @@ func checkSkillKeys(c *ledger.Context, keys []string, gone bool) error {
 	return nil
 }
 
-// syncSkills says which skills an agent is to have. The board may, and an agent
-// for itself.
+// syncSkills sets an agent's skills. The board may set them, and the agent itself.
 func syncSkills(c *ledger.Context, p SyncSkills) (any, error) {
 	of := c.Cmd.Company
 	if _, ok := entity.AgentTable.Get(c.Tx, of, p.Agent); !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/selvage-mesh/selvage/company/core"
 )
 
-// A SkillFinding is something about a skill's files that whoever lets agents
-// follow it should know.
+// A SkillFinding is something suspicious in a skill's files, for whoever decides whether
+// agents may use the skill.
 type SkillFinding struct {
 	Code     string        `json:"code"`
 	Severity string        `json:"severity"` // warning or error
@@ -20,13 +20,13 @@ type SkillFinding struct {
 	Path     core.NullText `json:"path"`
 }
 
-// SkillAuditVersion names the rules of AuditSkill.
+// SkillAuditVersion is the version of AuditSkill's rules.
 const SkillAuditVersion = "selvage-1"
 
-// maxFindings bounds what an audit tells of one skill.
+// maxFindings bounds the findings of one audit.
 const maxFindings = 200
 
-// skillSigns are what is looked for in each file, line by line.
+// skillSigns are the patterns that are searched for in each line of each file.
 var skillSigns = []struct {
 	code, severity, message string
 	sign                    *regexp.Regexp
@@ -41,9 +41,9 @@ var skillSigns = []struct {
 	{"raises_privileges", "warning", "Calls for another user's rights", regexp.MustCompile(`(?m)(^|[\s;&|])sudo\s`)},
 }
 
-// AuditSkill looks through the files of a skill, by path, for what should not be
-// there. It finds signs, not intentions. The verdict is fail with an error, warning
-// with anything else, else pass.
+// AuditSkill searches the files of a skill, by path, for suspicious content. It finds
+// patterns, not intentions. The verdict is fail if there is an error, else warning if there
+// is any finding, else pass.
 func AuditSkill(files map[string]string) (verdict string, findings []SkillFinding) {
 	findings = []SkillFinding{}
 	add := func(code, severity, message, path string) {
@@ -82,8 +82,8 @@ func AuditSkill(files map[string]string) (verdict string, findings []SkillFindin
 	return verdict, findings
 }
 
-// unseen reports whether a character hides text or turns it around: the tags and
-// the marks of direction, and what has no width.
+// unseen reports whether a character is invisible or changes how text is displayed: tag
+// characters, direction marks, and characters without width.
 func unseen(r rune) bool {
 	switch {
 	case r >= 0xE0000 && r <= 0xE007F, r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069, r == 0x200B, r == 0x2060, r == 0xFEFF:

@@ -11,7 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A SkillComment is what somebody says about a skill of a company.
+// A SkillComment is a comment on a skill of a company.
 type SkillComment struct {
 	ID          string           `cbor:"1,keyasint" json:"id"`
 	Company     ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -19,14 +19,14 @@ type SkillComment struct {
 	Parent      core.NullText    `cbor:"4,keyasint,omitempty" json:"parentCommentId"`
 	AuthorAgent core.NullText    `cbor:"5,keyasint,omitempty" json:"authorAgentId"`
 	AuthorUser  core.NullText    `cbor:"6,keyasint,omitempty" json:"authorUserId"`
-	Body        string           `cbor:"7,keyasint" json:"body"` // "" when it was deleted
+	Body        string           `cbor:"7,keyasint" json:"body"` // "" if it was deleted
 	DeletedAt   core.Time        `cbor:"8,keyasint,omitempty" json:"deletedAt"`
 	CreatedAt   core.Time        `cbor:"9,keyasint" json:"createdAt"`
 	UpdatedAt   core.Time        `cbor:"10,keyasint" json:"updatedAt"`
-	Seq         uint64           `cbor:"11,keyasint" json:"-"` // among the skill's, from 1
+	Seq         uint64           `cbor:"11,keyasint" json:"-"` // number among the skill's comments, from 1
 }
 
-// A SkillTestInput is a text that a skill is tried on.
+// A SkillTestInput is a text with which a skill is tested.
 type SkillTestInput struct {
 	ID        string           `cbor:"1,keyasint" json:"id"`
 	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -34,14 +34,14 @@ type SkillTestInput struct {
 	Name      string           `cbor:"4,keyasint" json:"name"`
 	Content   string           `cbor:"5,keyasint" json:"content"`
 	CreatedBy core.NullText    `cbor:"6,keyasint,omitempty" json:"createdBy"`
-	DeletedAt core.Time        `cbor:"-" json:"deletedAt"` // always null: what is deleted is gone
+	DeletedAt core.Time        `cbor:"-" json:"deletedAt"` // always null: deleted inputs have no row
 	CreatedAt core.Time        `cbor:"7,keyasint" json:"createdAt"`
 	UpdatedAt core.Time        `cbor:"8,keyasint" json:"updatedAt"`
 }
 
-// A SkillTest is an agent's try of a skill: an issue of its own in which the agent
-// follows the skill on an input and leaves what comes of it in a document. What
-// became of it is that issue's to tell.
+// A SkillTest is one test of a skill by an agent. It has its own issue, in which the agent
+// applies the skill to an input and leaves the result in a document. The status of the test
+// follows from that issue.
 type SkillTest struct {
 	ID        string           `cbor:"1,keyasint" json:"id"`
 	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -54,8 +54,8 @@ type SkillTest struct {
 	CreatedAt core.Time        `cbor:"9,keyasint" json:"createdAt"`
 	UpdatedAt core.Time        `cbor:"10,keyasint" json:"updatedAt"`
 	Seq       uint64           `cbor:"11,keyasint" json:"-"`
-	// Kept and Output are what became of a test that came with a package without
-	// its issue, and what the agent left.
+	// Kept is the status and Output the result of a test that was imported without its
+	// issue.
 	Kept   string `cbor:"12,keyasint,omitempty" json:"-"`
 	Output string `cbor:"13,keyasint,omitempty" json:"-"`
 }
@@ -68,16 +68,17 @@ var (
 )
 
 const (
-	// MaxSkillComments, MaxSkillInputs and MaxSkillTests bound what one skill has:
-	// lists show all, and they go with the skill. The oldest test makes room.
+	// MaxSkillComments, MaxSkillInputs and MaxSkillTests bound what one skill has: lists
+	// return all, and they are deleted with the skill. At the bound, the oldest test is
+	// deleted.
 	MaxSkillComments = 500
 	MaxSkillInputs   = 100
 	MaxSkillTests    = 200
 	// MaxSkillComment and MaxSkillInput bound one text, in bytes.
 	MaxSkillComment = 16 << 10
 	MaxSkillInput   = 64 << 10
-	// SkillTestOutput is the key of the document in which a test leaves its result,
-	// and originSkillTest the origin of its issue.
+	// SkillTestOutput is the key of the document in which a test leaves its result;
+	// originSkillTest is the origin of its issue.
 	SkillTestOutput = "output"
 	originSkillTest = "skill_test"
 )
@@ -91,8 +92,8 @@ type SaySkill struct {
 	Delete bool   `cbor:"5,keyasint,omitempty"`
 }
 
-// SaveSkillInput is the payload of skill_test.input: it makes or changes one, or
-// deletes it. A nil field keeps what is there.
+// SaveSkillInput is the payload of skill_test.input. It creates, changes or deletes an input.
+// A nil field keeps the value.
 type SaveSkillInput struct {
 	ID      string  `cbor:"1,keyasint"`
 	Skill   string  `cbor:"2,keyasint"`
@@ -101,20 +102,20 @@ type SaveSkillInput struct {
 	Delete  bool    `cbor:"5,keyasint,omitempty"`
 }
 
-// StartSkillTest is the payload of skill_test.start. Content is what is tried when
-// no input is named.
+// StartSkillTest is the payload of skill_test.start. Content is the text to test with if no
+// input is named.
 type StartSkillTest struct {
 	ID      string `cbor:"1,keyasint"`
 	Skill   string `cbor:"2,keyasint"`
 	Agent   string `cbor:"3,keyasint"`
-	Issue   string `cbor:"4,keyasint"` // ID of the one that this makes
+	Issue   string `cbor:"4,keyasint"` // ID of the new issue
 	Input   string `cbor:"5,keyasint,omitempty"`
 	Content string `cbor:"6,keyasint,omitempty"`
-	Version string `cbor:"7,keyasint,omitempty"` // empty: the skill as it is
+	Version string `cbor:"7,keyasint,omitempty"` // empty: the current files
 }
 
-// KeepSkillTest is the payload of skill_test.keep, by which an import brings what
-// came of a test elsewhere. Nobody tries anything because of it.
+// KeepSkillTest is the payload of skill_test.keep, by which an import adds the result of a
+// test made elsewhere. It starts no test.
 type KeepSkillTest struct {
 	ID      string `cbor:"1,keyasint"`
 	Skill   string `cbor:"2,keyasint"`
@@ -158,12 +159,12 @@ func ofSkill[T any](tx *ledger.Tx, t ledger.Table[string, T], company ledger.Com
 	return out
 }
 
-// SkillCommentsOf returns what was said about a skill, oldest first.
+// SkillCommentsOf returns the comments on a skill, oldest first.
 func SkillCommentsOf(tx *ledger.Tx, s Skill) []SkillComment {
 	return ofSkill(tx, skillComments, s.Company, s.ID)
 }
 
-// SkillInputsOf returns the inputs that a skill is tried on.
+// SkillInputsOf returns the test inputs of a skill.
 func SkillInputsOf(tx *ledger.Tx, s Skill) []SkillTestInput {
 	return ofSkill(tx, skillTestInputs, s.Company, s.ID)
 }
@@ -175,8 +176,8 @@ func SkillTestsOf(tx *ledger.Tx, s Skill) []SkillTest {
 	return out
 }
 
-// Status is what became of a test, by its issue: queued, running, succeeded, failed
-// or cancelled.
+// Status returns the status of a test, derived from its issue: queued, running, succeeded,
+// failed or cancelled.
 func (t SkillTest) Status(i entity.Issue, there bool) string {
 	switch {
 	case !there && t.Kept != "":
@@ -195,7 +196,7 @@ func (t SkillTest) Status(i entity.Issue, there bool) string {
 
 func skillRowKey(skill string, seq uint64) string { return skill + "." + ledger.Order(seq) }
 
-// discussed returns the skill that somebody speaks about; an agent under a run.
+// discussed returns the skill that the actor comments on. An agent needs a run.
 func discussed(c *ledger.Context, id string) (Skill, error) {
 	if core.IsAgent(c) {
 		if err := company.MustRun(c); err != nil {
@@ -250,8 +251,8 @@ func commentSkill(c *ledger.Context, p SaySkill) (any, error) {
 	return skillComments.Put(c.Tx, s.Company, skillRowKey(s.ID, cm.Seq), cm), nil
 }
 
-// changeSkillComment is for who wrote the comment; the board deletes any. One that
-// was answered keeps its place without its text.
+// changeSkillComment changes or deletes a comment. Its author may; the board may delete any.
+// A deleted comment that has replies is kept without its text.
 func changeSkillComment(c *ledger.Context, p SaySkill) (any, error) {
 	s, err := discussed(c, p.Skill)
 	if err != nil {
@@ -322,7 +323,7 @@ func saveSkillInput(c *ledger.Context, p SaveSkillInput) (any, error) {
 	return in, nil
 }
 
-// startSkillTest gives an agent an issue in which it tries a skill.
+// startSkillTest makes the issue in which an agent tests a skill.
 func startSkillTest(c *ledger.Context, p StartSkillTest) (any, error) {
 	s, err := changedSkill(c, p.Skill)
 	if err != nil {
@@ -398,7 +399,7 @@ func keepSkillTest(c *ledger.Context, p KeepSkillTest) (any, error) {
 	return skillTests.Put(c.Tx, s.Company, skillRowKey(s.ID, t.Seq), t), nil
 }
 
-// nextSkillTest returns the number of a skill's next test; list has the newest first.
+// nextSkillTest returns the number of a skill's next test. list is sorted newest first.
 func nextSkillTest(list []SkillTest) uint64 {
 	if len(list) == 0 {
 		return 1
@@ -406,7 +407,7 @@ func nextSkillTest(list []SkillTest) uint64 {
 	return list[0].Seq + 1
 }
 
-// forgetSkillTest takes a test off the list; its issue stays.
+// forgetSkillTest deletes a test; its issue stays.
 func forgetSkillTest(c *ledger.Context, p ForgetSkillTest) (any, error) {
 	s, err := changedSkill(c, p.Skill)
 	if err != nil {
@@ -422,7 +423,7 @@ func forgetSkillTest(c *ledger.Context, p ForgetSkillTest) (any, error) {
 	return nil, ledger.Refuse(ledger.NotFound, nil, "Test run not found")
 }
 
-// dropReviews removes what was said about a skill that goes, and its tests.
+// dropReviews deletes the comments, inputs and tests of a skill that is deleted.
 func dropReviews(tx *ledger.Tx, s Skill) {
 	for _, prefix := range [][]byte{skillComments.Key(s.Company, s.ID+"."), skillTestInputs.Key(s.Company, s.ID+"."), skillTests.Key(s.Company, s.ID+".")} {
 		for k := range tx.Prefix(prefix) {

@@ -15,7 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A SkillVersion is one state of a skill's files. Each change of a file makes one.
+// A SkillVersion is one state of a skill's files. Each change of a file makes a version.
 type SkillVersion struct {
 	ID           string             `cbor:"1,keyasint" json:"id"`
 	Company      ledger.CompanyID   `cbor:"2,keyasint" json:"companyId"`
@@ -43,24 +43,24 @@ type SkillVersionFile struct {
 	Size int    `cbor:"4,keyasint" json:"sizeBytes"`
 }
 
-// A SkillOrigin is where the files of a skill came from: a skill that it was
-// forked from, or a place outside.
+// A SkillOrigin says where the files of a skill came from: the skill from which it was
+// forked, or an external source.
 type SkillOrigin struct {
 	Type    string        `cbor:"1,keyasint,omitempty" json:"sourceType"` // catalog, local_path, github
 	Locator string        `cbor:"2,keyasint,omitempty" json:"sourceLocator"`
 	Ref     core.NullText `cbor:"3,keyasint,omitempty" json:"sourceRef"`
-	Skill   string        `cbor:"4,keyasint,omitempty" json:"-"` // the skill that it was forked from, by ID
-	Hash    string        `cbor:"5,keyasint,omitempty" json:"-"` // of that skill's files when they were taken
+	Skill   string        `cbor:"4,keyasint,omitempty" json:"-"` // ID of the skill from which it was forked
+	Hash    string        `cbor:"5,keyasint,omitempty" json:"-"` // hash of that skill's files when they were copied
 }
 
-// KeptSkillVersions bounds the versions of one skill; the oldest go first.
+// KeptSkillVersions bounds the versions of one skill. Beyond it, the oldest is deleted.
 const KeptSkillVersions = 20
 
 // maxVersionLabel bounds label and summary of a version, in bytes.
 const maxVersionLabel = 2_000
 
-// Versions are kept by <skill>.<number>; the texts of all kept versions of a
-// skill once each, by their hash:
+// Versions are keyed by <skill>.<number>. The texts of all kept versions of a skill are
+// stored once each, by their hash:
 //
 //	skill-version/<skill>.<number>
 //	skill-text/<skill>.<sha256>
@@ -70,7 +70,7 @@ func skillTextKey(company ledger.CompanyID, skill, sum string) []byte {
 	return ledger.Key("c", string(company), "skill-text", skill+"."+sum)
 }
 
-// VersionSkill is the payload of skill.version: the files as they are get a name.
+// VersionSkill is the payload of skill.version, which names the current state of the files.
 type VersionSkill struct {
 	Skill   string `cbor:"1,keyasint"`
 	ID      string `cbor:"2,keyasint"`
@@ -78,8 +78,8 @@ type VersionSkill struct {
 	Summary string `cbor:"4,keyasint,omitempty"`
 }
 
-// ForkSkill is the payload of skill.fork: a new skill with the files of another
-// one of the company, or, where Source names one of the program, with Text.
+// ForkSkill is the payload of skill.fork, which makes a new skill with the files of another
+// one of the company. If Source names a skill of the program, its files are in Text.
 type ForkSkill struct {
 	ID      string `cbor:"1,keyasint"`
 	Version string `cbor:"2,keyasint"`
@@ -90,9 +90,9 @@ type ForkSkill struct {
 	Text    string `cbor:"7,keyasint,omitempty"`
 }
 
-// ResetSkill is the payload of skill.reset: the files become those of an older
-// version, or without one those of the skill that it was forked from, which is
-// Text where that comes with the program.
+// ResetSkill is the payload of skill.reset, which sets the files to those of an older
+// version. Without a version it sets them to those of the skill from which it was forked; if
+// that is a skill of the program, its files are in Text.
 type ResetSkill struct {
 	Skill   string `cbor:"1,keyasint"`
 	To      string `cbor:"2,keyasint,omitempty"`
@@ -100,15 +100,15 @@ type ResetSkill struct {
 	Text    string `cbor:"4,keyasint,omitempty"`
 }
 
-// RenameSkill is the payload of skill.rename. Agents that want the skill want it
-// under its new slug.
+// RenameSkill is the payload of skill.rename. Agents that have the skill keep it under its
+// new slug.
 type RenameSkill struct {
 	Skill string `cbor:"1,keyasint"`
 	Name  string `cbor:"2,keyasint"`
 	Slug  string `cbor:"3,keyasint,omitempty"`
 }
 
-// StarSkill is the payload of skill.star: whether the user likes a skill.
+// StarSkill is the payload of skill.star, by which a user stars a skill or removes the star.
 type StarSkill struct {
 	Skill string `cbor:"1,keyasint"`
 	Star  bool   `cbor:"2,keyasint,omitempty"`
@@ -160,7 +160,7 @@ func HashOfSkill(tx *ledger.Tx, s Skill) string {
 	return HashOfFiles(files)
 }
 
-// HashOfFiles is likewise that of files by their paths.
+// HashOfFiles is the same hash for files by their paths.
 func HashOfFiles(files map[string]string) string {
 	h := sha256.New()
 	for _, path := range slices.Sorted(maps.Keys(files)) {
@@ -171,7 +171,7 @@ func HashOfFiles(files map[string]string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// keepVersion notes the files of s as version s.Version.
+// keepVersion stores the files of s as version s.Version.
 func keepVersion(c *ledger.Context, s Skill, label, summary string) {
 	kept := SkillVersionsOf(c.Tx, s)
 	v := SkillVersion{ID: s.Version, Company: s.Company, Skill: s.ID, Number: 1, Label: core.NullText(label), Summary: core.NullText(summary), CreatedAt: core.TimeOf(c.Now)}
@@ -207,7 +207,7 @@ func keepVersion(c *ledger.Context, s Skill, label, summary string) {
 	}
 }
 
-// dropVersions removes what is kept of a skill that goes.
+// dropVersions deletes the versions of a skill that is deleted.
 func dropVersions(tx *ledger.Tx, s Skill) {
 	for _, prefix := range [][]byte{skillVersions.Key(s.Company, s.ID+"."), skillTextKey(s.Company, s.ID, ""), starKey(s.Company, s.ID, "")} {
 		for k := range tx.Prefix(prefix) {
@@ -244,7 +244,7 @@ func changedSkill(c *ledger.Context, id string) (Skill, error) {
 	return s, nil
 }
 
-// setFiles makes the files of s what files says.
+// setFiles replaces the files of s by files.
 func setFiles(c *ledger.Context, s Skill, files map[string]string, version string) (Skill, error) {
 	if strings.TrimSpace(files[SkillFile]) == "" {
 		return s, ledger.Refuse(ledger.Unprocessable, nil, "%s can not be empty", SkillFile)
@@ -264,7 +264,7 @@ func setFiles(c *ledger.Context, s Skill, files map[string]string, version strin
 	return s, nil
 }
 
-// filesFrom returns the files of the skill that another is made from.
+// filesFrom returns the files of the skill from which another one is made.
 func filesFrom(c *ledger.Context, source, text string) (map[string]string, error) {
 	if text != "" {
 		return map[string]string{SkillFile: text}, nil
@@ -374,7 +374,7 @@ func starKey(company ledger.CompanyID, skill, user string) []byte {
 	return ledger.Key("c", string(company), "skill-star", skill+"."+user)
 }
 
-// maxSkillStars bounds the users who star one skill, which are counted when it is shown.
+// maxSkillStars bounds the users who star one skill; they are counted whenever it is shown.
 const maxSkillStars = 1_000
 
 // StarsOfSkill returns how many users star a skill.

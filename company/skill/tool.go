@@ -12,9 +12,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Tool is a program of a company that its agents may have run: a WebAssembly
-// module, in versions, each signed by the node that took it. What it does to the
-// world is said by its effect.
+// A Tool is a program of a company that its agents can execute: a WebAssembly module, in
+// versions, each signed by the node that accepted it. Effect says how much harm a call can do.
 type Tool struct {
 	Company     ledger.CompanyID `cbor:"1,keyasint" json:"companyId"`
 	Name        string           `cbor:"2,keyasint" json:"name"`
@@ -27,7 +26,7 @@ type Tool struct {
 	UpdatedAt   core.Time        `cbor:"9,keyasint" json:"updatedAt"`
 }
 
-// A ToolEffect says in thousandths how much a call may do of each.
+// A ToolEffect says how much of each kind of effect a call can have, in thousandths.
 type ToolEffect struct {
 	Risk     int64 `cbor:"1,keyasint,omitempty" json:"risk"`
 	Security int64 `cbor:"2,keyasint,omitempty" json:"security"`
@@ -41,7 +40,7 @@ type ToolVersion struct {
 	Version    uint32        `cbor:"1,keyasint" json:"version"`
 	Hash       string        `cbor:"2,keyasint" json:"moduleHash"` // SHA-256 of the module, in hex
 	Size       int64         `cbor:"3,keyasint" json:"byteSize"`
-	Asset      string        `cbor:"4,keyasint" json:"assetId"` // where its bytes are
+	Asset      string        `cbor:"4,keyasint" json:"assetId"` // the asset that holds its bytes
 	Signature  []byte        `cbor:"5,keyasint" json:"signature"`
 	Signer     string        `cbor:"6,keyasint" json:"signerId"` // node
 	DeployedAt core.Time     `cbor:"7,keyasint" json:"deployedAt"`
@@ -71,8 +70,8 @@ func (t Tool) Latest() (ToolVersion, bool) {
 }
 
 const (
-	// MaxTools bounds the tools of a company, and MaxToolVersions those of one: a row
-	// holds them all.
+	// MaxTools bounds the tools of a company, MaxToolVersions the versions of one, which are all
+	// in its row.
 	MaxTools        = 500
 	MaxToolVersions = 64
 	// MaxToolParameters bounds a schema, in bytes.
@@ -81,12 +80,11 @@ const (
 	maxToolName       = 64
 )
 
-// toolDomain says what a signature is of.
+// toolDomain separates these signatures from other signatures of the same key.
 const toolDomain = "selvage tool version\x00"
 
-// A ToolStatement is what the signature of a version is over, as deterministic
-// CBOR: the name, the version and the bytes are bound to each other, in one company
-// of one mesh.
+// A ToolStatement is what the signature of a version covers, in deterministic CBOR. It binds
+// name, version and bytes to each other, in one company of one mesh.
 type ToolStatement struct {
 	Mesh    string           `cbor:"1,keyasint"`
 	Company ledger.CompanyID `cbor:"2,keyasint"`
@@ -98,8 +96,8 @@ type ToolStatement struct {
 // Sign signs the statement with the key of a node.
 func (s ToolStatement) Sign(k *identity.Keys) []byte { return k.Sign(toolDomain, ledger.Marshal(s)) }
 
-// SignedBy reports whether a node of the mesh, as it stands in tx, signed s. One
-// that was revoked has signed nothing that still counts.
+// SignedBy reports whether a node that is in the roster of tx has signed s. Signatures of a
+// revoked node do not count.
 func (s ToolStatement) SignedBy(tx *ledger.Tx, node string, signature []byte) bool {
 	for _, n := range ledger.Roster(tx) {
 		if string(n.ID) == node {
@@ -116,7 +114,7 @@ type DeployTool struct {
 	Parameters  json.RawMessage `cbor:"3,keyasint,omitempty"`
 	Effect      ToolEffect      `cbor:"4,keyasint,omitempty"`
 	File        company.NewFile `cbor:"5,keyasint"`
-	Version     uint32          `cbor:"6,keyasint"` // that was signed; the next one
+	Version     uint32          `cbor:"6,keyasint"` // the version that was signed; must be the next one
 	Signature   []byte          `cbor:"7,keyasint"`
 	Signer      string          `cbor:"8,keyasint"`
 }
@@ -128,12 +126,12 @@ type RevokeTool struct {
 	Reason  string `cbor:"3,keyasint,omitempty"`
 }
 
-// ExecuteTool is the payload of "tool.execute": the decision that a version may be
-// run now. Version 0 is the newest.
+// ExecuteTool is the payload of "tool.execute", which decides whether a version may be
+// executed now. Version 0 is the newest.
 type ExecuteTool struct {
 	Name    string `cbor:"1,keyasint"`
 	Version uint32 `cbor:"2,keyasint,omitempty"`
-	Input   string `cbor:"3,keyasint"` // SHA-256 of what it is given, in hex
+	Input   string `cbor:"3,keyasint"` // SHA-256 of the input, in hex
 }
 
 var toolRows = ledger.NewTable[string, Tool]("tool")
@@ -234,7 +232,7 @@ func HandleDeployTool(c *ledger.Context, p DeployTool) (any, error) {
 
 func errNoTool() error { return ledger.Refuse(ledger.NotFound, nil, "Tool not found") }
 
-// revokeTool takes a version out of use for good.
+// revokeTool makes a version unusable for good.
 func revokeTool(c *ledger.Context, p RevokeTool) (any, error) {
 	t, ok := toolRows.Get(c.Tx, c.Cmd.Company, p.Name)
 	at := slices.IndexFunc(t.Versions, func(v ToolVersion) bool { return v.Version == p.Version })
@@ -254,7 +252,7 @@ func revokeTool(c *ledger.Context, p RevokeTool) (any, error) {
 	return toolRows.Put(c.Tx, t.Company, p.Name, t), nil
 }
 
-// executeTool decides that a version may be run; its value is the version.
+// executeTool allows or refuses the execution of a version. It returns the version.
 func executeTool(c *ledger.Context, p ExecuteTool) (any, error) {
 	if len(p.Input) != 64 {
 		return nil, ledger.Refuse(ledger.Invalid, nil, "malformed digest of the input")

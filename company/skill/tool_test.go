@@ -12,8 +12,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// The catalogue has the kernel's tools, with what their calls are judged by: each and
-// no other.
+// The catalogue has exactly the tools of the kernel, with the effects by which their calls
+// are judged.
 func TestTheCatalogue(t *testing.T) {
 	t.Parallel()
 	want := map[string]skill.ToolEffect{
@@ -46,7 +46,7 @@ func TestTheLifeOfATool(t *testing.T) {
 	d := companytest.NewDesk(t)
 	keys := identity.Derive(sha256.Sum256([]byte("n")))
 	other := identity.Derive(sha256.Sum256([]byte("m")))
-	// What the desk has no mesh for: its context names one, and its roster is empty.
+	// The test fixture has no mesh: its context names one, and its roster is empty.
 	deploy := func(change func(*skill.DeployTool)) error {
 		p := skill.DeployTool{Name: "count", Description: "Count words", Parameters: json.RawMessage(`{"type":"object"}`), Effect: skill.ToolEffect{Risk: 100}, File: d.File("\x00asm" + d.ID()), Version: 1, Signer: string(keys.ID())}
 		p.Signature = skill.ToolStatement{Mesh: "m", Company: d.Company, Name: p.Name, Version: p.Version, Hash: p.File.SHA256}.Sign(keys)
@@ -58,7 +58,7 @@ func TestTheLifeOfATool(t *testing.T) {
 		_, err := skill.HandleDeployTool(c, p)
 		return err
 	}
-	companytest.WantRefusal(t, deploy(nil), ledger.Forbidden, "The version is not signed by the node that deploys it") // which is no member yet
+	companytest.WantRefusal(t, deploy(nil), ledger.Forbidden, "The version is not signed by the node that deploys it") // the signer is not a member yet
 	for _, c := range []struct {
 		change func(*skill.DeployTool)
 		code   ledger.Code

@@ -9,10 +9,9 @@ import (
 )
 
 const (
-	// MaxTracedCalls bounds the calls that one entry tells of; what it says of
-	// them stays a few KiB.
+	// MaxTracedCalls bounds the calls in one entry, so that its lines stay a few KiB.
 	MaxTracedCalls = 32
-	// maxCallText bounds a tool's name and a path of one.
+	// maxCallText bounds the name and the path of a call, in bytes.
 	maxCallText = 200
 )
 
@@ -22,16 +21,16 @@ type ToolCall struct {
 	Method string    `cbor:"2,keyasint" json:"method"`
 	Path   string    `cbor:"3,keyasint" json:"path"` // without the query
 	Status int       `cbor:"4,keyasint" json:"status"`
-	At     core.Time `cbor:"5,keyasint" json:"at"`         // by the clock of the node that was asked
+	At     core.Time `cbor:"5,keyasint" json:"at"`         // by the clock of the node that served the call
 	Took   int64     `cbor:"6,keyasint" json:"durationMs"` // until the answer
 }
 
-// TraceTools is the payload of "tool.trace": calls that an agent made through
-// tools, oldest first. It changes nothing but the record: an entry of the agent
-// and its run, so that one query tells what an agent read and wrote, and when.
+// TraceTools is the payload of "tool.trace": calls that an agent made through tools, oldest
+// first. It only adds lines of the agent and its run to the activity log, so that one query
+// shows what an agent read and wrote, and when.
 type TraceTools struct {
 	Calls   []ToolCall `cbor:"1,keyasint"`
-	Omitted int64      `cbor:"2,keyasint,omitempty"` // calls that were too many to note
+	Omitted int64      `cbor:"2,keyasint,omitempty"` // number of calls that did not fit
 }
 
 const KindToolTrace = "tool.trace"

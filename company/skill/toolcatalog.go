@@ -1,18 +1,18 @@
 package skill
 
-// A CatalogueTool is a tool of the kernel's catalogue: what it is called, what
-// its calls are judged by, and which part of this program does the same.
+// A CatalogueTool is a tool of the kernel's catalogue: its name, the effect by which its
+// calls are judged, and the part of this program that does the same.
 type CatalogueTool struct {
 	Name        string     `json:"name"`
 	Category    string     `json:"category"` // Filesystem, Agent, System, Ecc or User
 	Description string     `json:"description"`
 	GateAction  string     `json:"gateAction"`
 	Effect      ToolEffect `json:"effect"`
-	// Native is the route, or what else of this program does it; nil where nothing does.
+	// Native is the route or other part of this program that does the same; nil if none does.
 	Native *string `json:"native"`
 }
 
-// Catalogue returns the tools of the kernel, by category and name. Effects are in
+// Catalogue returns the tools of the kernel, sorted by category and name. Effects are in
 // thousandths.
 func Catalogue() []CatalogueTool {
 	risk := func(n int64) ToolEffect { return ToolEffect{Risk: n} }

@@ -6,7 +6,7 @@ import (
 	"github.com/selvage-mesh/selvage/governance"
 )
 
-// TestTheGateKnowsTheCatalogue: every tool has a base effect at the gate that is not below the catalogue's.
+// At the gate, every tool has a base effect that is not below the catalogue's.
 func TestTheGateKnowsTheCatalogue(t *testing.T) {
 	t.Parallel()
 	for _, tool := range Catalogue() {

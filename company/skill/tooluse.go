@@ -7,7 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A ToolUse is one execution of a version of a tool that tool.execute allowed.
+// A ToolUse is one execution of a tool's version that tool.execute allowed.
 type ToolUse struct {
 	Company ledger.CompanyID
 	Name    string
@@ -16,9 +16,8 @@ type ToolUse struct {
 	Run     string // of the agent that asked, "" for none
 }
 
-// Over returns why the use may go on no longer, or "" while it may: what
-// tool.execute would refuse now ends what it allowed before, and so does the end of
-// the run that asked for it.
+// Over returns why the execution may no longer continue, or "". It ends for every reason for
+// which tool.execute would now refuse it, and at the end of the run that asked for it.
 func (u ToolUse) Over(tx *ledger.Tx) company.Denial {
 	if why := company.EndedFor(tx, u.Company, u.By, u.Run, false); why != "" {
 		return why

@@ -13,8 +13,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What was allowed to begin ends for each reason for which it would be refused now,
-// and with the run that asked for it; what a person began ends for fewer.
+// An allowed execution ends for each reason for which it would now be refused, and with the
+// run that asked for it. An execution that a person started ends for fewer reasons.
 func TestWhatIsAtWorkEndsForEachDenial(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -90,7 +90,7 @@ func TestWhatIsAtWorkEndsForEachDenial(t *testing.T) {
 			if got := (place.WorkspaceOperation{Company: of}).Over(d.Tx); got != c.person && c.person != company.DeniedTool {
 				t.Errorf("a command of a person: %q, want %q", got, c.person)
 			}
-			// What is one agent's alone ends nothing of another.
+			// A denial of one agent does not end executions of another.
 			if use.By = (ledger.Actor{Type: "agent", ID: other}); c.person == "" && c.agent != company.DeniedCompany && name != "its limit" {
 				if got := use.Over(d.Tx); got != "" {
 					t.Errorf("a tool of another agent: %q", got)
@@ -106,8 +106,8 @@ func pauseFor(d *companytest.Desk, agent, reason string) {
 	entity.AgentTable.Put(d.Tx, a.Company, a.ID, a)
 }
 
-// More is at work in a company that is paused than one command ends: the leader's
-// next commands end the rest, and none while the company is at work.
+// A paused company has more executions than one command ends. The leader's next commands end
+// the rest; while the company is active they end none.
 func TestAPausedCompanyIsSettled(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
