@@ -4400,6 +4400,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/instance/memory-embedding": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Say which model embeds what companies without a choice of their own remember */
+        get: operations["getApiInstanceMemoryEmbedding"];
+        /** Choose the model that embeds what companies without a choice of their own remember */
+        put: operations["putApiInstanceMemoryEmbedding"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/instance/model-prices": {
         parameters: {
             query?: never;
@@ -6649,6 +6667,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/memory/embedding": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Say which model embeds what a company remembers */
+        get: operations["getApiV1MemoryEmbedding"];
+        /** Choose the model of the gateway that embeds what a company remembers, and who pays */
+        put: operations["putApiV1MemoryEmbedding"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/memory/search": {
         parameters: {
             query?: never;
@@ -7738,6 +7774,7 @@ export interface components {
             /** Format: int64 */
             height: number;
             model: string | null;
+            problem: string | null;
             results: components["schemas"]["ApiResult"][];
         };
         ApiAnswerInteraction: {
@@ -9172,6 +9209,44 @@ export interface components {
             snoozedUntil?: string | null;
         } & {
             [key: string]: unknown;
+        };
+        ApiEmbedded: {
+            agentId: string | null;
+            /** Format: int64 */
+            done: number;
+            model: string;
+            /** Format: int64 */
+            of: number;
+            problem: string | null;
+            /** Format: int64 */
+            refused: number;
+        };
+        ApiEmbeddingBody: {
+            /**
+             * Format: uuid
+             * @description whose budget pays; the agent that reports to nobody unless given
+             */
+            agentId?: string;
+            /** @description take the company's own choice away: that of the mesh holds */
+            inherit?: boolean;
+            /** @description a model of the gateway, as agents name it; without one nodes embed by words alone */
+            model?: string;
+            /** @description the name of the model for questions, where it embeds them in another way than texts */
+            questionModel?: string;
+            /** @description of the model; another one embeds everything again; 1 unless given */
+            version?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiEmbeddingShape: {
+            agentId: string | null;
+            model: string;
+            name: string;
+            of: string;
+            questionModel: string;
+            /** Format: date-time */
+            updatedAt: string | null;
+            version: string;
         };
         ApiEndInteraction: {
             reason?: string;
@@ -10624,6 +10699,16 @@ export interface components {
         };
         ApiMemoryBody: {
             value: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiMeshEmbeddingBody: {
+            /** @description a model of the gateway, as agents name it; without one nodes embed by words alone */
+            model?: string;
+            /** @description the name of the model for questions, where it embeds them in another way than texts */
+            questionModel?: string;
+            /** @description of the model; another one embeds everything again; 1 unless given */
+            version?: string;
         } & {
             [key: string]: unknown;
         };
@@ -13908,6 +13993,7 @@ export interface components {
             /** Format: int64 */
             bytes: number;
             companyId: string;
+            embedding: components["schemas"]["ApiEmbedded"] | null;
             /** Format: int64 */
             indexed: number;
             /** Format: int64 */
@@ -28138,6 +28224,68 @@ export interface operations {
             };
         };
     };
+    getApiInstanceMemoryEmbedding: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiEmbeddingShape"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    putApiInstanceMemoryEmbedding: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiMeshEmbeddingBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiEmbeddingShape"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getApiInstanceModelPrices: {
         parameters: {
             query?: never;
@@ -34047,6 +34195,74 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiShape"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1MemoryEmbedding: {
+        parameters: {
+            query?: {
+                /** @description whose, where the body does not say it; an agent's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiEmbeddingShape"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    putApiV1MemoryEmbedding: {
+        parameters: {
+            query?: {
+                /** @description whose, where the body does not say it; an agent's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiEmbeddingBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiEmbeddingShape"];
                 };
             };
             /** @description Refused or failed */

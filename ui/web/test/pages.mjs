@@ -17,7 +17,7 @@ export function pageSteps({ page, url, ask, must, wait }) {
     for (let i = 0; ; i++) {
       const answer = await ask(url, path)
       if (good(answer)) return answer
-      must(i < 100, `${what}: the node has ${JSON.stringify(answer).slice(0, 500)}`)
+      must(i < 600, `${what}: the node has ${JSON.stringify(answer).slice(0, 500)}`)
       await page.waitForTimeout(100)
     }
   }
