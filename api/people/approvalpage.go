@@ -18,26 +18,26 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// The page at /cli-auth/<challenge>?token=… is where a person lets a program act
-// as them: the address that the program shows leads there. It is plain HTML with
-// forms, and nothing on it runs. Who has not signed in does so on the same page.
+// On the page /cli-auth/<challenge>?token=… a person permits a program to act as them;
+// the program shows the address. The page is plain HTML with forms and has no scripts. A
+// person who is not signed in signs in on it.
 //
-// A form carries a word that only this page can know: it follows from the cookie
-// of the session, or on a machine that asks for none from a key of this process.
-// Beside it the browser must say that the form came from this very host.
+// Each form has a token that only this page can know: a MAC keyed by the session's
+// cookie, or without sessions by a key of this process. The browser must also report
+// that the form came from this host.
 
 // maxPageForm bounds the body of a form.
 const maxPageForm = 16 << 10
 
 // approvalView is what the page shows.
 type approvalView struct {
-	Title, Message      string // Message is what went wrong, or what was done
+	Title, Message      string // Message is an error, or what was done
 	Command, Client     string
 	Access, CompanyName string
-	User                string // who is signed in, "" for nobody
+	User                string // who is signed in, or ""
 	Token, Word         string
 	Pending, CanApprove bool
-	Why                 string // why they can not
+	Why                 string // why the user can not decide
 	Expires             string
 }
 
@@ -59,12 +59,12 @@ Let it in only if it was you who started it.</p>
 </body></html>
 `))
 
-// ServeApproval answers the page and its forms.
+// ServeApproval serves the page and its forms.
 func ServeApproval(s *api.Server, w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "same-origin") // the address has a token; without any the browser would not say where a form is from
+	h.Set("Referrer-Policy", "same-origin") // the URL has a token; with no-referrer the browser would not send Origin
 	h.Set("Cache-Control", "no-store")
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost {
 		h.Set("Allow", "GET, HEAD, POST")
@@ -90,10 +90,10 @@ func showApproval(w http.ResponseWriter, status int, v approvalView) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = approvalPage.Execute(w, v) // the reader went away
+	_ = approvalPage.Execute(w, v) // the client has disconnected
 }
 
-// said is what a person is told of an error: refusals in full, nothing of failures.
+// said returns the text of an error for a person: refusals in full, nothing of failures.
 func said(err error) string {
 	if r, ok := errors.AsType[*ledger.Refusal](err); ok {
 		return r.Message
@@ -101,7 +101,7 @@ func said(err error) string {
 	return "That did not work; try again."
 }
 
-// approval is the page for a challenge as it stands.
+// approval returns the page of a challenge in its current state.
 func approval(rc *api.Request, token string) (v approvalView, status int) {
 	someone := rc.Authenticate() == nil && rc.IsBoard()
 	v = approvalView{Token: token}
@@ -144,7 +144,7 @@ func approval(rc *api.Request, token string) (v approvalView, status int) {
 	return v, http.StatusOK
 }
 
-// pageWord is what the forms of this page carry for whoever is signed in.
+// pageWord returns the token of this page's forms for the current session.
 func pageWord(rc *api.Request) string {
 	key := rc.Server.PageKey[:]
 	if token, ok := api.CookieToken(rc.HTTP); ok {
@@ -155,7 +155,7 @@ func pageWord(rc *api.Request) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// decidePage carries out what a form asks for and shows the page as it is then.
+// decidePage executes the action of a form and shows the resulting page.
 func decidePage(rc *api.Request) {
 	w := rc.W
 	rc.HTTP.Body = http.MaxBytesReader(w, rc.HTTP.Body, maxPageForm)
@@ -208,12 +208,12 @@ func decidePage(rc *api.Request) {
 		refuse(http.StatusBadRequest, "The form asks for nothing that this page does.")
 		return
 	}
-	// What follows is a new request, so that going back repeats nothing.
+	// Redirect, so that the browser's back button repeats nothing.
 	w.Header().Set("Location", "/cli-auth/"+strings.ToLower(rc.Path("id"))+"?token="+template.URLQueryEscaper(token))
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// signInByForm signs in as the API does and returns what went wrong, or "".
+// signInByForm signs in as the API does. It returns an error text, or "".
 func signInByForm(rc *api.Request, email, password string) string {
 	b, err := json.Marshal(signInBody{Email: email, Password: password})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 var hiddenWord = regexp.MustCompile(`name="word" value="([0-9a-f]+)"`)
 
-// A person lets a program in on a page of plain forms: signs in, approves, and
-// only the form of that very page and sign-in counts.
+// A person signs in and approves on plain forms. Only a form of the same page and
+// session is accepted.
 func TestTheApprovalPage(t *testing.T) {
 	h := apitest.Peopled(t)
 	cookie := h.Admin()
@@ -50,7 +50,8 @@ func TestTheApprovalPage(t *testing.T) {
 	word := hiddenWord.FindStringSubmatch(string(page.Body))[1]
 	approve := url.Values{"do": {"approve"}, "token": {token}, "word": {word}}
 
-	// Another's cookie, another page's word, no word, another origin, nobody.
+	// Refused: another user's cookie, another page's token, no token, another origin, no
+	// session.
 	bob, _ := h.SignUp("Bob")
 	h.Form(path, approve, apitest.OwnOrigin, bob).Want(t, 403, "another sign-in")
 	h.Form(path, approve, apitest.OwnOrigin, cookie).Want(t, 403, "another sign-in")
@@ -64,7 +65,7 @@ func TestTheApprovalPage(t *testing.T) {
 	h.Call("GET", path+"?token="+token, "", mine).Want(t, 200, "was let in")
 	h.Call("GET", "/api/cli-auth/me", "", "Authorization: Bearer "+key).Want(t, 200, `"source":"board_key"`)
 
-	// And turning one away.
+	// A challenge can be rejected as well.
 	path, token, key = ask()
 	word = hiddenWord.FindStringSubmatch(string(h.Call("GET", path+"?token="+token, "", mine).Body))[1]
 	h.Form(path, url.Values{"do": {"cancel"}, "token": {token}, "word": {word}}, apitest.OwnOrigin, mine).Want(t, 303, "")

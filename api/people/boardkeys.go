@@ -13,7 +13,7 @@ import (
 
 const (
 	challengeTokenPrefix = "pcp_cli_auth_"
-	// pollEvery is how often a program asks about its challenge, in milliseconds.
+	// pollEvery is how often a program polls its challenge, in milliseconds.
 	pollEvery = 1000
 )
 
@@ -24,13 +24,14 @@ type newBoardKey struct {
 	CompanyID api.Opt[ledger.CompanyID] `json:"requestedCompanyId" format:"uuid"`
 }
 
-// A boardKeyRow is a board key as it is shown; Token only where it was made.
+// A boardKeyRow is a board key as answers show it. Only the answer that created it has
+// the token.
 type boardKeyRow struct {
 	ID         string    `json:"id"`
 	Name       string    `json:"name"`
 	Token      string    `json:"token,omitempty"`
 	CreatedAt  core.Time `json:"createdAt"`
-	LastUsedAt core.Time `json:"lastUsedAt"` // always null: reads leave no trace in the log
+	LastUsedAt core.Time `json:"lastUsedAt"` // always null: reads are not recorded
 	RevokedAt  core.Time `json:"revokedAt"`
 	ExpiresAt  core.Time `json:"expiresAt"`
 }
@@ -123,7 +124,7 @@ type newChallenge struct {
 	CompanyID api.Opt[ledger.CompanyID] `json:"requestedCompanyId" format:"uuid"`
 }
 
-// challengeToken is the body that decides about a challenge.
+// challengeToken is the body that decides a challenge.
 type challengeToken struct {
 	Token string `json:"token" minLength:"16" maxLength:"256"`
 }
@@ -131,7 +132,7 @@ type challengeToken struct {
 type madeChallenge struct {
 	ID           string    `json:"id"`
 	Token        string    `json:"token"`
-	BoardToken   string    `json:"boardApiToken"` // good when somebody has approved
+	BoardToken   string    `json:"boardApiToken"` // valid once somebody has approved
 	ApprovalPath string    `json:"approvalPath"`
 	ApprovalURL  string    `json:"approvalUrl"`
 	PollPath     string    `json:"pollPath"`
@@ -239,8 +240,8 @@ func cancelChallenge(rc *api.Request) (api.Response, error) {
 	}{h.Status(core.TimeOf(rc.Now())), h.CancelledAt != 0}), nil
 }
 
-// boardMe tells who the board is: the person behind the credential, and the
-// companies that are open to them.
+// boardMe answers who the board is: the person behind the credential, and the companies
+// that they may enter.
 func boardMe(rc *api.Request) (api.Response, error) {
 	out := boardAccess{UserID: rc.Actor.ID, Companies: []ledger.CompanyID{}, Memberships: []membership{}, Source: rc.Credential.Kind}
 	switch rc.Credential.Kind {

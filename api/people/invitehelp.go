@@ -17,13 +17,14 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// resolveTimeout bounds a look whether an address answers.
+// resolveTimeout bounds a test of whether an address answers.
 const resolveTimeout = 5 * time.Second
 
-// resolveRate is how often who holds an invite may have this node look.
+// resolveRate bounds how often the holder of an invite may have this node test an
+// address.
 var resolveRate = api.Rate{Burst: 10, Every: time.Minute}
 
-// A resolution says whether this node reaches an address.
+// A resolution says whether this node can reach an address.
 type resolution struct {
 	Invite    string  `json:"inviteId"`
 	Path      string  `json:"testResolutionPath"`
@@ -40,10 +41,10 @@ type resolution struct {
 type boardClaim struct {
 	Status         string `json:"status"` // available or claimed
 	RequiresSignIn bool   `json:"requiresSignIn"`
-	ClaimedBy      any    `json:"claimedByUser"` // nobody is told
+	ClaimedBy      any    `json:"claimedByUser"` // always null: not disclosed
 }
 
-// An invitePrompt is an invite for an agent of OpenClaw, with the words to give it.
+// An invitePrompt is an invite for an OpenClaw agent, with a prompt to give it.
 type invitePrompt struct {
 	inviteRow
 	Prompt string `json:"prompt"`
@@ -87,8 +88,8 @@ func inviteLogo(rc *api.Request) (api.Response, error) {
 	return api.ServeFile(rc, asset, ref, false)
 }
 
-// testResolution asks an address for its head, and nothing more: what answers is
-// not shown. Addresses of private networks are refused, as they are for runs.
+// testResolution sends a HEAD request to an address and does not show the answer. It
+// refuses addresses of private networks, as for runs.
 func testResolution(rc *api.Request) (api.Response, error) {
 	u, err := url.Parse(rc.Query("url"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || len(rc.Query("url")) > 2000 {
@@ -144,7 +145,7 @@ func promptOpenClaw(rc *api.Request) (api.Response, error) {
 		" and follow it: ask to join with requestType agent and adapterType openclaw_gateway, wait until a person lets you in, and fetch your key once."}), nil
 }
 
-// claimable tells whether a code is the one of this node.
+// claimable reports whether a code is this node's claim code.
 func claimable(rc *api.Request) bool {
 	code := rc.Server.Cfg.ClaimCode
 	return code != "" && subtle.ConstantTimeCompare([]byte(rc.Path("token")), []byte(code)) == 1

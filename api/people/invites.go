@@ -19,8 +19,7 @@ const (
 	inviteTokenPrefix = "pcp_invite_"
 	claimTokenPrefix  = "pcp_claim_"
 	inviteTokenBytes  = 32
-	// maxInvites bounds a page of invites, defaultInvites is one unless the query
-	// says otherwise.
+	// maxInvites bounds a page of invites, defaultInvites is the default.
 	defaultInvites = 20
 	maxInvites     = 100
 )
@@ -33,7 +32,7 @@ type newInvite struct {
 	Message  api.Opt[string]          `json:"agentMessage" maxLength:"4000"`
 }
 
-// acceptBody is the body by which somebody asks to join.
+// acceptBody is the body of a request to join.
 type acceptBody struct {
 	Type         string                   `json:"requestType" enum:"human,agent"`
 	AgentName    string                   `json:"agentName,omitempty" minLength:"1" maxLength:"120"`
@@ -42,7 +41,7 @@ type acceptBody struct {
 	Defaults     api.Opt[json.RawMessage] `json:"agentDefaultsPayload" maxBytes:"32768"`
 }
 
-// claimBody is the body that fetches an agent's first key.
+// claimBody is the body that claims an agent's first key.
 type claimBody struct {
 	Secret string `json:"claimSecret" minLength:"16" maxLength:"256"`
 }
@@ -67,7 +66,7 @@ type inviteRow struct {
 	State          string           `json:"state"` // active, accepted, revoked or expired
 	InvitedByUser  *people.Person   `json:"invitedByUser"`
 	RelatedJoin    core.NullText    `json:"relatedJoinRequestId"`
-	Token          string           `json:"token,omitempty"` // and what follows: only where it was made
+	Token          string           `json:"token,omitempty"` // with the members below only in the answer that created it
 	InvitePath     string           `json:"invitePath,omitempty"`
 	InviteURL      string           `json:"inviteUrl,omitempty"`
 	OnboardingPath string           `json:"onboardingTextPath,omitempty"`
@@ -79,7 +78,7 @@ type inviteList struct {
 	NextOffset *int        `json:"nextOffset"`
 }
 
-// An invitation is an invite as the one sees it who holds its token.
+// An invitation is an invite as the holder of its token sees it.
 type invitation struct {
 	ID             string           `json:"id"`
 	Company        ledger.CompanyID `json:"companyId"`
@@ -125,7 +124,7 @@ type joinInvite struct {
 	InvitedBy  *people.Person  `json:"invitedByUser"`
 }
 
-// A joinAnswer is what an agent that asks to join is told.
+// A joinAnswer is the answer to an agent's request to join.
 type joinAnswer struct {
 	people.JoinRequest
 	ClaimSecret string      `json:"claimSecret"`
@@ -162,12 +161,11 @@ func InviteRoutes() []api.Route {
 	}
 }
 
-// defaultsOf shows what comes with an invite: what was given, and what a person
-// gets.
+// defaultsOf returns the defaults of an invite: those given, and the role of a person.
 func defaultsOf(i people.Invite) json.RawMessage {
 	out := map[string]any{}
 	if len(i.Defaults) > 0 {
-		json.Unmarshal(conceal.RedactConfig(i.Defaults), &out) // an object, or nothing
+		json.Unmarshal(conceal.RedactConfig(i.Defaults), &out) // an object or absent
 	}
 	if i.Role != "" {
 		type grant struct {
@@ -233,7 +231,7 @@ func createInvite(rc *api.Request) (api.Response, error) {
 	return api.OK(row), err
 }
 
-// invite makes an invite to the company of the path; its row has the token.
+// invite creates an invite to the company of the path; the returned row has the token.
 func invite(rc *api.Request, in newInvite) (row inviteRow, err error) {
 	of := api.CompanyID(rc)
 	token := inviteTokenPrefix + base64.RawURLEncoding.EncodeToString(rc.Secret("invite", inviteTokenBytes))
@@ -349,7 +347,7 @@ func acceptInvite(rc *api.Request) (api.Response, error) {
 
 func claimPath(request string) string { return "/api/join-requests/" + request + "/claim-api-key" }
 
-// showJoin returns a request as it may be shown.
+// showJoin returns a request without its secrets.
 func showJoin(j people.JoinRequest) people.JoinRequest {
 	if len(j.Defaults) > 0 {
 		j.Defaults = conceal.RedactConfig(j.Defaults)

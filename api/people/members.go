@@ -1,5 +1,5 @@
-// Package people is the routes about who may do what: users, sessions, members,
-// invites, keys of the board, and how a newcomer begins.
+// Package people is the routes about who may do what: users, sessions, members, invites,
+// keys of the board, and the onboarding of new users and agents.
 package people
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// maxReassigned bounds the open issues that a removed member may leave to
-// somebody else, each of them by a command.
+// maxReassigned bounds the open issues that a removed member may hand over; each takes a
+// command.
 const maxReassigned = 500
 
 type memberList struct {
@@ -23,7 +23,7 @@ type memberList struct {
 	Access  memberAccess `json:"access"`
 }
 
-// memberAccess is what the one who asks may do about members.
+// memberAccess says what the caller may do about members.
 type memberAccess struct {
 	Role    core.NullText `json:"currentUserRole"`
 	Manage  bool          `json:"canManageMembers"`
@@ -62,19 +62,19 @@ type grantRow struct {
 	UpdatedAt     core.Time         `json:"updatedAt"`
 }
 
-// grantBody is a grant as a body has it.
+// grantBody is a grant in a body.
 type grantBody struct {
 	Permission string                   `json:"permissionKey" minLength:"1" maxLength:"100"`
 	Scope      api.Opt[json.RawMessage] `json:"scope"`
 }
 
-// patchMember changes a member; without grants, a role brings its own.
+// patchMember changes a member. Without grants, a new role brings its default grants.
 type patchMember struct {
 	Role   api.Opt[string] `json:"membershipRole" enum:"owner,admin,operator,viewer"`
 	Status *string         `json:"status,omitempty" enum:"pending,active,suspended" nullable:"false"`
 }
 
-// patchMemberGrants changes a member with the grants.
+// patchMemberGrants changes a member and the grants.
 type patchMemberGrants struct {
 	patchMember
 	Grants *[]grantBody `json:"grants,omitempty" maxItems:"50" nullable:"false"`
@@ -85,7 +85,7 @@ type memberPermissions struct {
 	Grants []grantBody `json:"grants" maxItems:"50"`
 }
 
-// archiveBody says who gets the issues of a member who goes.
+// archiveBody names who takes over the issues of a removed member.
 type archiveBody struct {
 	Reassignment *reassignment `json:"reassignment,omitempty"`
 }
@@ -100,7 +100,7 @@ type archivedMember struct {
 	Reassigned int       `json:"reassignedIssueCount"`
 }
 
-// accessBody says which companies a user is in.
+// accessBody lists the companies that a user belongs to.
 type accessBody struct {
 	Companies []ledger.CompanyID `json:"companyIds" maxItems:"1000"`
 }
@@ -127,7 +127,7 @@ func MemberRoutes() []api.Route {
 	}
 }
 
-// personOf returns a user as they are shown, also one who is gone.
+// personOf returns a user as answers show them, also a deleted one.
 func personOf(tx *ledger.Tx, id string) *people.Person {
 	if id == "" {
 		return nil
@@ -235,8 +235,8 @@ func permitMember(rc *api.Request) (api.Response, error) {
 	return changeMember(rc, patchMember{}, grantsOf(in.Grants))
 }
 
-// archiveMember hands the member's open issues on, one by one, and takes the
-// member out: what fails on the way leaves a member with fewer issues.
+// archiveMember reassigns the member's open issues one by one, then removes the member.
+// An error on the way leaves the member with fewer issues.
 func archiveMember(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[archiveBody](rc)
 	if err != nil {
@@ -259,7 +259,7 @@ func archiveMember(rc *api.Request) (api.Response, error) {
 			if can, why := people.Removal(tx, m, rc.Actor.ID); !can {
 				return api.Conflict(why, nil)
 			}
-			if a := *to.Assignee; a != "" && entity.CompanyOfAgent(tx, a) != of { // also when there is nothing to hand on
+			if a := *to.Assignee; a != "" && entity.CompanyOfAgent(tx, a) != of { // checked even without issues to reassign
 				return api.NotFound("Agent not found")
 			}
 			if u := *to.AssigneeUser; u != "" && !people.MayEnter(tx, of, u) {

@@ -11,10 +11,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// onboardSkill is the skill that somebody new reads first.
+// onboardSkill is the skill that a new agent reads first.
 const onboardSkill = "paperclip"
 
-// An onboarding tells a program how to join, with the addresses of this node.
+// An onboarding tells a program how to join, with this node's addresses.
 type onboarding struct {
 	Instructions string        `json:"instructions"`
 	Message      core.NullText `json:"inviteMessage"`
@@ -79,7 +79,7 @@ type skillLink struct {
 	InstallPath string `json:"installPath"`
 }
 
-// onboarding tells how to use the invite whose token the path has.
+// onboardingOf returns how to use the invite whose token the path has.
 func onboardingOf(rc *api.Request, i people.Invite) *onboarding {
 	base, path := rc.Base(), "/api/invites/"+rc.Path("token")
 	o := &onboarding{Message: i.Message,
@@ -144,7 +144,7 @@ func readOnboardingText(rc *api.Request) (r api.Response, err error) {
 	return r, err
 }
 
-// onboardingText says the same in words, with commands to copy.
+// onboardingText is the onboarding as text, with commands to copy.
 func onboardingText(rc *api.Request, i people.Invite, row entity.Company) string {
 	o := onboardingOf(rc, i)
 	var b strings.Builder

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// maxProfileIssues and maxProfileActivity bound what a profile lists, and
-	// maxProfileEntries the entries that are looked through for it.
+	// maxProfileIssues and maxProfileActivity bound the lists of a profile,
+	// maxProfileEntries the entries that are searched for them.
 	maxProfileIssues   = 10
 	maxProfileActivity = 20
 	maxProfileEntries  = 500
 )
 
-// A userProfile is what a company knows of one of its people.
+// A userProfile is what a company shows of one of its users.
 type userProfile struct {
 	User     profileUser          `json:"user"`
 	Stats    []profileStats       `json:"stats"`
@@ -40,7 +40,7 @@ type profileUser struct {
 	JoinedAt core.Time           `json:"joinedAt"`
 }
 
-// profileStats counts what somebody did in a window.
+// profileStats counts a user's actions in a window.
 type profileStats struct {
 	Key       string `json:"key"` // last7, last30 or all
 	Label     string `json:"label"`
@@ -60,8 +60,8 @@ func ProfileRoutes() []api.Route {
 		Who: api.Board, Out: userProfile{}, Handle: readUserProfile}}
 }
 
-// memberBySlug finds a member by the ID of the user, or by the part of their
-// address before the @. Of two with the same the first to join is meant.
+// memberBySlug finds a member by user ID, or by the part of the address before the @. If
+// several match, it returns the one who joined first.
 func memberBySlug(tx *ledger.Tx, of ledger.CompanyID, slug string) (people.Member, people.Person, bool) {
 	for _, m := range people.MembersOf(tx, of) {
 		if p, ok := people.PersonOf(tx, m.User); ok && (m.User == slug || strings.EqualFold(api.SlugOf(p), slug)) {
@@ -117,7 +117,7 @@ func readUserProfile(rc *api.Request) (api.Response, error) {
 	return api.OK(out), err
 }
 
-// profileEntries are the last of what a user did in a company, newest first.
+// profileEntries returns a user's latest actions in a company, newest first.
 func profileEntries(tx *ledger.Tx, of ledger.CompanyID, user string) []ledger.Activity {
 	return api.Logged(tx, of, ledger.ActivityFilter{Actor: ledger.Actor{Type: "user", ID: user}, Limit: maxProfileEntries})
 }

@@ -17,29 +17,29 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// sessionTokenBytes is how much of a session's token is random.
+// sessionTokenBytes is the number of random bytes in a session's token.
 const sessionTokenBytes = 32
 
-// signUpBody makes a user. What is wrong with its fields is answered as sign-in
-// pages expect it, so its own rules are bounds that nobody reaches.
+// signUpBody creates a user. Handlers report invalid fields in the form that sign-in
+// pages expect, so the bounds here are far above theirs.
 type signUpBody struct {
 	Name     string          `json:"name" maxLength:"4000"`
 	Email    string          `json:"email" maxLength:"4000"`
 	Password string          `json:"password" maxLength:"4000"`
 	Image    api.Opt[string] `json:"image" maxLength:"4000"`
-	Callback api.Opt[string] `json:"callbackURL" maxLength:"4000"` // not followed
-	Remember api.Opt[bool]   `json:"rememberMe"`                   // a sign-in lasts company.SessionAge
-	Invite   api.Opt[string] `json:"inviteToken" maxLength:"4000"` // where signing up takes one
+	Callback api.Opt[string] `json:"callbackURL" maxLength:"4000"` // ignored
+	Remember api.Opt[bool]   `json:"rememberMe"`                   // ignored: every session lasts company.SessionAge
+	Invite   api.Opt[string] `json:"inviteToken" maxLength:"4000"` // used where sign-up needs an invite
 }
 
 type passwordBody struct {
 	Current string `json:"currentPassword" maxLength:"4000"`
 	New     string `json:"newPassword" maxLength:"4000"`
-	Others  bool   `json:"revokeOtherSessions,omitempty"` // they end anyhow
+	Others  bool   `json:"revokeOtherSessions,omitempty"` // ignored: other sessions always end
 }
 
-// signedIn answers a sign-in. Token is the ID of the session, which opens
-// nothing: the token itself is in the cookie, out of the reach of scripts.
+// signedIn is the answer to a sign-in. Token is the ID of the session, not a credential:
+// the token is in the cookie, which scripts can not read.
 type signedIn struct {
 	Redirect *bool      `json:"redirect,omitempty"`
 	Token    string     `json:"token"`
@@ -64,7 +64,7 @@ func refuseAuth(status int, code, text string) (api.Response, error) {
 	return api.Reply(status, api.AuthRefusal{Message: text, Code: code, Error: text}), nil
 }
 
-// asAuth answers err in the form that sign-in pages read, if it is one of theirs.
+// asAuth answers err in the form that sign-in pages read, or returns it if it has none.
 func asAuth(err error) (api.Response, error) {
 	if errors.Is(err, api.ErrTooOften) {
 		return refuseAuth(http.StatusTooManyRequests, "", api.ErrTooOften.Message)
@@ -77,7 +77,7 @@ type profileBody struct {
 	Image api.Opt[string] `json:"image" maxLength:"4000"`
 }
 
-// claimInstanceBody may be left out by who claims from the node's own machine.
+// claimInstanceBody may be omitted by a caller on the node's own machine.
 type claimInstanceBody struct {
 	Code api.Opt[string] `json:"code" maxLength:"200"`
 }
@@ -117,13 +117,13 @@ func UserRoutes() []api.Route {
 	}
 }
 
-// errLocal answers sign-ins where nobody signs in.
+// errLocal refuses sign-ins in local_trusted mode.
 var errLocal = api.Conflict("Nobody signs in on this mesh: its mode is "+people.LocalTrusted, nil)
 
-// errClaimCode is a 403.
+// errClaimCode refuses a claim over the network without the code (403).
 var errClaimCode = api.Forbidden("Claiming the instance from another machine takes the code in the node's file claim-code")
 
-// newSession draws a session and its token.
+// newSession creates a session and its random token.
 func newSession() (s people.NewSession, token string) {
 	b := make([]byte, sessionTokenBytes)
 	rand.Read(b)
@@ -193,10 +193,10 @@ func signUp(rc *api.Request) (api.Response, error) {
 	return api.OK(signedIn{Token: s.ID, User: showSigned(u)}), nil
 }
 
-// passwordFits reports whether a password is that of the user whom find finds, if any.
-// Where it is not by this node's state, the newest is asked: who signed up or changed
-// the password on another node a moment ago is known by it here too. It takes as long
-// for nobody's address as for a wrong password.
+// passwordFits reports whether a password is that of the user that find returns. If it
+// does not match in this node's state, the newest state is read: the user may have
+// signed up or changed the password on another node a moment ago. An unknown address
+// takes as long as a wrong password.
 func passwordFits(rc *api.Request, password string, find func(*ledger.Tx) (people.User, bool)) (u people.User, fits bool, err error) {
 	if _, err = rc.StillTrue(func(tx *ledger.Tx) bool { u, _ = find(tx); return true }); err != nil {
 		return u, false, err
@@ -213,8 +213,8 @@ func passwordFits(rc *api.Request, password string, find func(*ledger.Tx) (peopl
 	return u, fits, err
 }
 
-// signOut ends the session of the cookie, if there is one; the browser forgets it
-// in any case.
+// signOut ends the session of the cookie, if there is one, and always deletes the
+// cookie.
 func signOut(rc *api.Request) (api.Response, error) {
 	if token, ok := api.CookieToken(rc.HTTP); ok && !rc.Server.TrustsAll() {
 		switch err := rc.BySession(token); err {
@@ -273,7 +273,7 @@ func changePassword(rc *api.Request) (api.Response, error) {
 	}{nil, showSigned(u)}), nil
 }
 
-// self returns who asks, as others see them.
+// self returns the caller as other users see them.
 func self(rc *api.Request) (u user, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		p, ok := people.PersonOf(tx, rc.Actor.ID)
@@ -318,9 +318,9 @@ func updateProfile(rc *api.Request) (api.Response, error) {
 	return readProfile(rc)
 }
 
-// claimInstance makes whoever asks first the administrator. Over the network it
-// takes the code that lies on the node's disk: the first to find an open port
-// is not the owner yet.
+// claimInstance makes the first caller the administrator. Over the network the caller
+// needs the code from a file on the node: whoever finds an open port first need not be
+// the owner.
 func claimInstance(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[claimInstanceBody](rc)
 	if err != nil {
@@ -339,7 +339,7 @@ func showAdminUser(tx *ledger.Tx, u people.User) adminUser {
 	return adminUser{user(u.Person()), u.Admin, len(people.MembershipsOf(tx, u.ID)), u.CreatedAt, u.SuspendedAt}
 }
 
-// listUsers lists users whose name or address holds the query's text.
+// listUsers lists users whose name or address contains the query's text.
 func listUsers(rc *api.Request) (api.Response, error) {
 	out := []adminUser{}
 	want := strings.ToLower(rc.Query("query"))
@@ -359,7 +359,7 @@ func listUsers(rc *api.Request) (api.Response, error) {
 	return api.OK(out), err
 }
 
-// maxUsersListed bounds one page of users: each asks for its memberships.
+// maxUsersListed bounds a page of users; each needs a read of its memberships.
 const maxUsersListed = 200
 
 func appoint(admin bool) func(*api.Request) (api.Response, error) {
@@ -374,7 +374,7 @@ func appoint(admin bool) func(*api.Request) (api.Response, error) {
 	}
 }
 
-// suspend shuts a user out, or lets them in again.
+// suspend returns the handler that suspends a user, or ends the suspension.
 func suspend(shut bool) func(*api.Request) (api.Response, error) {
 	return func(rc *api.Request) (api.Response, error) {
 		u, err := api.Do[people.User](rc, people.KindUserSuspend, "", people.SuspendUser{User: strings.ToLower(rc.Path("userId")), Suspend: shut})

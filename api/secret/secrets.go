@@ -13,8 +13,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// rotateTries bounds how often a rotation is sealed anew because another one
-// came between.
+// rotateTries bounds how often a rotation is retried when another one came first. Each
+// retry seals the value again.
 const rotateTries = 4
 
 // newSecret is the body that creates a secret.
@@ -31,7 +31,7 @@ type newSecret struct {
 	ProviderVersion api.Opt[string]          `json:"providerVersionRef" maxLength:"512"`
 }
 
-// patchSecret is the body that changes what is known of a secret, not its value.
+// patchSecret is the body that changes the metadata of a secret.
 type patchSecret struct {
 	Name           *string                  `json:"name,omitempty" minLength:"1" maxLength:"500" maxBytes:"500" nullable:"false"`
 	Key            *string                  `json:"key,omitempty" minLength:"1" maxLength:"120" pattern:"^[a-zA-Z0-9_.-]+$" nullable:"false"`
@@ -50,7 +50,7 @@ type rotateBody struct {
 	ProviderConfig  api.Opt[string] `json:"providerConfigId" format:"uuid"`
 }
 
-// A secretRow is a secret as it is shown: never with its value.
+// A secretRow is a secret as answers show it, always without its value.
 type secretRow struct {
 	secret.Secret
 	Provider       string          `json:"provider"`
@@ -61,7 +61,8 @@ type secretRow struct {
 	DeletedAt      core.Time       `json:"deletedAt"`
 }
 
-// A secretListItem is a secret in a list, with how many variables refer to it.
+// A secretListItem is a secret in a list, with the number of variables that reference
+// it.
 type secretListItem struct {
 	secretRow
 	References int `json:"referenceCount"`
@@ -83,8 +84,8 @@ type secretProvider struct {
 	Configured     bool   `json:"configured"`
 }
 
-// secretProviders: the mesh keeps secrets itself; the others are named because
-// clients know them.
+// secretProviders lists the mesh's own store, and providers that clients know but that
+// are not supported.
 var secretProviders = []secretProvider{
 	{ID: secret.LocalProvider, Label: "Sealed by the mesh (default)", Managed: true, Configured: true},
 	{ID: "aws_secrets_manager", Label: "AWS Secrets Manager", Managed: true, External: true, ExternalWrites: true},
@@ -104,7 +105,7 @@ type secretUsage struct {
 	Bindings []secret.SecretBinding `json:"bindings"`
 }
 
-// A secretName is a secret in the catalog: what may be referred to.
+// A secretName is a secret in the catalog of what variables can reference.
 type secretName struct {
 	ID          string        `json:"id"`
 	Key         string        `json:"key"`
@@ -132,8 +133,8 @@ func SecretRoutes() []api.Route {
 	}
 }
 
-// providerOnly refuses what only another keeper of secrets could do; named is what
-// the body says of where such a one has the value.
+// providerOnly refuses options that only an external provider supports. named are the
+// body's references to a value at one.
 func providerOnly(provider, mode string, named ...api.Opt[string]) error {
 	if provider != "" && provider != secret.LocalProvider {
 		return api.Unprocessable("Secret provider is not configured: "+provider, nil)
@@ -201,8 +202,8 @@ func createSecret(rc *api.Request) (api.Response, error) {
 	return api.OK(showSecret(s)), err
 }
 
-// secretIn returns the secret that a path value names. A user's own is for
-// that user.
+// secretIn returns the secret that a path value names. Only the user sees a user's own
+// secret.
 func secretIn(tx *ledger.Tx, rc *api.Request, name string) (secret.Secret, error) {
 	s, ok := secret.SecretByID(tx, strings.ToLower(rc.Path(name)))
 	if !ok || !api.Seen(tx, rc, s.Company) || s.Scope == "user" && string(s.Owner) != rc.Actor.ID {
@@ -272,8 +273,8 @@ func rotateSecret(rc *api.Request) (api.Response, error) {
 	return api.OK(showSecret(s)), err
 }
 
-// rotate gives s another value: the version after the latest, whichever that is
-// by then.
+// rotate stores a new value of s as the version after the latest, also when that changes
+// meanwhile.
 func rotate(rc *api.Request, s secret.Secret, value string) (secret.Secret, error) {
 	for try := 1; ; try++ {
 		p := secret.RotateSecret{ID: s.ID, Version: s.Latest + 1}

@@ -11,7 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// newDefinition is the body that defines a secret which each user has a value for.
+// newDefinition is the body that defines a secret with a value per user.
 type newDefinition struct {
 	Key            string                   `json:"key" minLength:"1" maxLength:"120" pattern:"^[a-zA-Z0-9_.-]+$"`
 	Name           string                   `json:"name" minLength:"1" maxLength:"160"`
@@ -32,7 +32,7 @@ type patchDefinition struct {
 	Guidance       api.Opt[string]          `json:"usageGuidance" maxLength:"1000"`
 }
 
-// newUserSecret is the body that gives the caller's value for a definition.
+// newUserSecret is the body that sets the caller's value for a definition.
 type newUserSecret struct {
 	Key             string          `json:"definitionKey,omitempty" minLength:"1" maxLength:"120" pattern:"^[a-zA-Z0-9_.-]+$"`
 	Definition      api.Opt[string] `json:"definitionId" format:"uuid"`
@@ -51,7 +51,7 @@ type patchUserSecret struct {
 	ProviderConfig  api.Opt[string] `json:"providerConfigId" format:"uuid"`
 }
 
-// A definitionRow is a definition as it is shown.
+// A definitionRow is a definition as answers show it.
 type definitionRow struct {
 	secret.UserSecretDefinition
 	Provider       string          `json:"provider"`
@@ -99,8 +99,8 @@ func listDefinitions(rc *api.Request) (api.Response, error) {
 	return api.OK(out), err
 }
 
-// definedHere refuses what only another keeper of secrets could do; what is told it of
-// a definition is kept nowhere.
+// definedHere refuses a definition for an external provider, and its provider settings,
+// which are not stored.
 func definedHere(provider, mode string, config api.Opt[string], metadata api.Opt[json.RawMessage]) error {
 	if m := metadata.Or(nil); len(m) > 0 && !bytes.Equal(bytes.Join(bytes.Fields(m), nil), []byte("{}")) {
 		return api.Unprocessable("providerMetadata: provider "+secret.LocalProvider+" keeps none of a definition", nil)

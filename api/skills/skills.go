@@ -1,4 +1,6 @@
-// Package skills holds the skills that come with the program: texts that teach an agent how to work with the API, each a SKILL.md with a name and a description in its front matter.
+// Package skills holds the skills that come with the program: texts that teach an agent
+// how to work with the API, each a SKILL.md with a name and a description in its front
+// matter.
 package skills
 
 import (
@@ -20,8 +22,8 @@ type Skill struct {
 	Roles, Tags []string
 }
 
-// order is how they are listed, what every agent needs first, with the roles
-// that they are for and words to find them by.
+// order is the order of lists, with what every agent needs first. Each skill has the
+// roles that it is for and words for searches.
 var order = []Skill{
 	{Name: "paperclip", Roles: []string{"general"}, Tags: []string{"api", "issues", "heartbeat"}},
 	{Name: "para-memory-files", Roles: []string{"general"}, Tags: []string{"memory", "files"}},
@@ -35,8 +37,8 @@ var order = []Skill{
 
 var bundled = load()
 
-// load reads the embedded texts. What all of them begin with stands once, in
-// setup.md. A text that is not well formed is a fault of the program.
+// load reads the embedded texts. Their common beginning is in setup.md. It panics on a
+// malformed text.
 func load() []Skill {
 	setup := read("setup.md")
 	all := make([]Skill, 0, len(order))
@@ -59,10 +61,10 @@ func read(name string) string {
 	return string(b)
 }
 
-// Bundled returns the skills, what every agent needs first.
+// Bundled returns a copy of the bundled skills, in the order of lists.
 func Bundled() []Skill { return slices.Clone(bundled) }
 
-// Find returns a bundled skill by its name.
+// Find returns a bundled skill by name.
 func Find(name string) (Skill, bool) {
 	i := slices.IndexFunc(bundled, func(s Skill) bool { return s.Name == name })
 	if i < 0 {
@@ -71,10 +73,9 @@ func Find(name string) (Skill, bool) {
 	return bundled[i], true
 }
 
-// FrontMatter returns the name and description that a text begins with: lines
-// "name: …" and "description: …" between two lines of dashes. Values may be
-// quoted, or folded over further lines that are indented. Both are "" when there
-// is none.
+// FrontMatter returns the name and description at the beginning of a text: lines "name:
+// …" and "description: …" between two lines of dashes. Values may be quoted, or continue
+// on indented lines. Both are "" when there is no front matter.
 func FrontMatter(markdown string) (name, description string) {
 	rest, ok := strings.CutPrefix(strings.ReplaceAll(markdown, "\r\n", "\n"), "---\n")
 	if !ok {
