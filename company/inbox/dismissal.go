@@ -10,8 +10,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Dismissal says that a user put an item of the inbox aside: until something
-// happens to it again, or until a time.
+// A Dismissal says that a user dismissed an item of the inbox: until there is new activity
+// on it, or until a time.
 type Dismissal struct {
 	ID           string           `cbor:"1,keyasint" json:"id"`
 	Company      ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -24,8 +24,8 @@ type Dismissal struct {
 	UpdatedAt    core.Time        `cbor:"9,keyasint" json:"updatedAt"`
 }
 
-// Holds reports whether an item whose last activity was at a time is put aside
-// now.
+// Holds reports whether the dismissal hides, at time now, an item whose last activity was at
+// time activity.
 func (d Dismissal) Holds(activity, now core.Time) bool {
 	if d.Kind == "snooze" {
 		return now < d.SnoozedUntil
@@ -36,11 +36,11 @@ func (d Dismissal) Holds(activity, now core.Time) bool {
 // Dismiss is the payload of inbox.dismiss and inbox.restore.
 type Dismiss struct {
 	Key   string    `cbor:"1,keyasint"`
-	Until core.Time `cbor:"2,keyasint,omitempty"` // snooze
+	Until core.Time `cbor:"2,keyasint,omitempty"` // for snooze
 }
 
 const (
-	// maxDismissals bounds what one user has put aside; the oldest makes room.
+	// maxDismissals bounds the dismissals of one user. At the bound, the oldest is deleted.
 	maxDismissals = 1_000
 	// MaxItemKey bounds the key of an item, in bytes.
 	MaxItemKey = 200
@@ -61,7 +61,7 @@ var dismissalKinds = []company.Kind{
 	{Name: KindInboxRestore, From: company.FromBoard, Do: ledger.Typed(restoreToInbox)},
 }
 
-// DismissalsOf returns what a user put aside in company, the newest first.
+// DismissalsOf returns the dismissals of a user in a company, newest first.
 func DismissalsOf(tx *ledger.Tx, company ledger.CompanyID, user string) []Dismissal {
 	out := []Dismissal{}
 	for _, v := range tx.Prefix(dismissals.Key(company, core.TextKey(user)+".")) {

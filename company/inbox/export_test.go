@@ -1,6 +1,6 @@
 package inbox
 
-// What the tests of this room reach into.
+// Unexported names that the tests of this package use.
 
 type Candidate = candidate
 

@@ -13,33 +13,32 @@ import (
 )
 
 const (
-	// MaxExtracted bounds the issues of one answer, MaxExtractOffset how many may be
-	// passed over, MaxExtractMatches the matches shown of one issue.
+	// MaxExtracted bounds the issues of one answer, MaxExtractOffset the issues that may be
+	// skipped, MaxExtractMatches the matches shown of one issue.
 	MaxExtracted      = 200
 	MaxExtractOffset  = 5_000
 	MaxExtractMatches = 200
-	// extractExcerpt is how much of a text is shown around a match, in bytes.
+	// extractExcerpt is the length of the text shown around a match, in bytes.
 	extractExcerpt = 180
-	// maxExtractHeld bounds the matches that are looked at, of all issues: beyond
-	// them the answer says that it was cut short.
+	// maxExtractHeld bounds the matches that are read, over all issues. Beyond it, the answer
+	// says that it is incomplete.
 	maxExtractHeld = 100_000
 )
 
-// An Extraction says what is to be taken out of the texts of a company's issues:
-// each place where Contains stands, whatever its case, or each address (URL) in
-// which it stands.
+// An Extraction says what to extract from the texts of a company's issues: each place that
+// contains Contains, ignoring case, or each URL that contains it.
 type Extraction struct {
 	Contains string
 	URLs     bool
 	Scope    string // all, issues, comments or documents
 	Statuses []entity.IssueStatus
-	Since    core.Time // only issues that were changed at or after it
+	Since    core.Time // only issues that changed at or after it
 	Limit    int
 	Offset   int
 	PerIssue int
 }
 
-// An Extract is what an issue's texts hold: each different match once.
+// An Extract holds the matches in one issue's texts, without duplicates.
 type Extract struct {
 	Issue   entity.Issue
 	Matches []Match
@@ -57,9 +56,8 @@ type Match struct {
 	Key     string // of the document
 }
 
-// Extracts returns the issues in which something was found, those changed last
-// first; more says that there are others behind them, partial that there was more
-// text than one search reads.
+// Extracts returns the issues with matches, last changed first. more says that there are
+// further issues; partial, that there was more text than one search reads.
 func Extracts(tx *ledger.Tx, companyID ledger.CompanyID, x Extraction) (out []Extract, more, partial bool) {
 	of, held := map[string]*Extract{}, 0
 	take := func(i entity.Issue, m Match, text string) {
@@ -125,10 +123,10 @@ func Extracts(tx *ledger.Tx, companyID ledger.CompanyID, x Extraction) (out []Ex
 	return out, more, partial
 }
 
-// urls are the addresses in a text: with a scheme or www, or a host with a path.
+// urls matches the URLs in a text: with a scheme or www, or a host with a path.
 var urls = regexp.MustCompile("(?i)(?:https?://|www\\.)[^\\s<>\"'`]+|(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\\.)+[a-z]{2,}/[^\\s<>\"'`]+")
 
-// places returns where a text holds what is looked for.
+// places returns the positions of the matches in a text.
 func (x Extraction) places(text string) (out [][]int) {
 	lower, want := strings.ToLower(text), strings.ToLower(x.Contains)
 	if !strings.Contains(lower, want) {
@@ -143,7 +141,7 @@ func (x Extraction) places(text string) (out [][]int) {
 		}
 		return out
 	}
-	if len(lower) != len(text) { // letters whose other case is longer: places are those of the text in lower case
+	if len(lower) != len(text) { // lower case has another length, so positions refer to the text in lower case
 		lower, want = text, x.Contains
 	}
 	for from := 0; len(out) < MaxExtractMatches*2; {
@@ -157,7 +155,7 @@ func (x Extraction) places(text string) (out [][]int) {
 	return out
 }
 
-// bareURL is an address without the punctuation of the sentence that it ends.
+// bareURL removes the punctuation of the surrounding sentence from the end of a URL.
 func bareURL(s string) string {
 	s = strings.TrimRight(s, ".,;:!?")
 	for _, pair := range []string{"()", "[]", "{}"} {
@@ -168,7 +166,7 @@ func bareURL(s string) string {
 	return s
 }
 
-// excerptOf is what stands around a match.
+// excerptOf returns the text around a match.
 func excerptOf(text string, from, to int) (string, bool) {
 	if len(text) <= extractExcerpt {
 		return text, false
@@ -192,8 +190,8 @@ func excerptOf(text string, from, to int) (string, bool) {
 	return s, true
 }
 
-// UpdatedWithin reads how long ago something was changed at most: a number with
-// h, d, w or m for hours, days, weeks and months of 30 days.
+// UpdatedWithin parses the maximum age of a change: a number followed by h, d, w or m for
+// hours, days, weeks and months of 30 days.
 func UpdatedWithin(s string) (time.Duration, bool) {
 	units := map[byte]time.Duration{'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour, 'm': 30 * 24 * time.Hour}
 	if len(s) < 2 || len(s) > 5 {

@@ -7,8 +7,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A FeedbackTrace is a vote that its user lets others see, in a company that
-// agreed to that. It stays in the mesh until somebody fetches it.
+// A FeedbackTrace is a vote that its user shares, in a company that has agreed to sharing.
+// It stays in the mesh until somebody fetches it.
 type FeedbackTrace struct {
 	Vote
 	TraceID    string `json:"traceId"`
@@ -16,7 +16,7 @@ type FeedbackTrace struct {
 	Identifier string `json:"issueIdentifier"`
 }
 
-// MaxTraces bounds the issues and the traces that one list of a company looks at.
+// MaxTraces bounds the issues that one list reads, and the traces that it returns.
 const MaxTraces = 1_000
 
 // TraceID is the ID of the trace of a vote.
@@ -58,8 +58,8 @@ func TracesOf(tx *ledger.Tx, of ledger.CompanyID) []FeedbackTrace {
 	return out
 }
 
-// TargetText returns what a vote is about: a comment's text, or a document's
-// revision's, "" when it is gone.
+// TargetText returns the text that a vote is about, of a comment or of a document's revision;
+// "" if it is deleted.
 func (v Vote) TargetText(tx *ledger.Tx, i entity.Issue) string {
 	if v.TargetType == "issue_comment" {
 		cm, _ := entity.CommentOf(tx, i.Company, i.ID, v.Target)

@@ -13,8 +13,8 @@ import (
 	"github.com/selvage-mesh/selvage/company/inbox"
 )
 
-// A page that is read in the order of the index is the page of all issues sorted,
-// and the counts are those of the rows, whatever happened to the issues.
+// A page read in the order of the index equals the same page of all issues sorted, and the
+// counts equal those of the rows, after any sequence of changes.
 func TestPagesAndCountsAreThoseOfAllIssues(t *testing.T) {
 	t.Parallel()
 	d, r := companytest.NewDesk(t), rand.New(rand.NewPCG(3, 5))

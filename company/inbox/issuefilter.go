@@ -9,26 +9,26 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// IssueFilters are what a list of issues may be narrowed by besides the fields of
-// [IssueQuery]. Each is left out when it is empty.
+// IssueFilters are further filters of a list of issues, besides those of [IssueQuery]. An
+// empty field does not filter.
 type IssueFilters struct {
-	Touched    string // a user: created by them, theirs, or with a comment of theirs
-	InInboxOf  string // a user: what they have not put away since it last changed
-	UnreadBy   string // a user: touched, with a comment of another since they last looked
-	Below      string // an issue: all below it, at any depth
-	Agent      string // an agent: created by it, its own, or with a comment of its
+	Touched    string // a user: issues that they created, are assigned or commented on
+	InInboxOf  string // a user: issues that they have not archived since the last change
+	UnreadBy   string // a user: touched issues with a comment by somebody else since they last looked
+	Below      string // an issue: all its descendants
+	Agent      string // an agent: issues that it created, is assigned or commented on
 	Space      string // an execution workspace
 	Workspace  string // a project's workspace
 	Origin     string // originKind
-	OriginText string // what originKind begins with
+	OriginText string // prefix of originKind
 	OriginID   string
 	WorkMode   string
-	NoRoutines bool // without what routines made
+	NoRoutines bool // without issues made by routines
 
-	under map[string]bool // what lies below Below
+	under map[string]bool // the descendants of Below
 }
 
-// Viewer is whose view of the issues the list is, "" for nobody's.
+// Viewer is the user from whose view the list is made, or "".
 func (f IssueFilters) Viewer() string { return cmp.Or(f.UnreadBy, cmp.Or(f.Touched, f.InInboxOf)) }
 
 func (f *IssueFilters) any() bool {
@@ -36,12 +36,12 @@ func (f *IssueFilters) any() bool {
 		f.Origin != "" || f.OriginText != "" || f.OriginID != "" || f.WorkMode != "" || f.NoRoutines
 }
 
-// A standing is what somebody said on an issue last, and others to them.
+// A standing is when somebody last commented on an issue, and when others last did.
 type standing struct {
 	Mine, Others core.Time
 }
 
-// look reads what lies below an issue, when a filter asks for that.
+// look reads the descendants of an issue if a filter needs them.
 func (f *IssueFilters) look(tx *ledger.Tx, of ledger.CompanyID) {
 	if f.Below != "" {
 		f.under = map[string]bool{}
@@ -51,16 +51,16 @@ func (f *IssueFilters) look(tx *ledger.Tx, of ledger.CompanyID) {
 	}
 }
 
-// A Standing is how a user stands to an issue.
+// A Standing is how an issue looks to one user: read or unread.
 type Standing struct {
-	Touched  core.Time // when they last read it, said something, made it or had it; 0: never
+	Touched  core.Time // when they last read, commented on, created or were assigned it; 0: never
 	External core.Time // the last comment of somebody else
 }
 
-// Unread reports whether somebody else has said something since the user looked.
+// Unread reports whether somebody else has commented since the user last looked.
 func (s Standing) Unread() bool { return s.Touched != 0 && s.External > s.Touched }
 
-// StandingOf returns how user stands to an issue.
+// StandingOf returns the standing of an issue for a user.
 func StandingOf(tx *ledger.Tx, i entity.Issue, user string) Standing {
 	return heard(tx, i, userVoice(user)).of(tx, i, user)
 }
@@ -76,7 +76,7 @@ func (s standing) of(tx *ledger.Tx, i entity.Issue, user string) Standing {
 	return Standing{Touched: at, External: s.Others}
 }
 
-// take reports whether the filters let an issue through.
+// take reports whether an issue passes the filters.
 func (f *IssueFilters) take(tx *ledger.Tx, i entity.Issue) bool {
 	switch {
 	case f.Space != "" && i.ExecutionWorkspace != f.Space, f.Workspace != "" && i.Workspace != f.Workspace,
@@ -92,7 +92,7 @@ func (f *IssueFilters) take(tx *ledger.Tx, i entity.Issue) bool {
 	return f.Below == "" || f.under[i.ID]
 }
 
-// Toucher is the user whose issues are asked for, "" for nobody.
+// Toucher is the user whose touched issues are asked for, or "".
 func (f *IssueFilters) Toucher() string { return cmp.Or(f.UnreadBy, f.Touched) }
 
 func (f *IssueFilters) touched(tx *ledger.Tx, i entity.Issue) bool {

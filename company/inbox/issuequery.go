@@ -11,12 +11,12 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An IssueSortField orders a list of issues.
+// An IssueSortField is the sort key of a list of issues.
 type IssueSortField string
 
 const (
-	SortDefault  IssueSortField = ""          // priority, then the latest change first
-	SortPriority IssueSortField = "priority"  // the most urgent first when ascending
+	SortDefault  IssueSortField = ""          // priority, then the time of the last change, latest first
+	SortPriority IssueSortField = "priority"  // ascending: the most urgent first
 	SortUpdated  IssueSortField = "updatedAt" // also lastActivityAt
 	SortCreated  IssueSortField = "createdAt" // also issueNumber
 	SortTitle    IssueSortField = "title"
@@ -34,7 +34,7 @@ type IssueQuery struct {
 	Parent       string
 	Label        string
 	CreatedAgent string
-	Text         string // in identifier, title, description, comments or documents, upper or lower case
+	Text         string // in identifier, title, description, comments or documents, ignoring case
 	UpdatedSince core.Time
 	Hidden       bool // also the hidden ones
 	Sort         IssueSortField
@@ -43,11 +43,11 @@ type IssueQuery struct {
 	Offset       int
 	IssueFilters
 
-	mentioned map[string]bool // issues in whose comments or documents Text stands
+	mentioned map[string]bool // issues with Text in their comments or documents
 }
 
-// ListIssues returns the issues that q selects, sorted and cut. Without a
-// filter that needs rows, only the rows that are returned are read.
+// ListIssues returns the page of issues that q selects, sorted. If no filter needs rows, it
+// reads only the rows that it returns.
 func ListIssues(tx *ledger.Tx, of ledger.CompanyID, q IssueQuery) []entity.Issue {
 	limit := min(cmp.Or(q.Limit, entity.DefaultIssueLimit), entity.MaxIssueLimit)
 	found, ordered := q.First(tx, of, limit)
@@ -68,13 +68,12 @@ func ListIssues(tx *ledger.Tx, of ledger.CompanyID, q IssueQuery) []entity.Issue
 	return out
 }
 
-// CountMatching returns how many issues q selects, whatever its limit.
+// CountMatching returns how many issues q selects, ignoring its limit.
 func CountMatching(tx *ledger.Tx, company ledger.CompanyID, q IssueQuery) int {
 	return len(q.candidates(tx, company))
 }
 
-// A candidate is an issue that a query may return; its row is nil unless a
-// filter needed it.
+// A candidate is an issue that a query may return. Its row is nil unless a filter needed it.
 type candidate struct {
 	ID     string
 	Status entity.IssueStatus
@@ -113,7 +112,7 @@ func (q IssueQuery) candidates(tx *ledger.Tx, of ledger.CompanyID) []candidate {
 	return out
 }
 
-// scan walks the status index, and reads rows only for filters that need them.
+// scan reads the status index, and rows only for filters that need them.
 func (q IssueQuery) scan(tx *ledger.Tx, of ledger.CompanyID) []candidate {
 	var out []candidate
 	for _, s := range q.statuses() {
@@ -132,7 +131,7 @@ func (q IssueQuery) scan(tx *ledger.Tx, of ledger.CompanyID) []candidate {
 	return kept
 }
 
-// needsRows reports whether the status index alone can not tell what q selects.
+// needsRows reports whether q has filters that the status index alone can not answer.
 func (q IssueQuery) needsRows() bool {
 	return q.Text != "" || q.Goal != "" || q.AssigneeUser != "" || q.Unassigned || q.CreatedAgent != "" || q.Sort == SortTitle || q.IssueFilters.any()
 }
@@ -141,8 +140,8 @@ func (q IssueQuery) statuses() []entity.IssueStatus {
 	return slices.DeleteFunc(slices.Clone(entity.IssueStatuses), func(s entity.IssueStatus) bool { return len(q.Statuses) > 0 && !slices.Contains(q.Statuses, s) })
 }
 
-// stream yields what the status index has under a status and the beginning of a
-// sort key, in its order, without what q can tell by it not to select.
+// stream yields the entries of the status index under a status and a prefix of the sort key,
+// in order, without those that q excludes by the index alone.
 func (q IssueQuery) stream(tx *ledger.Tx, of ledger.CompanyID, s entity.IssueStatus, sort string) iter.Seq[candidate] {
 	return func(yield func(candidate) bool) {
 		table := ledger.Key("c", string(of), "issue-status", string(s), "")
@@ -158,8 +157,8 @@ func (q IssueQuery) stream(tx *ledger.Tx, of ledger.CompanyID, s entity.IssueSta
 	}
 }
 
-// First returns the page that q asks for when the order of the status index is
-// its order, reading no more than the page; else false.
+// First returns the page of q if the status index has the order of q; it reads no more than
+// the page. Otherwise it returns false.
 func (q IssueQuery) First(tx *ledger.Tx, of ledger.CompanyID, limit int) (page []candidate, ok bool) {
 	if q.needsRows() || q.Parent != "" || q.Assignee != "" || q.Label != "" || q.Project != "" {
 		return nil, false
@@ -168,7 +167,7 @@ func (q IssueQuery) First(tx *ledger.Tx, of ledger.CompanyID, limit int) (page [
 	switch {
 	case (q.Sort == SortDefault || q.Sort == SortPriority) && !q.Descending:
 	case q.Sort == SortUpdated && q.Descending:
-		// Within a rank the index is in this order.
+		// Within one rank, the index is sorted so.
 		starts = starts[:0]
 		for rank := range len(entity.Priorities) + 1 {
 			starts = append(starts, entity.IssueSort{Rank: byte(rank)}.Key()[:1])
@@ -242,6 +241,6 @@ func (q IssueQuery) Compare(a, b candidate) int {
 	if q.Descending {
 		n = -n
 	}
-	// Equal ones: the latest change first, and then the newest issue.
+	// Ties: the latest change first, then the newest issue.
 	return cmp.Or(n, cmp.Compare(b.Sort.Updated, a.Sort.Updated), cmp.Compare(b.Sort.Number, a.Sort.Number))
 }

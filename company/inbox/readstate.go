@@ -20,7 +20,7 @@ type ReadState struct {
 	UpdatedAt core.Time        `cbor:"7,keyasint" json:"updatedAt"`
 }
 
-// An InboxArchive says that a user put an issue away until it changes again.
+// An InboxArchive says that a user archived an issue until it changes again.
 type InboxArchive struct {
 	ID            string           `cbor:"1,keyasint" json:"id"`
 	Company       ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -34,8 +34,8 @@ type InboxArchive struct {
 	UpdatedAt     core.Time        `cbor:"10,keyasint" json:"updatedAt"`
 }
 
-// Both tables are keyed by "<issue>.<hash of the user>", so that one issue's
-// rows lie together and a user's name can hold anything.
+// Both tables are keyed by "<issue>.<hash of the user>": the rows of one issue are adjacent,
+// and a user's name may contain any character.
 var (
 	reads    = ledger.NewTable[string, ReadState]("issue-read")
 	archives = ledger.NewTable[string, InboxArchive]("issue-archive")
@@ -43,11 +43,11 @@ var (
 
 func readerKey(issue, user string) string { return issue + "." + core.TextKey(user) }
 
-// MarkIssue is the payload of issue.read, issue.unread, issue.archive and
-// issue.unarchive: one user's own view of one issue.
+// MarkIssue is the payload of issue.read, issue.unread, issue.archive and issue.unarchive.
+// It changes one user's view of one issue.
 type MarkIssue struct {
 	Issue string `cbor:"1,keyasint"`
-	User  string `cbor:"2,keyasint,omitempty"` // empty is the actor
+	User  string `cbor:"2,keyasint,omitempty"` // empty: the actor
 }
 
 const (
@@ -64,8 +64,8 @@ var readStateKinds = []company.Kind{
 	{Name: KindIssueUnarchive, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(unarchiveIssue)},
 }
 
-// marked returns the issue and the user whose view changes. An agent marks for
-// the user who is responsible for the issue, as it has no inbox of its own.
+// marked returns the issue and the user whose view changes. An agent has no inbox; it marks
+// for the user who is responsible for the issue.
 func marked(c *ledger.Context, p MarkIssue) (entity.Issue, string, error) {
 	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {
@@ -115,7 +115,7 @@ func markUnread(c *ledger.Context, p MarkIssue) (any, error) {
 	return Removed{i.ID, removed}, nil
 }
 
-// Removed says whether there was something to take away.
+// Removed says whether there was a mark to remove.
 type Removed struct {
 	ID      string `cbor:"1,keyasint" json:"id"`
 	Removed bool   `cbor:"2,keyasint" json:"removed"`
@@ -159,7 +159,7 @@ func unarchiveIssue(c *ledger.Context, p MarkIssue) (any, error) {
 	return Removed{i.ID, removed}, nil
 }
 
-// Archived reports whether user has put the issue away since it last changed.
+// Archived reports whether user has archived the issue since it last changed.
 func Archived(tx *ledger.Tx, i entity.Issue, user string) bool {
 	a, ok := archives.Get(tx, i.Company, readerKey(i.ID, user))
 	return ok && a.ArchivedAt >= i.UpdatedAt
@@ -176,7 +176,7 @@ func roomForReader(tx *ledger.Tx, table string, i entity.Issue) error {
 	return nil
 }
 
-// dropReads removes every reader's view of i.
+// dropReads deletes every user's view of i.
 func dropReads(tx *ledger.Tx, i entity.Issue) {
 	for _, table := range []string{"issue-read", "issue-archive"} {
 		for k := range tx.Prefix(ledger.Key("c", string(i.Company), table, i.ID+".")) {

@@ -16,54 +16,52 @@ const (
 	// DefaultSearchLimit and MaxSearchLimit bound the hits of one search.
 	DefaultSearchLimit = 20
 	MaxSearchLimit     = 100
-	// MaxQuery bounds the words that are searched for, in bytes.
+	// MaxQuery bounds a search query, in bytes.
 	MaxQuery = 500
-	// searchSnippet is how much of a text a hit shows, in bytes.
+	// searchSnippet is the length of a snippet, in bytes.
 	searchSnippet = 160
-	// maxSearchWords bounds the words that are looked for, maxSearched the bytes
-	// of comments, and of documents half of it, that one search reads: some tens
-	// of milliseconds.
+	// maxSearchWords bounds the words of a query. maxSearched bounds the bytes of comments
+	// that one search reads, and half of it those of documents: some tens of milliseconds.
 	maxSearchWords = 32
 	maxSearched    = 64 << 20
-	// maxHitSnippets bounds what a hit shows of its texts.
+	// maxHitSnippets bounds the snippets of one hit.
 	maxHitSnippets = 2
 )
 
 // A Hit is an issue that a search found.
 type Hit struct {
 	Issue     entity.Issue
-	Score     int      // what a better match has more of
-	Fields    []string // where the words stand: identifier, title, description, comment, document
+	Score     int      // higher for a better match
+	Fields    []string // fields with matches: identifier, title, description, comment, document
 	Snippets  []Snippet
-	Comments  int // comments in which words stand
-	Documents int // likewise
+	Comments  int // number of comments with matches
+	Documents int // number of documents with matches
 
-	words uint64 // the words that were found, a bit each
+	words uint64 // bit set of the words that were found
 }
 
-// A Snippet is the part of a field where the words stand.
+// A Snippet is the part of a field around a match.
 type Snippet struct {
 	Field string // title, description, comment or document
 	Text  string
-	Start int // of the first match in Text, in bytes
+	Start int // offset of the first match in Text, in bytes
 	End   int
 }
 
-// Found is what a search found: issues, the best match first and only those
-// that were asked for, with how many there are in all; and agents and projects,
-// which are few.
+// Found is the result of a search: the requested page of issues, best match first, and the
+// number of all; and the agents and projects, which are few.
 type Found struct {
 	Hits     []Hit
 	Total    int
-	Comments int // comments of all hits in which words stand
-	Docs     int // documents likewise
+	Comments int // number of comments with matches, of all hits
+	Docs     int // number of documents with matches, of all hits
 	Agents   []entity.Agent
 	Projects []entity.Project
-	Partial  bool // more text was there than one search reads
+	Partial  bool // there was more text than one search reads
 }
 
-// Search finds the visible issues of company in which every word of the query
-// stands: in the issue itself, its comments or its documents.
+// Search finds the visible issues of a company that contain every word of the query: in the
+// issue itself, its comments or its documents.
 func Search(tx *ledger.Tx, of ledger.CompanyID, query string, limit, offset int) (f Found) {
 	words := searchWords(query)
 	if len(words) == 0 {
@@ -142,7 +140,7 @@ func Search(tx *ledger.Tx, of ledger.CompanyID, query string, limit, offset int)
 	return f
 }
 
-// searchWords are the words of a query in lower case; so many that each has a bit.
+// searchWords returns the words of a query in lower case, at most one for each bit of a set.
 func searchWords(query string) []string {
 	words := strings.Fields(strings.ToLower(query))
 	return words[:min(len(words), maxSearchWords)]
@@ -153,9 +151,9 @@ func containsWords(words []string, texts ...string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(whole, w) })
 }
 
-// eachText hands out the texts of comments and the latest ones of documents, of
-// issues that may be hidden or gone, until they are longer than one search
-// reads; it reports whether some were left out.
+// eachText passes the texts of comments and the latest texts of documents to found, also those
+// of hidden or deleted issues. It stops at the number of bytes that one search reads, and
+// reports whether it left out any.
 func eachText(tx *ledger.Tx, company ledger.CompanyID, found func(field, issue, text string)) (partial bool) {
 	return eachTextOf(tx, company, func(t foundText) { found(t.field, t.issue, t.text) })
 }
@@ -189,8 +187,7 @@ func eachTextOf(tx *ledger.Tx, of ledger.CompanyID, found func(foundText)) (part
 	return partial
 }
 
-// mentions returns the issues in whose comments or documents a text stands,
-// whatever its case.
+// mentions returns the issues whose comments or documents contain a text, ignoring case.
 func mentions(tx *ledger.Tx, company ledger.CompanyID, text string) map[string]bool {
 	out, part := map[string]bool{}, strings.ToLower(text)
 	eachText(tx, company, func(_, issue, text string) {
@@ -201,10 +198,10 @@ func mentions(tx *ledger.Tx, company ledger.CompanyID, text string) map[string]b
 	return out
 }
 
-// fieldScores is what a match in a field is worth.
+// fieldScores is the score of a match in each field.
 var fieldScores = map[string]int{"identifier": 10_000, "title": 5_000, "description": 20, "comment": 10, "document": 5}
 
-// search matches i against words in lower case.
+// search matches i against words, which are in lower case.
 func search(i entity.Issue, words []string) Hit {
 	h := Hit{Issue: i}
 	for _, f := range []struct{ name, text string }{{"identifier", i.Identifier}, {"title", i.Title}, {"description", i.Description}} {
@@ -229,8 +226,8 @@ func search(i entity.Issue, words []string) Hit {
 	return h
 }
 
-// cutSnippet shows the surroundings of a match of n bytes at at. Lower case may
-// have other lengths than the text; then the beginning is shown.
+// cutSnippet returns the text around a match of n bytes at offset at. If the text in lower
+// case has another length, it returns the beginning of the text.
 func cutSnippet(field, text, lower string, at, n int) Snippet {
 	if len(lower) != len(text) {
 		return Snippet{Field: field, Text: core.Snippet(text, searchSnippet)}

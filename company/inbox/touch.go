@@ -1,5 +1,5 @@
-// Package inbox is what somebody finds: lists of issues and their filters, search, what
-// was read and what was put aside, and votes.
+// Package inbox is how users find issues: lists and filters, search, what a user has read or
+// dismissed, and votes.
 package inbox
 
 import (
@@ -14,26 +14,26 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Who has to do with which issues, so that an inbox reads what it shows and not
+// The index of who touched which issues, so that an inbox reads only what it shows and not
 // all comments of the company:
 //
 //	issue-touch/<how>.<who>/<issue>    how: made, has or said; who: user:<id> or agent:<id>
-//	issue-said/<issue>.<who>           when somebody commented last, and how often
+//	issue-said/<issue>.<who>           when somebody last commented, and how often
 //
-// What agents have is in the index of assignees. Of comments by more than
-// MaxVoices on one issue the rest are kept as of one, "others".
+// The issues assigned to agents are in the index of assignees. If an issue has more than
+// MaxVoices authors of comments, the further ones are stored as one, "others".
 var (
 	issuesTouched = ledger.NewIndex[string, string]("issue-touch")
 	SaidOn        = ledger.NewTable[string, said]("issue-said")
 )
 
-// MaxVoices bounds those who are told apart among the authors of an issue's comments.
+// MaxVoices bounds the authors of comments on one issue that are stored individually.
 const MaxVoices = 100
 
-// A said is what somebody has said on an issue.
+// A said is when and how often somebody commented on an issue.
 type said struct {
 	Last  core.Time `cbor:"1,keyasint"`
-	Count uint64    `cbor:"2,keyasint"` // comments that were not deleted
+	Count uint64    `cbor:"2,keyasint"` // number of comments that are not deleted
 }
 
 const OtherVoices = "others"
@@ -41,7 +41,7 @@ const OtherVoices = "others"
 func userVoice(id string) string  { return "user:" + id }
 func agentVoice(id string) string { return "agent:" + id }
 
-// Voice names the author of a comment.
+// Voice returns the author of a comment, as the index names them.
 func Voice(cm entity.Comment) string {
 	switch {
 	case cm.AuthorUser != "":
@@ -59,8 +59,8 @@ func Hands(how, who, id string) string {
 	return how + "." + who + ":" + id
 }
 
-// keepHands keeps who made and who has an issue; old is zero for a new one, next
-// for one that goes.
+// keepHands updates the index of who created an issue and who is assigned. old is zero for a
+// new issue, next for a deleted one.
 func keepHands(tx *ledger.Tx, old, next entity.Issue) {
 	of, id := cmp.Or(next.Company, old.Company), cmp.Or(next.ID, old.ID)
 	core.Reindex(tx, issuesTouched, of, Hands("made", "user", old.CreatedUser), Hands("made", "user", next.CreatedUser), id)
@@ -68,7 +68,7 @@ func keepHands(tx *ledger.Tx, old, next entity.Issue) {
 	core.Reindex(tx, issuesTouched, of, Hands("has", "user", old.AssigneeUser), Hands("has", "user", next.AssigneeUser), id)
 }
 
-// hear notes a comment.
+// hear adds a comment to the index.
 func hear(tx *ledger.Tx, cm entity.Comment) {
 	who := Voice(cm)
 	row, ok := SaidOn.Get(tx, cm.Company, cm.Issue+"."+who)
@@ -91,8 +91,8 @@ func voices(tx *ledger.Tx, company ledger.CompanyID, issue string) (n int) {
 	return n
 }
 
-// unhear notes that a comment was deleted: what its author said last is what is
-// left of them. The comment is marked already.
+// unhear removes a deleted comment from the index: its author's last comment is now the last
+// of those that remain. The comment is already marked as deleted.
 func unhear(tx *ledger.Tx, cm entity.Comment) {
 	who := Voice(cm)
 	row, ok := SaidOn.Get(tx, cm.Company, cm.Issue+"."+who)
@@ -119,7 +119,7 @@ func unhear(tx *ledger.Tx, cm entity.Comment) {
 	SaidOn.Put(tx, cm.Company, cm.Issue+"."+who, row)
 }
 
-// dropVoices removes what was kept of the comments of a deleted issue.
+// dropVoices removes the comments of a deleted issue from the index.
 func dropVoices(tx *ledger.Tx, i entity.Issue) {
 	prefix := SaidOn.Key(i.Company, i.ID+".")
 	for k := range tx.Prefix(prefix) {
@@ -128,12 +128,12 @@ func dropVoices(tx *ledger.Tx, i entity.Issue) {
 	}
 }
 
-// spoke reports whether somebody has commented on an issue.
+// spoke reports whether who has commented on an issue.
 func spoke(tx *ledger.Tx, i entity.Issue, who string) bool {
 	return tx.Has(SaidOn.Key(i.Company, i.ID+"."+who))
 }
 
-// heard returns when somebody commented on an issue last, and when others did.
+// heard returns when who last commented on an issue, and when others did.
 func heard(tx *ledger.Tx, i entity.Issue, who string) (s standing) {
 	prefix := SaidOn.Key(i.Company, i.ID+".")
 	for k, v := range tx.Prefix(prefix) {
@@ -146,17 +146,18 @@ func heard(tx *ledger.Tx, i entity.Issue, who string) (s standing) {
 	return s
 }
 
-// issuesOfUser yields the IDs of the issues that a user made, has or spoke on.
+// issuesOfUser yields the IDs of the issues that a user created, is assigned or commented on.
 func issuesOfUser(tx *ledger.Tx, company ledger.CompanyID, user string) iter.Seq[string] {
 	return handled(tx, company, nil, Hands("made", "user", user), Hands("has", "user", user), Hands("said", "user", user))
 }
 
-// issuesOfAgent yields the IDs of the issues that an agent made, has or spoke on.
+// issuesOfAgent yields the IDs of the issues that an agent created, is assigned or commented
+// on.
 func issuesOfAgent(tx *ledger.Tx, of ledger.CompanyID, agent string) iter.Seq[string] {
 	return handled(tx, of, entity.IssuesOf(tx, of, agent), Hands("made", "agent", agent), Hands("said", "agent", agent))
 }
 
-// handled yields each ID once that first or the index has under the values.
+// handled yields each ID of first and of the index under the values, without duplicates.
 func handled(tx *ledger.Tx, company ledger.CompanyID, first iter.Seq[string], values ...string) iter.Seq[string] {
 	all := map[string]bool{}
 	if first != nil {
@@ -172,7 +173,7 @@ func handled(tx *ledger.Tx, company ledger.CompanyID, first iter.Seq[string], va
 	return slices.Values(slices.Sorted(maps.Keys(all)))
 }
 
-// Rules are what the inbox adds to the kernel.
+// Rules are the commands and hooks that this package adds to the kernel.
 var Rules = company.Rules{
 	Kinds: slices.Concat(readStateKinds, indexingKinds, dismissalKinds, voteKinds),
 	CompanyStored: func(c *ledger.Context, was, row entity.Company, _ entity.SaveCompany) error {

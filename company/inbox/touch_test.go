@@ -15,8 +15,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Of a company of before there was an index the leader has one made, bit by bit,
-// and it is the one that would have been kept, whatever is written meanwhile.
+// For a company older than the index, the leader's commands build it in steps. The result
+// equals an index kept from the start, whatever is written meanwhile.
 func TestTheIndexOfInboxesIsMadeForOldCompanies(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -43,7 +43,7 @@ func TestTheIndexOfInboxesIsMadeForOldCompanies(t *testing.T) {
 		}
 		return out
 	}
-	if !inbox.IssuesToIndex(d.Tx, d.Company) { // the desk's company was made without a command
+	if !inbox.IssuesToIndex(d.Tx, d.Company) { // the fixture's company was made without a command
 		t.Fatal("a company of before has nothing to index")
 	}
 	for k := range families() {
@@ -56,7 +56,7 @@ func TestTheIndexOfInboxesIsMadeForOldCompanies(t *testing.T) {
 		if err := d.ByLeader("issue.index", inbox.IndexIssues{}); err != nil {
 			t.Fatal(err)
 		}
-		for _, i := range []entity.Issue{all[0], all[len(all)-1]} { // one that was done, one that was not
+		for _, i := range []entity.Issue{all[0], all[len(all)-1]} { // one that is done, one that is not
 			d.Must(t, companytest.Board, "comment.create", entity.CreateComment{ID: d.ID(), Issue: i.ID, Body: "meanwhile"}, nil)
 		}
 	}
@@ -83,8 +83,8 @@ func TestTheIndexOfInboxesIsMadeForOldCompanies(t *testing.T) {
 	}
 }
 
-// What the index says of issues is what a look at all rows says, whatever was
-// made, assigned, said, deleted.
+// The index gives the same answers as a scan of all rows, after any sequence of created
+// issues, assignments, comments and deletions.
 func TestTheIndexOfInboxesIsTrue(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -150,7 +150,7 @@ func TestTheIndexOfInboxesIsTrue(t *testing.T) {
 	}
 }
 
-// byRows is what the filters mean, by a look at an issue and all its comments.
+// byRows computes the filters from an issue and all its comments, without the index.
 func byRows(tx *ledger.Tx, i entity.Issue, f inbox.IssueFilters) bool {
 	all, _ := entity.CommentsOf(tx, i, entity.CommentQuery{Limit: entity.MaxCommentLimit})
 	mine, others := false, core.Time(0)
@@ -175,7 +175,7 @@ func byRows(tx *ledger.Tx, i entity.Issue, f inbox.IssueFilters) bool {
 	return touched && (f.UnreadBy == "" || last != 0 && others > last)
 }
 
-// Many voices on one issue are told apart up to a bound, and go with it.
+// Authors on one issue are stored individually up to the bound, and deleted with the issue.
 func TestVoicesAreBounded(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)

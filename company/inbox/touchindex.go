@@ -10,22 +10,22 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An indexing says how far the index of voices of a company is. Companies of before
-// there was one have no such row; the leader has theirs made, some issues at a
-// time, while everything goes on. What is written meanwhile keeps the index itself.
+// An indexing is the progress of building a company's index. A company older than the index
+// has no such row; the leader has its index built, some issues per command, while other
+// commands continue. Comments written meanwhile are added to the index by their own commands.
 type indexing struct {
-	Next string `cbor:"1,keyasint,omitempty"` // issue from which another command goes on
+	Next string `cbor:"1,keyasint,omitempty"` // the issue from which the next command continues
 	Done bool   `cbor:"2,keyasint,omitempty"`
 }
 
 var indexings = ledger.NewTable[string, indexing]("issue-index")
 
-// theVoices is the ID of the only row: that of who made, has and spoke on what.
+// theVoices is the ID of the only row, for the index of who touched which issues.
 const theVoices = "voices"
 
 const (
-	// indexedIssues and indexedComments bound what one command looks at. A comment
-	// is read, and writes no more than its issue's voices.
+	// indexedIssues and indexedComments bound what one command reads. A comment causes no
+	// more writes than the authors of its issue.
 	indexedIssues   = 50
 	indexedComments = 5_000
 )
@@ -39,19 +39,18 @@ var indexingKinds = []company.Kind{
 	{Name: KindIssueIndex, From: company.FromNode, Traits: company.SeldomWork, Do: ledger.Typed(indexIssues)},
 }
 
-// IssuesToIndex reports whether the inboxes of a company may miss something that was
-// said before there was an index.
+// IssuesToIndex reports whether the index of a company may lack comments older than itself.
 func IssuesToIndex(tx *ledger.Tx, company ledger.CompanyID) bool {
 	row, _ := indexings.Get(tx, company, theVoices)
 	return !row.Done
 }
 
-// indexed notes that a company has no issues of before.
+// indexed records that the index of a company is complete.
 func indexed(tx *ledger.Tx, company ledger.CompanyID) {
 	indexings.Put(tx, company, theVoices, indexing{Done: true})
 }
 
-// indexIssues goes on with the index of a company.
+// indexIssues continues building the index of a company.
 func indexIssues(c *ledger.Context, _ IndexIssues) (any, error) {
 	of := c.Cmd.Company
 	if _, err := company.Present(c); err != nil {

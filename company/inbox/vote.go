@@ -9,7 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Vote is a user's opinion of what an agent wrote. It stays in the mesh.
+// A Vote is a user's rating of what an agent wrote. It stays in the mesh.
 type Vote struct {
 	ID           string           `cbor:"1,keyasint" json:"id"`
 	Company      ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -69,9 +69,9 @@ func dropVotes(tx *ledger.Tx, i entity.Issue) {
 	}
 }
 
-// castVote notes what a user thinks of a comment or a revision; a second vote on
-// the same takes the place of the first. Whether a revision is there is not
-// looked at: it may be gone by the time somebody votes.
+// castVote stores a user's rating of a comment or a revision; a second vote on the same
+// target replaces the first. It does not check that a revision exists: it may be deleted by
+// the time somebody votes.
 func castVote(c *ledger.Context, p CastVote) (any, error) {
 	i, ok := entity.IssueTable.Get(c.Tx, c.Cmd.Company, p.Issue)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 )
 
 // A Tool is a program of a company that its agents can execute: a WebAssembly module, in
-// versions, each signed by the node that accepted it. Effect says how much harm a call can do.
+// versions, each signed by the node that accepted it. Effect bounds what a call can do.
 type Tool struct {
 	Company     ledger.CompanyID `cbor:"1,keyasint" json:"companyId"`
 	Name        string           `cbor:"2,keyasint" json:"name"`
