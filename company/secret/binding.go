@@ -1,5 +1,5 @@
-// Package secret is what configurations refer to and nobody sees: secrets with their
-// versions, users' own ones, and the values of a run.
+// Package secret is values that configurations refer to and that are never shown: secrets
+// with their versions, users' own secrets, and the resolved values of a run.
 package secret
 
 import (
@@ -15,9 +15,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// bindEnv checks the env of a configuration as it was given, and returns it
-// with references completed. A reference that was there before is not looked
-// up again: its secret may be gone, the run will say so.
+// bindEnv checks the env of a configuration, and returns it with references completed. It
+// does not look up a reference that the old env has: if the secret is deleted, the run fails
+// with an error that says so.
 func bindEnv(tx *ledger.Tx, company ledger.CompanyID, env, old json.RawMessage) (json.RawMessage, error) {
 	v, _ := core.ParseJSON(env)
 	m, ok := v.(map[string]any)
@@ -69,7 +69,7 @@ func bindEnv(tx *ledger.Tx, company ledger.CompanyID, env, old json.RawMessage) 
 	return core.FormatJSON(m), nil
 }
 
-// bindConfig is bindEnv on the env of an adapterConfig.
+// bindConfig applies bindEnv to the env of an adapterConfig.
 func bindConfig(tx *ledger.Tx, company ledger.CompanyID, config, old json.RawMessage) (json.RawMessage, error) {
 	v, _ := core.ParseJSON(config)
 	m, _ := v.(map[string]any)
@@ -87,9 +87,8 @@ func bindConfig(tx *ledger.Tx, company ledger.CompanyID, config, old json.RawMes
 	return core.FormatJSON(m), nil
 }
 
-// NeedsSecrets reports whether a run of the agent needs the mesh's data key:
-// its own variables or those of the run's project or routine are sealed, or
-// refer to secrets.
+// NeedsSecrets reports whether a run needs the mesh's data key: variables of its agent, its
+// project or its routine are sealed, or refer to secrets.
 func NeedsSecrets(tx *ledger.Tx, r entity.Run) bool {
 	a, _ := entity.AgentTable.Get(tx, r.Company, r.Agent)
 	p, _ := ProjectOfRun(tx, r)
@@ -102,7 +101,7 @@ func NeedsSecrets(tx *ledger.Tx, r entity.Run) bool {
 	return false
 }
 
-// ProjectOfRun returns the project whose issue a run is for.
+// ProjectOfRun returns the project of the issue that a run is for.
 func ProjectOfRun(tx *ledger.Tx, r entity.Run) (entity.Project, bool) {
 	i, ok := issueOfRun(tx, r)
 	if !ok || i.Project == "" {
@@ -111,8 +110,8 @@ func ProjectOfRun(tx *ledger.Tx, r entity.Run) (entity.Project, bool) {
 	return entity.ProjectTable.Get(tx, r.Company, i.Project)
 }
 
-// routineOfRun returns the variables of the routine that made the issue a run is for.
-// Issues below that one are not the routine's.
+// routineOfRun returns the variables of the routine that made the issue of a run. They do not
+// apply to child issues.
 func routineOfRun(tx *ledger.Tx, r entity.Run) (company.EnvUse, bool) {
 	i, ok := issueOfRun(tx, r)
 	if !ok {
@@ -128,7 +127,7 @@ func issueOfRun(tx *ledger.Tx, r entity.Run) (entity.Issue, bool) {
 	return entity.IssueTable.Get(tx, r.Company, r.Context.IssueID)
 }
 
-// A SecretBinding is a variable that refers to a secret, and whose it is.
+// A SecretBinding is a variable that refers to a secret, and the owner of the variable.
 type SecretBinding struct {
 	ID            string               `json:"id"`
 	Company       ledger.CompanyID     `json:"companyId"`
@@ -146,7 +145,7 @@ type SecretBinding struct {
 	BindingTarget conceal.SecretTarget `json:"target"`
 }
 
-// SecretUsage returns the variables of company that refer to secrets.
+// SecretUsage returns all variables of a company that refer to secrets.
 func SecretUsage(tx *ledger.Tx, of ledger.CompanyID) []SecretBinding {
 	out := []SecretBinding{}
 	add := func(env json.RawMessage, target conceal.SecretTarget, at core.Time) {
@@ -175,10 +174,10 @@ func SecretUsage(tx *ledger.Tx, of ledger.CompanyID) []SecretBinding {
 	return out
 }
 
-// Rules are what secrets add to the kernel.
+// Rules are the commands and hooks that this package adds to the kernel.
 var Rules = company.Rules{Kinds: slices.Concat(secretKinds, userSecretKinds), Secrets: bindings{}}
 
-// bindings answers what the kernel asks of secrets.
+// bindings implements the hook by which the kernel asks about secrets.
 type bindings struct{}
 
 func (bindings) BindEnv(tx *ledger.Tx, company ledger.CompanyID, env, old json.RawMessage) (json.RawMessage, error) {

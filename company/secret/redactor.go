@@ -14,32 +14,31 @@ import (
 	"github.com/selvage-mesh/selvage/company/core"
 )
 
-// MinRedacted is the length from which the value of a secret is taken out of
-// what a run writes, in bytes: a shorter one would take half the text with it.
-// MinEncoded is that from which its encoded forms are, too.
+// MinRedacted is the length, in bytes, from which the value of a secret is redacted in
+// the output of a run: redacting shorter values would destroy unrelated text. MinEncoded
+// is the length from which its encoded forms are redacted too.
 const (
 	MinRedacted = 4
 	MinEncoded  = 8
 )
 
-// A Redactor takes the values of secrets out of a stream of text, also those
-// that arrive in pieces: it holds back what may be the beginning of one, which
-// is less than the longest form. It is for one goroutine.
+// A Redactor replaces the values of secrets in a stream of text that may arrive in pieces.
+// It holds back text that may be the beginning of a value; that is less than the longest
+// form of a value. It is not safe for concurrent use.
 //
-// A value of MinEncoded bytes or more is found as it is, as JSON has it, in base64
-// (both alphabets, with or without padding, also inside of a longer text such as
-// user:password), in hexadecimal and percent-encoded. Not found are values shorter
-// than MinRedacted, parts of a value, one that is encoded twice, packed, encrypted
-// or reversed, and one that is broken over lines where it has none.
+// A value of MinEncoded bytes or more is found as it is, as JSON encodes it, in base64 (both
+// alphabets, with or without padding, also inside a longer text such as user:password), in
+// hexadecimal, and percent-encoded. Not found are values shorter than MinRedacted, parts of
+// a value, values that are encoded twice, compressed, encrypted or reversed, and values with
+// line breaks inserted.
 type Redactor struct {
 	values [256][]string // by their first byte, longest first
 	none   bool
 	Held   string
 }
 
-// NewRedactor returns a redactor for values. Those shorter than MinRedacted are
-// left alone; a value of several lines is also looked for line by line, as
-// tools print it with their own indentation.
+// NewRedactor returns a redactor for values. It ignores values shorter than MinRedacted. It
+// also searches for the single lines of a value of several lines, because tools indent them.
 func NewRedactor(values []string) *Redactor {
 	r := &Redactor{none: true}
 	add := func(v string) {
@@ -50,7 +49,7 @@ func NewRedactor(values []string) *Redactor {
 	}
 	for _, v := range values {
 		add(v)
-		// As JSON has it, when that differs.
+		// The JSON encoding, if it differs.
 		if b := core.AppendJSONString(nil, v); len(b) != len(v)+2 {
 			add(string(b[1 : len(b)-1]))
 		}
@@ -84,10 +83,10 @@ func NewRedactor(values []string) *Redactor {
 	return r
 }
 
-// encodings adds the forms in which tools write a value.
+// encodings adds the forms in which tools encode a value.
 func encodings(v string, add func(string)) {
-	// Base64 takes three bytes at a time, so a value has three forms, by where in
-	// the whole it begins; what its neighbours have part in is left out.
+	// Base64 encodes three bytes at a time, so a value has three forms, by its offset in
+	// the encoded text. Characters that also encode neighbouring bytes are left out.
 	for before := range 3 {
 		whole := append(make([]byte, before, before+len(v)), v...)
 		from, to := (before*8+5)/6, len(whole)*8/6
@@ -98,7 +97,7 @@ func encodings(v string, add func(string)) {
 	low := hex.EncodeToString([]byte(v))
 	add(low)
 	add(strings.ToUpper(low))
-	// Escaped: JSON with all that HTML minds, and what URLs do not take.
+	// Escaped: JSON with HTML escapes, and percent-encoding of URLs.
 	if b, err := json.Marshal(v); err == nil {
 		add(string(b[1 : len(b)-1]))
 		add(strings.ReplaceAll(string(b[1:len(b)-1]), "/", `\/`))
@@ -109,7 +108,7 @@ func encodings(v string, add func(string)) {
 	}
 }
 
-// lowerEscapes writes percent-escapes with small letters.
+// lowerEscapes writes percent-escapes in lower case.
 func lowerEscapes(s string) string {
 	b := []byte(s)
 	for i := 0; i+2 < len(b); i++ {
@@ -121,34 +120,34 @@ func lowerEscapes(s string) string {
 	return string(b)
 }
 
-// Clean returns a whole text without the values.
+// Clean returns a whole text with the values redacted.
 func (r *Redactor) Clean(s string) string {
 	out, _ := r.scan(s, true)
 	return out
 }
 
-// Next takes more of the stream and returns what may be shown of it.
+// Next takes the next piece of the stream and returns the text that is safe to show.
 func (r *Redactor) Next(s string) string {
 	out, held := r.scan(r.Held+s, false)
 	r.Held = strings.Clone(held)
 	return out
 }
 
-// Rest returns what was held back, at the end of the stream.
+// Rest returns the text that was held back, at the end of the stream.
 func (r *Redactor) Rest() string {
 	out := r.Clean(r.Held)
 	r.Held = ""
 	return out
 }
 
-// scan replaces values from the left, the longest first. Unless s is all there
-// is, it stops where a value may go on beyond the end.
+// scan replaces values from left to right, the longest first. Unless all is set, it stops
+// where a value may continue after the end of s.
 func (r *Redactor) scan(s string, all bool) (out, held string) {
 	if r.none {
 		return s, ""
 	}
 	var b strings.Builder
-	kept := 0 // begins what is not written yet
+	kept := 0 // start of the text that is not yet written
 	for i := 0; i < len(s); {
 		candidates := r.values[s[i]]
 		if len(candidates) == 0 {
@@ -182,8 +181,8 @@ func (r *Redactor) scan(s string, all bool) (out, held string) {
 	return b.String(), ""
 }
 
-// CleanJSON returns a JSON value with the values taken out of its texts and
-// keys; what is no JSON becomes a text.
+// CleanJSON returns a JSON value with the values redacted in its strings and keys. Input that
+// is no valid JSON becomes a string.
 func (r *Redactor) CleanJSON(b json.RawMessage) json.RawMessage {
 	if len(b) == 0 || r.none {
 		return b
@@ -213,7 +212,7 @@ func (r *Redactor) value(v any) any {
 	return v
 }
 
-// CleanOutcome returns what became of a run without the values.
+// CleanOutcome returns the outcome of a run with the values redacted.
 func (r *Redactor) CleanOutcome(o company.Outcome) company.Outcome {
 	for _, s := range []**string{&o.Stdout, &o.Stderr} {
 		if *s != nil {
@@ -224,7 +223,7 @@ func (r *Redactor) CleanOutcome(o company.Outcome) company.Outcome {
 	return o
 }
 
-// CleanReport returns what a run told of itself without the values.
+// CleanReport returns the report of a run with the values redacted.
 func (r *Redactor) CleanReport(p company.Report) company.Report {
 	p.Events = slices.Clone(p.Events)
 	for i := range p.Events {

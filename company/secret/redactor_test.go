@@ -14,8 +14,8 @@ import (
 	"github.com/selvage-mesh/selvage/company/secret"
 )
 
-// Whatever the pieces in which text arrives, no secret is shown, nothing else
-// is lost, and nothing but a beginning of a secret is held back.
+// For any division of a text into pieces, no secret is shown, no other text is lost, and only
+// the beginning of a possible secret is held back.
 func FuzzRedactor(f *testing.F) {
 	f.Add("before secret-one after secret-two", uint8(3))
 	f.Add("secret-secret-one", uint8(1))
@@ -37,7 +37,7 @@ func FuzzRedactor(f *testing.F) {
 	})
 }
 
-// A value that another one begins with is not shown in part, also in pieces.
+// If one value is a prefix of another, no part of the longer one is shown, also in pieces.
 func TestRedactorTakesTheLongest(t *testing.T) {
 	t.Parallel()
 	r := secret.NewRedactor([]string{"canary", "canary-long", "line one is long enough\n  line two is long enough", `with"quote`})
@@ -63,8 +63,8 @@ func TestRedactorTakesTheLongest(t *testing.T) {
 	}
 }
 
-// A value is not shown in the forms in which tools write it, wherever in a text
-// it begins, also when the text comes in pieces.
+// A value is not shown in the encodings that tools use, at any offset of a text, also when
+// the text comes in pieces.
 func TestRedactorKnowsEncodedForms(t *testing.T) {
 	t.Parallel()
 	const value = "c4n<ry/vä+l&e \"x\""
@@ -91,7 +91,7 @@ func TestRedactorKnowsEncodedForms(t *testing.T) {
 		if !strings.Contains(got, conceal.Redacted) || !strings.HasSuffix(got, " end") {
 			t.Errorf("%s: %q becomes %q", name, text, got)
 		}
-		if left := strings.ReplaceAll(got, conceal.Redacted, ""); len(left) > len("Authorization:  end")+16 { // what neighbours have part in
+		if left := strings.ReplaceAll(got, conceal.Redacted, ""); len(left) > len("Authorization:  end")+16 { // characters that also encode neighbouring bytes
 			t.Errorf("%s: %q is left of %q", name, left, text)
 		}
 		pieces := ""

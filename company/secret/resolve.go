@@ -13,18 +13,18 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Resolution is a run's configuration with its secrets in the clear. It lives
-// on the executing node only.
+// A Resolution is a run's configuration with its secrets in plain text. It exists only on
+// the executing node.
 type Resolution struct {
 	Config json.RawMessage
-	Values []string    // what must not be seen in the run's output
-	Uses   []SecretUse // to be noted, also when something is missing
+	Values []string    // to redact in the run's output
+	Uses   []SecretUse // to record, also when something is missing
 }
 
-// Resolve returns an agent's configuration with all that is sealed in it, or
-// refers to a secret, in the clear. The variables of the run's project go over
-// the agent's own, and those of its routine over both. open opens sealed bytes. The error names the variables that
-// have no value and why, and no value; the Uses are set then, too.
+// Resolve returns an agent's configuration with all sealed values and references to secrets
+// replaced by plain text. Variables of the run's project override the agent's, and those of
+// its routine override both. open decrypts sealed bytes. The error names the variables
+// without a value and why, but no value; Uses are set even then.
 func Resolve(tx *ledger.Tx, mesh string, run entity.Run, config json.RawMessage, open func(aad, sealed []byte) ([]byte, error)) (Resolution, error) {
 	r := resolver{tx: tx, mesh: mesh, run: run, open: open, vars: map[string]string{}, values: map[string]bool{}}
 	err := r.all(config)
@@ -34,7 +34,7 @@ func Resolve(tx *ledger.Tx, mesh string, run entity.Run, config json.RawMessage,
 	return Resolution{r.config, slices.Sorted(maps.Keys(r.values)), r.uses}, nil
 }
 
-// A resolver looks up what a run's configuration refers to.
+// A resolver resolves the references of a run's configuration.
 type resolver struct {
 	tx     *ledger.Tx
 	mesh   string
@@ -81,7 +81,7 @@ func (r *resolver) all(config json.RawMessage) error {
 	if r.config = config; len(own)+shared > 0 {
 		r.config = conceal.WithEnv(config, r.vars)
 	}
-	// What is sealed elsewhere, such as in headers.
+	// Sealed values outside env, such as in headers.
 	r.config, err = conceal.OpenConfig(r.config, "adapterConfig", func(path, sealed string) (string, error) {
 		plain, err := r.openText(r.run.Agent, path, sealed)
 		if err != nil {
@@ -93,7 +93,7 @@ func (r *resolver) all(config json.RawMessage) error {
 	return errors.Join(append(r.held, err)...)
 }
 
-// bind sets one variable; what hinders it is kept for the end.
+// bind sets one variable. It collects errors, which are returned together at the end.
 func (r *resolver) bind(owner, path string, b conceal.Binding) {
 	var value string
 	var err error
@@ -125,7 +125,7 @@ func (r *resolver) bind(owner, path string, b conceal.Binding) {
 	r.vars[b.Name] = value
 }
 
-// secret opens a version of a secret and notes that it was used.
+// secret decrypts a version of a secret and records the use.
 func (r *resolver) secret(s Secret, found bool, b conceal.Binding) (string, error) {
 	use := SecretUse{Secret: s.ID, Version: b.Version, Path: "env." + b.Name}
 	if !found {
@@ -133,7 +133,7 @@ func (r *resolver) secret(s Secret, found bool, b conceal.Binding) (string, erro
 		if b.User != "" {
 			what = "the user has no value for " + b.User
 		}
-		return "", errors.New(what) // there is no row to note it at
+		return "", errors.New(what) // no row in which to record the use
 	}
 	if use.Version == 0 {
 		use.Version = s.Latest

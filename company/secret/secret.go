@@ -19,23 +19,22 @@ import (
 
 // Bounds of secrets.
 const (
-	// MaxSecrets bounds the secrets of a company, those of its users included:
-	// lists show all of them.
+	// MaxSecrets bounds the secrets of a company, those of its users included: lists
+	// return all of them.
 	MaxSecrets = 2_000
-	// MaxSecretVersions bounds the versions that are kept of a secret; the
-	// oldest makes room.
+	// MaxSecretVersions bounds the versions that are kept of a secret. Beyond it, the
+	// oldest is deleted.
 	MaxSecretVersions = 50
 	// MaxSecretAccesses bounds the access events that are kept of a secret.
 	MaxSecretAccesses = 500
 )
 
-// LocalProvider is the provider of secrets that the mesh itself keeps, sealed
-// with its data key. The name is the contract's.
+// LocalProvider is the provider of secrets that the mesh itself stores, sealed with its data
+// key. The name is the contract's.
 const LocalProvider = "local_encrypted"
 
-// A Secret is a value that is not for showing, by its name. Its versions are
-// rows of their own and hold the value sealed: the state never has it in the
-// clear.
+// A Secret is a named value that is never shown. Its versions are separate rows, which hold
+// the sealed value: the state never contains the plain text.
 type Secret struct {
 	ID          string           `cbor:"1,keyasint" json:"id"`
 	Company     ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -53,8 +52,8 @@ type Secret struct {
 	ByUser      core.NullText    `cbor:"14,keyasint,omitempty" json:"createdByUserId"`
 	CreatedAt   core.Time        `cbor:"15,keyasint" json:"createdAt"`
 	UpdatedAt   core.Time        `cbor:"16,keyasint" json:"updatedAt"`
-	// Accesses counts the access events ever written, Oldest the first version
-	// that is still kept.
+	// Accesses counts the access events ever written. Oldest is the first version that is
+	// still kept.
 	Accesses int             `cbor:"17,keyasint,omitempty" json:"-"`
 	Oldest   int             `cbor:"18,keyasint" json:"-"`
 	Metadata json.RawMessage `cbor:"19,keyasint,omitempty" json:"-"`
@@ -95,8 +94,8 @@ type SecretAccess struct {
 	CreatedAt core.Time        `cbor:"17,keyasint" json:"createdAt"`
 }
 
-// Versions are kept by <secret>.<version>, accesses by <secret>.<number>. The
-// indexes hold names and keys of the company's own secrets: each is there once.
+// Versions are keyed by <secret>.<version>, accesses by <secret>.<number>. The indexes hold
+// the names and keys of the company's own secrets, which are unique.
 var (
 	Secrets = core.Owned(ledger.NewTable[string, Secret]("secret").
 		Beside(ledger.Indexed(secretsByName, func(s *Secret) string { return s.ofCompany(url.PathEscape(s.Name)) })).
@@ -121,23 +120,22 @@ func secretPart(id string, n int) string { return id + "." + ledger.Order(uint64
 type SaveSecret struct {
 	ID          string          `cbor:"1,keyasint"`
 	Name        string          `cbor:"2,keyasint"`
-	Key         string          `cbor:"3,keyasint,omitempty"` // made from the name when empty
+	Key         string          `cbor:"3,keyasint,omitempty"` // derived from the name if empty
 	Description string          `cbor:"4,keyasint,omitempty"`
 	Sealed      []byte          `cbor:"5,keyasint"`
 	Metadata    json.RawMessage `cbor:"6,keyasint,omitempty"`
-	// Definition makes it the value that the actor, a user, has for it.
+	// Definition makes it the acting user's value for this definition.
 	Definition string `cbor:"7,keyasint,omitempty"`
 }
 
-// RotateSecret is the payload of secret.rotate: the value of the version after
-// the latest.
+// RotateSecret is the payload of secret.rotate: the value of the next version.
 type RotateSecret struct {
 	ID      string `cbor:"1,keyasint"`
 	Version int    `cbor:"2,keyasint"`
 	Sealed  []byte `cbor:"3,keyasint"`
 }
 
-// PatchSecret is the payload of secret.update; nil keeps.
+// PatchSecret is the payload of secret.update. A nil field keeps the value.
 type PatchSecret struct {
 	ID          string          `cbor:"1,keyasint"`
 	Name        *string         `cbor:"2,keyasint,omitempty"`
@@ -152,15 +150,14 @@ type DropSecret struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-// UseSecrets is the payload of secret.access: what the executing node resolved
-// for a run, or could not.
+// UseSecrets is the payload of secret.access, by which the executing node reports which
+// secrets it resolved for a run, or could not resolve.
 type UseSecrets struct {
 	Run  string      `cbor:"1,keyasint"`
 	Uses []SecretUse `cbor:"2,keyasint"`
 }
 
-// A SecretUse is one reference that a node followed. Error is a code, "" when
-// it was resolved.
+// A SecretUse is one reference that a node tried to resolve. Error is a code, "" on success.
 type SecretUse struct {
 	Secret  string `cbor:"1,keyasint"`
 	Version int    `cbor:"2,keyasint,omitempty"`
@@ -196,7 +193,7 @@ func SecretOf(tx *ledger.Tx, company ledger.CompanyID, id string) (Secret, bool)
 	return Secrets.Get(tx, company, id)
 }
 
-// SecretByID returns the secret with an ID, of whatever company.
+// SecretByID returns the secret with an ID, of any company.
 func SecretByID(tx *ledger.Tx, id string) (Secret, bool) {
 	company := core.OwnerOf(tx, id)
 	if company == "" {
@@ -205,8 +202,8 @@ func SecretByID(tx *ledger.Tx, id string) (Secret, bool) {
 	return Secrets.Get(tx, company, id)
 }
 
-// SecretsOf returns the secrets of company, the newest first: its own, or with
-// scope "user" those of owner.
+// SecretsOf returns secrets of a company, newest first: the company's own, or with scope
+// "user" those of owner.
 func SecretsOf(tx *ledger.Tx, company ledger.CompanyID, scope, owner string) []Secret {
 	out := []Secret{}
 	for _, s := range Secrets.All(tx, company) {
@@ -239,8 +236,8 @@ func SecretAccessesOf(tx *ledger.Tx, s Secret) []SecretAccess {
 	return out
 }
 
-// SecretKey is the key that a secret gets from its name: lower case, other
-// characters than letters, digits, dot, dash and underscore as dashes.
+// SecretKey derives a key from a name: in lower case, with a dash for each character that is
+// no letter, digit, dot, dash or underscore.
 func SecretKey(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(strings.ToLower(name)) {
@@ -266,7 +263,7 @@ func (s Secret) check() error {
 	return conceal.CheckSecretKey(s.Key)
 }
 
-// claim enters the name and key of a company's secret, which must be free.
+// claim adds the name and key of a company's secret to the indexes. Both must be free.
 func (s Secret) claim(tx *ledger.Tx, old Secret) error {
 	if s.Scope != "company" {
 		return nil
@@ -332,7 +329,7 @@ func createSecret(c *ledger.Context, p SaveSecret) (any, error) {
 	return s, nil
 }
 
-// own returns the command's secret. A user's own secret is for that user.
+// secretFor returns the command's secret. A user's own secret is returned only to that user.
 func secretFor(c *ledger.Context, id string) (Secret, error) {
 	s, ok := SecretOf(c.Tx, c.Cmd.Company, id)
 	if !ok || s.Scope == "user" && string(s.Owner) != c.Cmd.Actor.ID {
@@ -392,8 +389,8 @@ func updateSecret(c *ledger.Context, p PatchSecret) (any, error) {
 	return s, nil
 }
 
-// deleteSecret removes a secret with all its versions. What refers to it stays,
-// and stops the runs that would need it.
+// deleteSecret deletes a secret with all its versions. References to it stay; runs that need
+// it fail.
 func deleteSecret(c *ledger.Context, p DropSecret) (any, error) {
 	s, err := secretFor(c, p.ID)
 	if err != nil {
@@ -410,8 +407,8 @@ func deleteSecret(c *ledger.Context, p DropSecret) (any, error) {
 	return nil, nil
 }
 
-// accessSecrets notes which secrets a node resolved for a run. Only the node
-// that the run was placed on may.
+// accessSecrets records which secrets a node resolved for a run. Only the node on which the
+// run was placed may report them.
 func accessSecrets(c *ledger.Context, p UseSecrets) (any, error) {
 	r, ok := entity.RunTable.Get(c.Tx, c.Cmd.Company, p.Run)
 	switch {

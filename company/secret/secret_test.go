@@ -38,7 +38,7 @@ func TestSecretsHaveNamesVersionsAndAnEnd(t *testing.T) {
 	}
 	name := "OTHER/name"
 	d.Must(t, companytest.Board, "secret.update", secret.PatchSecret{ID: id, Name: &name}, nil)
-	d.Secret(t, "OPENAI-KEY") // the name is free, the key is another
+	d.Secret(t, "OPENAI-KEY") // the name is free, but the key is derived from it and taken
 	d.Must(t, companytest.Board, "secret.delete", secret.DropSecret{ID: id}, nil)
 	if n := len(secret.SecretsOf(d.Tx, d.Company, "company", "")); n != 1 {
 		t.Errorf("%d secrets are left", n)
@@ -95,7 +95,7 @@ func TestBindingsAreChecked(t *testing.T) {
 	if u := secret.SecretUsage(d.Tx, d.Company); len(u) != 1 || u[0].Secret != id || u[0].Path != "env.A" || u[0].Version != 1 {
 		t.Errorf("usage %+v", u)
 	}
-	// A secret that is gone does not hinder other changes.
+	// A reference to a deleted secret does not prevent other changes.
 	d.Must(t, companytest.Board, "secret.delete", secret.DropSecret{ID: id}, nil)
 	d.Must(t, companytest.Board, "agent.update", entity.SaveAgent{ID: agent, AdapterConfig: []byte(`{"env":{"A":{"type":"secret_ref","secretId":"` + id + `","version":1},"B":"x"}}`)}, nil)
 }
@@ -124,7 +124,7 @@ func TestConfigurationsAreSealedAndOpened(t *testing.T) {
 			t.Errorf("%s is taken as sealed", bad)
 		}
 	}
-	// What was shown comes back as it is stored.
+	// A redacted value that comes back keeps the stored one.
 	if kept := conceal.KeepHidden(conceal.RedactConfig(p.AdapterConfig), p.AdapterConfig); string(core.FormatJSON(mustParse(t, kept))) != string(core.FormatJSON(mustParse(t, p.AdapterConfig))) {
 		t.Errorf("kept %s, want %s", kept, p.AdapterConfig)
 	}

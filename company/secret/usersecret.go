@@ -13,9 +13,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A UserSecretDefinition names a secret that each user has a value of their own
-// for. A variable refers to it by key; a run takes the value of the user it
-// acts for.
+// A UserSecretDefinition names a secret for which each user has their own value. A variable
+// refers to it by key; a run gets the value of the user for whom it acts.
 type UserSecretDefinition struct {
 	ID        string           `cbor:"1,keyasint" json:"id"`
 	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -30,14 +29,14 @@ type UserSecretDefinition struct {
 
 var userSecretDefinitions = ledger.NewTable[string, UserSecretDefinition]("user-secret-definition")
 
-// MaxUserSecretDefinitions bounds those of a company.
+// MaxUserSecretDefinitions bounds the definitions of a company.
 const MaxUserSecretDefinitions = 200
 
-// SaveUserSecretDefinition is the payload of user_secret.define, and with an ID
-// that is there of a change; nil keeps.
+// SaveUserSecretDefinition is the payload of user_secret.define. With the ID of an existing
+// definition it changes that one; a nil field keeps the value.
 type SaveUserSecretDefinition struct {
 	ID       string  `cbor:"1,keyasint"`
-	Key      string  `cbor:"2,keyasint,omitempty"` // of a new one
+	Key      string  `cbor:"2,keyasint,omitempty"` // for a new definition
 	Name     *string `cbor:"3,keyasint,omitempty"`
 	Status   *string `cbor:"4,keyasint,omitempty"`
 	Guidance *string `cbor:"5,keyasint,omitempty"`
@@ -83,7 +82,7 @@ func UserSecretDefinitionByKey(tx *ledger.Tx, company ledger.CompanyID, key stri
 	return UserSecretDefinition{}, false
 }
 
-// UserSecret returns what user has for a definition.
+// UserSecret returns a user's secret for a definition.
 func UserSecret(tx *ledger.Tx, company ledger.CompanyID, definition, user string) (Secret, bool) {
 	for id := range userSecretIndex.IDs(tx, company, definition+"."+url.PathEscape(user), false) {
 		return Secrets.Get(tx, company, id)
@@ -155,7 +154,7 @@ func redefineUserSecret(c *ledger.Context, p SaveUserSecretDefinition) (any, err
 	return d.store(c, "user_secret_definition.updated")
 }
 
-// undefineUserSecret removes a definition that nobody has a value for any more.
+// undefineUserSecret deletes a definition for which no user has a value.
 func undefineUserSecret(c *ledger.Context, p DropSecret) (any, error) {
 	d, ok := UserSecretDefinitionOf(c.Tx, c.Cmd.Company, p.ID)
 	if !ok {
