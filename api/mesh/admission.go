@@ -9,7 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// AdmissionRoutes are about who becomes a member, and about the keys that members share.
+// AdmissionRoutes admit new members and manage the keys that members share.
 func AdmissionRoutes() []api.Route {
 	return []api.Route{
 		{Method: "GET", Path: "/api/v1/mesh/requests", Tag: "mesh", Summary: "List the nodes that ask to be let in", Who: api.Admin, Out: []joinRequest{}, Handle: listJoinRequests},
@@ -68,7 +68,7 @@ func approveJoin(rc *api.Request) (api.Response, error) {
 	var out member
 	err = rc.View(func(tx *ledger.Tx) error {
 		n, ok := ledger.FindNode(tx, id)
-		if !ok { // this node has not heard of it yet
+		if !ok { // this node has not applied it yet
 			n = ledger.Node{ID: id}
 		}
 		out = memberOf(s, n).onDuty(tx)
@@ -120,7 +120,7 @@ type meshKeys struct {
 	Epoch     uint64    `json:"epoch"`
 	RotatedAt core.Time `json:"rotatedAt"`
 	Height    uint64    `json:"height"`
-	Wanted    bool      `json:"rotationWanted"` // a node was revoked, and they are about to be replaced
+	Wanted    bool      `json:"rotationWanted"` // a node was revoked, and the keys will be replaced
 }
 
 func readMeshKeys(rc *api.Request) (api.Response, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// joins stands for a node with one box at its door.
+// joins simulates a node with one waiting join request.
 type joins struct {
 	waiting  []api.JoinRequest
 	approved string
@@ -60,7 +60,7 @@ func TestAdmissionRoutes(t *testing.T) {
 		`"askedAt":"1970-01-01T00:00:01.000Z","expiresAt":"1970-01-01T00:10:01.000Z"`)
 	h.Call("POST", requests+"/nonsense/approve", "{}").Want(t, 400, "six digits and letters")
 	h.Call("POST", requests+"/AAA-AAA/approve", "{}").Want(t, 404, "AAA-AAA")
-	h.Call("POST", requests+"/k7q3mx/approve", "{}").Want(t, 200, string(j.waiting[0].Node)) // as people type it
+	h.Call("POST", requests+"/k7q3mx/approve", "{}").Want(t, 200, string(j.waiting[0].Node)) // in the form in which people type it
 	if j.approved != "K7Q-3MX" || j.by.Type != "user" {
 		t.Errorf("approved %q by %+v", j.approved, j.by)
 	}
@@ -87,7 +87,7 @@ func TestAdmissionRoutes(t *testing.T) {
 	}
 }
 
-// Whoever throws a node out is told what it could read, names and no values.
+// Revoking a node lists what it could read: names without values.
 func TestRevokedNodesSecretsAreListed(t *testing.T) {
 	h := apitest.NewHarness(t)
 	board, local := ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}

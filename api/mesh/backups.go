@@ -9,7 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/identity"
 )
 
-// BackupRoutes are what operators of the mesh do now and then.
+// BackupRoutes stream backups of the mesh to operators.
 func BackupRoutes() []api.Route {
 	return []api.Route{
 		{Method: "POST", Path: "/api/v1/mesh/snapshot", Once: true, Tag: "mesh", Summary: "Stream a sealed backup of the mesh, as this node has it", Who: api.Admin,
@@ -57,8 +57,8 @@ func (in takeBackup) recipients() (to []identity.Recipient, err error) {
 	return to, nil
 }
 
-// backup streams a backup, however long that takes. When it fails on the way the
-// connection breaks off, and what came does not open.
+// streamBackup streams a backup without a time limit. If it fails on the way the
+// connection breaks, and the received part can not be opened.
 func streamBackup(rc *api.Request) (api.Response, error) {
 	s := rc.Server
 	in, err := api.Body[takeBackup](rc)
@@ -96,8 +96,8 @@ func streamBackup(rc *api.Request) (api.Response, error) {
 	}}, nil
 }
 
-// patientWriter gives each write a time of its own: a slow reader is waited for,
-// one that reads nothing is not.
+// patientWriter gives each write its own deadline: it waits for a slow reader, but not
+// for one that has stopped reading.
 type patientWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -110,5 +110,5 @@ func (p *patientWriter) Write(b []byte) (int, error) {
 	return p.w.Write(b)
 }
 
-// backupWriteTimeout is how long a piece of a backup may take to be taken.
+// backupWriteTimeout bounds one write of a backup.
 const backupWriteTimeout = 2 * time.Minute

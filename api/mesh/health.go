@@ -10,8 +10,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// HealthRoutes say whether the process lives, whether the node can serve, and
-// what Paperclip's clients ask first.
+// HealthRoutes say whether the process is alive and whether the node can serve, and
+// answer the first requests of Paperclip's clients.
 func HealthRoutes() []api.Route {
 	return []api.Route{
 		{Method: "GET", Path: "/api/health", Tag: "system", Summary: "Tell that the server runs", Who: api.Public, Out: api.Either{health{}, publicHealth{}}, Handle: tellHealth},
@@ -71,15 +71,15 @@ type healthMesh struct {
 	Quorum bool   `json:"quorum"`
 }
 
-// isoTime is an instant as the contract writes it.
+// isoTime is a time in the contract's format.
 type isoTime time.Time
 
-// MarshalJSON writes milliseconds and Z.
+// MarshalJSON writes UTC with milliseconds.
 func (t isoTime) MarshalJSON() ([]byte, error) {
 	return time.Time(t).UTC().AppendFormat(nil, `"2006-01-02T15:04:05.000Z"`), nil
 }
 
-// publicHealth is what strangers are told.
+// publicHealth is the answer to a caller without a credential.
 type publicHealth struct {
 	Status             string  `json:"status"`
 	DeploymentMode     string  `json:"deploymentMode"`
@@ -90,8 +90,8 @@ type publicHealth struct {
 	BootstrapInvite    bool    `json:"bootstrapInviteActive"`
 }
 
-// health tells strangers less than those who have a credential, and nobody that
-// theirs is not good: it is asked whether the server runs.
+// tellHealth answers less to callers without a credential. An invalid credential is not
+// refused, because the question is only whether the server runs.
 func tellHealth(rc *api.Request) (api.Response, error) {
 	s := rc.Server
 	mode, bootstrap := s.Mode(), "ready"
@@ -128,10 +128,10 @@ type readiness struct {
 	Height   uint64 `json:"height"`
 	Applied  uint64 `json:"applied"`
 	Voters   int    `json:"voters,omitempty"`
-	Failover bool   `json:"failover"` // a voter may die and nothing stops
+	Failover bool   `json:"failover"` // a voter may fail and the mesh goes on
 }
 
-// readyWait bounds how long a probe waits for the quorum.
+// readyWait bounds how long a readiness probe waits for the quorum.
 const readyWait = 2 * time.Second
 
 func tellReady(rc *api.Request) (api.Response, error) {

@@ -18,8 +18,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// MeshRoutes are about the mesh itself: its members, consensus, join tokens and
-// the chain. They are the board's.
+// MeshRoutes are about the mesh itself: its members, consensus, join tokens and the
+// chain. Only the board may call them.
 func MeshRoutes() []api.Route {
 	after := api.Param{Name: "after", Type: "integer", Doc: "only entries above this height"}
 	limit := api.Param{Name: "limit", Type: "integer", Doc: "at most so many"}
@@ -94,23 +94,22 @@ type member struct {
 	Status string          `json:"status"` // "alive", "dead" or "revoked"
 	Leader bool            `json:"leader"`
 	Voter  bool            `json:"voter"`
-	Here   bool            `json:"here"` // it is the node that answers
-	// Version is that of the program that the node runs, null while that is not known.
+	Here   bool            `json:"here"` // this is the answering node
+	// Version is the program version of the node, null while unknown.
 	Version    core.NullText   `json:"version"`
-	Role       string          `json:"role"` // what its operator wants: "", "voter" or "observer"
+	Role       string          `json:"role"` // set by its operator: "", "voter" or "observer"
 	Labels     []string        `json:"labels"`
 	Addresses  []string        `json:"addresses"`
 	AdmittedBy identity.NodeID `json:"admittedBy"`
 	AdmittedAt core.Time       `json:"admittedAt"`
 	Height     uint64          `json:"admittedHeight"`
 	RevokedAt  core.Time       `json:"revokedAt"`
-	// Endpoint is where the node serves the API with a certificate, null when it
-	// has not said so.
+	// Endpoint is where the node serves the API over TLS, null if it has announced none.
 	Endpoint *people.Endpoint `json:"endpoint"`
 	// Scheduling is "open", "cordoned" or "draining".
 	Scheduling       string        `json:"scheduling"`
 	SchedulingReason core.NullText `json:"schedulingReason"`
-	Runs             int           `json:"runs"` // that it has not given back
+	Runs             int           `json:"runs"` // runs that it has not given back
 }
 
 func memberOf(s *api.Server, n ledger.Node) member {
@@ -208,7 +207,7 @@ type joinToken struct {
 	ExpiresAt core.Time `json:"expiresAt"`
 	RevokedAt core.Time `json:"revokedAt"`
 	Usable    bool      `json:"usable"`
-	Owner     bool      `json:"owner"` // an owner key: it has neither uses nor an end
+	Owner     bool      `json:"owner"` // an owner key: unlimited uses and no expiry
 }
 
 func tokenOf(t ledger.Token, now time.Time) joinToken {
@@ -258,15 +257,15 @@ type revokeNode struct {
 	Reason string `json:"reason,omitempty" maxLength:"200"`
 }
 
-// A revokedNode is a node that was thrown out, and what it could read: that is to
-// be replaced at its source, since nobody knows what it kept.
+// A revokedNode is a node that was removed, and the secrets that it could read. They
+// must be replaced at their source, because nobody knows what the node copied.
 type revokedNode struct {
 	member
 	Exposed      []exposedSecret `json:"exposed"`      // at most maxExposed
-	ExposedTotal int             `json:"exposedTotal"` // all of them
+	ExposedTotal int             `json:"exposedTotal"` // before the limit
 }
 
-// An exposedSecret is a secret that a revoked node could open.
+// An exposedSecret is a secret that a revoked node could decrypt.
 type exposedSecret struct {
 	Type      string                      `json:"type"` // "secret", "config" (values in the configuration of something), "join_token" or "owner_key"; the last two were revoked too
 	CompanyID core.Null[ledger.CompanyID] `json:"companyId"`
@@ -275,11 +274,11 @@ type exposedSecret struct {
 	Name      string                      `json:"name"`
 }
 
-// maxExposed bounds the secrets of one answer.
+// maxExposed bounds the secrets in one answer.
 const maxExposed = 2000
 
-// revokeNode takes a NodeID, or its short form where that names one member. The
-// order matters: its vote goes first, so that the mesh can go on without it.
+// revokeMember takes a NodeID, or a short form that names one member. The order matters:
+// it first removes the node's vote, so that the mesh can go on without it.
 func revokeMember(rc *api.Request) (api.Response, error) {
 	s := rc.Server
 	in, err := api.Body[revokeNode](rc)
@@ -318,7 +317,7 @@ func revokeMember(rc *api.Request) (api.Response, error) {
 	return api.OK(out), err
 }
 
-// expose notes what a node that holds the data key can open.
+// expose records what a node with the data key can decrypt.
 func (r *revokedNode) expose(tx *ledger.Tx, now time.Time) {
 	add := func(e exposedSecret) {
 		if r.ExposedTotal++; len(r.Exposed) < maxExposed {
@@ -388,7 +387,8 @@ type ledgerHead struct {
 	Height  uint64 `json:"height"`
 	Hash    string `json:"hash"`
 	Applied uint64 `json:"applied"`
-	// Digest is that of the state: nodes that have applied the same have the same.
+	// Digest is a hash of the state: nodes that have applied the same entries have the same
+	// digest.
 	Digest string `json:"digest"`
 }
 
@@ -493,7 +493,7 @@ func readEntry(rc *api.Request) (api.Response, error) {
 
 type verified struct {
 	OK       bool   `json:"ok"`
-	Height   uint64 `json:"height"` // the last that holds
+	Height   uint64 `json:"height"` // the last valid entry
 	Entries  uint64 `json:"entries"`
 	Batches  uint64 `json:"batches"`
 	Commands uint64 `json:"commands"`
@@ -502,7 +502,7 @@ type verified struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// verify checks the whole chain while the caller waits, however long that takes.
+// verifyChain verifies the whole chain while the caller waits, without a time limit.
 func verifyChain(rc *api.Request) (api.Response, error) {
 	s := rc.Server
 	if s.Cfg.Verify == nil {
@@ -540,7 +540,7 @@ func parseHeight(s string) (uint64, error) {
 	return h, nil
 }
 
-// onDuty fills in what of a member is about its runs.
+// onDuty fills in the fields about a member's runs.
 func (m member) onDuty(tx *ledger.Tx) member {
 	m.Scheduling = "open"
 	if d, ok := company.DutyOf(tx, string(m.ID)); ok {

@@ -11,28 +11,28 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// maxLooked bounds the nodes that are looked at for one request, all at once.
+// maxLooked bounds the nodes that are asked for one request, all at once.
 const maxLooked = 64
 
-// offersTimeout bounds looking; nodes give up sooner.
+// offersTimeout bounds one request; nodes give up sooner.
 const offersTimeout = 28 * time.Second
 
 // askOffers is the body that asks what nodes offer to agents.
 type askOffers struct {
-	Try  bool `json:"try,omitempty"` // model servers are asked for one short answer
+	Try  bool `json:"try,omitempty"` // request a short answer from each model server
 	Port int  `json:"port,omitempty" minimum:"0" maximum:"65535"`
 }
 
-// nodeOffers are what one node offers to agents.
+// nodeOffers is what one node offers to agents.
 type nodeOffers struct {
 	Node   string          `json:"nodeId"`
 	Name   string          `json:"name"`
-	Here   bool            `json:"here"` // it is the node that answers
+	Here   bool            `json:"here"` // this is the answering node
 	Offers []adapter.Offer `json:"offers"`
 	Error  string          `json:"error,omitempty"`
 }
 
-// OfferRoutes look at what the nodes offer to agents.
+// OfferRoutes list what the nodes offer to agents.
 func OfferRoutes() []api.Route {
 	return []api.Route{{Method: "POST", Path: "/api/instance/offers", Once: true, Tag: "mesh", Who: api.Admin, In: askOffers{}, Out: []nodeOffers{}, Timeout: offersTimeout,
 		Summary: "Look what each node offers to agents: model servers, programs, and the names of variables with keys", Handle: listOffers}}

@@ -14,7 +14,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Levels of a check: fine, worth knowing, to be looked after, wrong.
+// Levels of a check, from fine to wrong.
 const (
 	CheckOK   = "ok"
 	CheckNote = "note"
@@ -22,7 +22,7 @@ const (
 	CheckBad  = "bad"
 )
 
-// maxLogLines bounds one answer of lines.
+// maxLogLines bounds the lines in one answer.
 const maxLogLines = 2000
 
 func OperatorRoutes() []api.Route {
@@ -42,7 +42,7 @@ func OperatorRoutes() []api.Route {
 
 type autopilotInfo struct {
 	consensus.AutopilotState
-	Names   map[string]string `json:"names"` // of the nodes, by ID
+	Names   map[string]string `json:"names"` // node names by ID
 	Warning string            `json:"warning,omitempty"`
 }
 
@@ -98,7 +98,7 @@ func readLogs(rc *api.Request) (api.Response, error) {
 	return api.OK(out), nil
 }
 
-// readStacks tells functions and lines, never arguments' contents.
+// readStacks answers functions and lines, never the contents of arguments.
 func readStacks(rc *api.Request) (api.Response, error) {
 	return api.Response{Stream: func(w http.ResponseWriter, _ *http.Request) error {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(api.WriteTimeout))
@@ -118,8 +118,8 @@ func transferLeader(rc *api.Request) (api.Response, error) {
 	return readRaft(rc)
 }
 
-// removeServer takes a node out of the consensus group and leaves it a member:
-// one that lives asks in again.
+// removeServer removes a node from the consensus group and leaves it a member. A node
+// that is alive asks to be added again.
 func removeServer(rc *api.Request) (api.Response, error) {
 	s := rc.Server
 	if s.Cfg.Unseat == nil {
@@ -186,7 +186,7 @@ func changeMeshNode(rc *api.Request) (api.Response, error) {
 
 // relabel applies changes to labels of the form key=value, or key alone.
 func relabel(labels []string, change map[string]*string) (out []string, err error) {
-	out = []string{} // none is also a set of labels, nil would change nothing
+	out = []string{} // an empty set; nil would change nothing
 	for _, l := range labels {
 		key, _, _ := strings.Cut(l, "=")
 		if _, ok := change[key]; !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A schedulerRow is an agent that is woken by time, or could be.
+// A schedulerRow is an agent that has a timer or could have one.
 type schedulerRow struct {
 	ID          string             `json:"id"`
 	Company     ledger.CompanyID   `json:"companyId"`
@@ -28,7 +28,7 @@ type schedulerRow struct {
 	LastAt      core.Time          `json:"lastHeartbeatAt"`
 }
 
-// maxSchedulerRows bounds the list: the first companies by name are shown.
+// maxSchedulerRows bounds the list: the first companies by name are listed.
 const maxSchedulerRows = 2_000
 
 func SchedulerRoutes() []api.Route {
@@ -54,7 +54,7 @@ func listSchedulers(rc *api.Request) (api.Response, error) {
 		return nil
 	})
 	slices.SortStableFunc(out, func(a, b schedulerRow) int {
-		if a.Active != b.Active { // those with a timer first
+		if a.Active != b.Active { // active timers first
 			if a.Active {
 				return -1
 			}

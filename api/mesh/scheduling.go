@@ -14,31 +14,31 @@ type stopAll struct {
 	Reason api.Opt[string] `json:"reason" maxLength:"1000"`
 }
 
-// A stopState says whether everything is stopped, and how far that has come.
+// A stopState says whether everything is stopped, and what is still running.
 type stopState struct {
 	Stopped bool         `json:"stopped"`
 	Since   *entity.Halt `json:"since"`
-	Running int          `json:"running"` // runs that are still at work, at most 1,000 are counted
-	Closing int          `json:"closing"` // runs that were cancelled and whose children may not be gone yet
+	Running int          `json:"running"` // runs still in progress; counts at most 1,000
+	Closing int          `json:"closing"` // cancelled runs whose children may still exist
 }
 
-// cordonNode is the body that keeps a node from new runs.
+// cordonNode is the body that cordons a node.
 type cordonNode struct {
 	Drain  bool            `json:"drain,omitempty"`
 	Reason api.Opt[string] `json:"reason" maxLength:"1000"`
 }
 
-// maxCountedRuns bounds the runs that a state counts.
+// maxCountedRuns bounds the runs that are counted.
 const maxCountedRuns = 1_000
 
-// A placement is why a run is where it is, with the nodes' names.
+// A placement says why a run is on its node, with the nodes' names.
 type placement struct {
 	company.Placement
 	Status     entity.RunStatus     `json:"status"`
 	NodeName   core.NullText        `json:"nodeName"`
 	Summary    string               `json:"summary"`
 	Adapter    string               `json:"adapterType"`
-	Wish       company.Wish         `json:"placement"` // what the agent wishes now
+	Wish       company.Wish         `json:"placement"` // the agent's current wish
 	Candidates []placementCandidate `json:"candidates"`
 }
 

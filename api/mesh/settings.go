@@ -23,26 +23,26 @@ type patchGeneral struct {
 	SignUps           *string        `json:"signUps,omitempty" enum:"open,invited,closed" nullable:"false"`
 }
 
-// keepLogs is for how long, and how much of, the logs of runs are kept.
+// keepLogs says how long run logs are kept, and how many bytes of them.
 type keepLogs struct {
 	_     struct{} `additionalProperties:"false"`
 	Days  int64    `json:"days" minimum:"0" maximum:"3650"`
 	Bytes int64    `json:"maxBytes" minimum:"0" maximum:"1099511627776"`
 }
 
-// keepEvents is for how long the events of runs are kept.
+// keepEvents says how long run events are kept.
 type keepEvents struct {
 	_    struct{} `additionalProperties:"false"`
 	Days int64    `json:"days" minimum:"1" maximum:"3650"`
 }
 
-// patchInstance is the body that changes what belongs to no section.
+// patchInstance is the body that changes settings outside the sections.
 type patchInstance struct {
 	_           struct{}        `additionalProperties:"false"`
 	Environment api.Opt[string] `json:"defaultEnvironmentId" format:"uuid"`
 }
 
-// keepRetention is for how long backups shall be kept.
+// keepRetention says how long backups are to be kept.
 type keepRetention struct {
 	_      struct{} `additionalProperties:"false"`
 	Days   int      `json:"dailyDays" minimum:"0" maximum:"3650"`
@@ -73,7 +73,7 @@ func SettingsRoutes() []api.Route {
 	}
 }
 
-// readSettings returns the defaults with what was changed laid over them.
+// readSettings returns the defaults overlaid with the stored changes.
 func readSettings(rc *api.Request) (g general, e experimental, err error) {
 	g, e = generalSettings, experimentalSettings
 	err = rc.View(func(tx *ledger.Tx) error {
@@ -106,7 +106,7 @@ func readInstance(rc *api.Request) (api.Response, error) {
 	return api.OK(allSettings{g, e, of.Environment}), err
 }
 
-// updateInstance takes the environment that runs have anyway, or none.
+// updateInstance accepts the built-in environment, or none.
 func updateInstance(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[patchInstance](rc)
 	if err != nil {
@@ -154,7 +154,7 @@ func updateGeneral(rc *api.Request) (api.Response, error) {
 	return readGeneral(rc)
 }
 
-// updateExperimental takes the flags that there are, each true or false.
+// updateExperimental accepts the known flags, each true or false.
 func updateExperimental(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[map[string]json.RawMessage](rc)
 	if err != nil {
@@ -186,7 +186,7 @@ func updateExperimental(rc *api.Request) (api.Response, error) {
 	return readExperimental(rc)
 }
 
-// readSidebar answers the caller's order, of the path's company when it has one.
+// readSidebar answers the caller's order; for a path with a company, that company's.
 func readSidebar(rc *api.Request) (r api.Response, err error) {
 	err = rc.View(func(tx *ledger.Tx) error {
 		of := api.CompanyID(rc)

@@ -7,8 +7,8 @@ import (
 	"github.com/selvage-mesh/selvage/company/people"
 )
 
-// SystemRoutes are what clients ask of the instance: who am I, which settings,
-// and lists that are empty until their noun is there.
+// SystemRoutes answer the requests of clients about the announcement and plugins; there
+// are none.
 func SystemRoutes() []api.Route {
 	rows := []api.Route{
 		{Method: "GET", Path: "/api/announcements/current", Tag: "system", Summary: "Read the announcement; there is none, no telemetry leaves the mesh", Who: api.Board,
@@ -32,11 +32,11 @@ type general struct {
 	KeyboardShortcuts bool      `json:"keyboardShortcuts"`
 	DataSharing       string    `json:"feedbackDataSharingPreference"`
 	BackupRetention   retention `json:"backupRetention"`
-	// RunLogs says how long, and how much of, the mesh keeps the logs of runs.
+	// RunLogs says how long the mesh keeps the logs of runs, and how many bytes.
 	RunLogs company.LogRetention `json:"runLogRetention"`
 	// RunEvents says how long the mesh keeps the events of runs.
 	RunEvents company.EventRetention `json:"runEventRetention"`
-	// SignUps says who may sign up where people do: open, invited or closed.
+	// SignUps says who may sign up, where users can: open, invited or closed.
 	SignUps string `json:"signUps"`
 }
 
@@ -46,12 +46,12 @@ type retention struct {
 	Months int `json:"monthlyMonths"`
 }
 
-// generalSettings: nothing is shared with anybody.
+// generalSettings are the defaults: nothing is shared with anybody.
 var generalSettings = general{DataSharing: "not_allowed", BackupRetention: retention{7, 4, 1},
 	RunLogs: company.LogRetention{Days: company.DefaultLogDays, Bytes: company.DefaultLogBytes}, RunEvents: company.EventRetention{Days: company.DefaultEventDays}, SignUps: people.SignUpsOpen}
 
-// experimental says which parts of the board's pages are shown. What is false
-// has no routes behind it here.
+// experimental says which optional parts of the board's pages are shown. The parts that
+// are false have no routes here.
 type experimental struct {
 	Environments                   bool       `json:"enableEnvironments"`
 	NativeRunner                   bool       `json:"enableNativeRunner"`

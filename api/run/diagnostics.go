@@ -15,12 +15,12 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Diagnostics say in words, and in figures that a program can branch on, why an
-// issue goes on or does not. They only read.
+// Diagnostics say why an issue makes progress or not, as text and as values that a
+// program can branch on. They only read.
 
 const (
-	// maxDiagnosed bounds the issues of a subtree that are looked at, and
-	// maxWakeEvents the wakes that are listed of an issue.
+	// maxDiagnosed bounds the issues of a subtree that are read, maxWakeEvents the wakes
+	// that are listed for an issue.
 	maxDiagnosed  = 200
 	maxWakeEvents = 100
 )
@@ -51,7 +51,7 @@ type (
 		Blockers  []diagnosedBlocker `json:"blockers"`
 		Waits     issueWaits         `json:"waits"`
 	}
-	// issueWaits are what an issue may wait for besides other issues.
+	// issueWaits are what an issue may wait for, besides other issues.
 	issueWaits struct {
 		Hold         *api.PauseHold  `json:"treeHold"`
 		Interactions int             `json:"pendingInteractions"`
@@ -62,7 +62,7 @@ type (
 		Unblock      json.RawMessage `json:"unblockDescriptor"`
 	}
 	wakeEvent struct {
-		Kind        string            `json:"kind"` // run, or the wake that made none
+		Kind        string            `json:"kind"` // run, or a wake that created no run
 		ID          string            `json:"id"`
 		Agent       string            `json:"agentId"`
 		Source      entity.WakeSource `json:"source"`
@@ -131,7 +131,7 @@ func diagnosed(i entity.Issue) diagnosedIssue {
 	return diagnosedIssue{i.ID, i.Identifier, i.Status, i.Title, core.NullText(i.Assignee), core.NullText(i.AssigneeUser)}
 }
 
-// liveOf counts the runs of an issue's agent that are about it.
+// liveOf counts the live and the running runs of an issue's agent for the issue.
 func liveOf(tx *ledger.Tx, i entity.Issue) (live, running int) {
 	for _, r := range entity.LiveRunsOnIssue(tx, i) {
 		live++
@@ -171,7 +171,7 @@ func readinessOf(tx *ledger.Tx, i entity.Issue) blockerReadiness {
 	return blockerReadiness{AllDone: n == 0, Ready: n == 0, Unresolved: n}
 }
 
-// verdict says in a sentence how an issue stands, and whether somebody is needed.
+// verdict returns a sentence about an issue's state, and whether somebody must act.
 func verdict(tx *ledger.Tx, i entity.Issue) (text string, stuck bool) {
 	w, r := waitsOf(tx, i), readinessOf(tx, i)
 	live, running := liveOf(tx, i)
@@ -258,7 +258,7 @@ func wakesOf(tx *ledger.Tx, i entity.Issue) wakeDiagnosis {
 		}
 		out.Events = append(out.Events, wakeEvent{"run", r.ID, r.Agent, r.Source, string(r.Status), core.NullText(r.Context.WakeReason), r.Error, core.NullText(r.ID), r.CreatedAt, r.FinishedAt})
 	}
-	// A wake that made no run knows its issue by what it was given.
+	// A wake without a run names its issue in its payload.
 	for _, u := range entity.WakeupsOf(tx, i.Company, i.Assignee) {
 		var about struct {
 			Issue string `json:"issueId"`

@@ -19,30 +19,29 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// One call that has an agent do a task and answers what came of it, for clients
-// of the kernel's API: an issue is made for the agent, and the answer is what
-// stands at the end of its work. An execution is that issue.
+// The kernel's API executes a task in one call: it creates an issue for the agent,
+// waits, and answers with the result. An execution is that issue.
 
 const (
-	// DefaultExecuteWait is as long as clients of the kernel wait; a caller may
-	// ask for up to MaxExecuteWait.
+	// DefaultExecuteWait is the time for which clients of the kernel wait. A caller may ask
+	// for up to MaxExecuteWait.
 	DefaultExecuteWait = 30 * time.Second
 	MaxExecuteWait     = 10 * time.Minute
-	// executeLook is how often somebody who waits looks.
+	// executeLook is the polling interval of a waiting request.
 	executeLook = 100 * time.Millisecond
-	// executeSettle is how long what a run has spent may take to be told: calls
-	// are gathered for a moment and then committed.
+	// executeSettle bounds the delay until a run's costs are recorded: calls are batched
+	// before they are committed.
 	executeSettle = 600 * time.Millisecond
-	// executeSlack is how much earlier, in ms, than its run an agent's report may
-	// say that it was spent: clocks differ, and some count whole seconds.
+	// executeSlack is how many ms before its run's start a cost event may be dated: clocks
+	// differ, and some agents report whole seconds.
 	executeSlack = 60_000
-	// maxTask bounds a task, in bytes, and maxTaskContext what comes with it: both
-	// become the description of an issue.
+	// maxTask bounds a task, maxTaskContext its context, in bytes. Both are put into the
+	// description of an issue.
 	maxTask        = 100_000
 	maxTaskContext = 64 << 10
-	// maxExecuteTitle bounds the title that is made of a task, in runes.
+	// maxExecuteTitle bounds the title derived from a task, in runes.
 	maxExecuteTitle = 200
-	// maxSpentEvents bounds the cost events that one answer sums.
+	// maxSpentEvents bounds the cost events that one answer adds up.
 	maxSpentEvents = 10_000
 )
 
@@ -72,10 +71,10 @@ type executeBody struct {
 	Wait    *int64          `json:"timeout_ms,omitempty" minimum:"0" maximum:"600000" doc:"how long to wait; 30000 unless given, 0 for not at all, at most 600000"`
 }
 
-// An execution is what an answer says of a task. Status is queued, running,
-// waiting (nobody works on it and it is not done: see the issue), succeeded, failed
-// or cancelled. Score is 0 to 1: what the run says of itself, else 1 when the issue
-// is done or in review, 0.5 when the run alone went well, and 0.
+// An execution is the answer about a task. Status is queued, running, waiting (not done,
+// and nobody works on it: see the issue), succeeded, failed or cancelled. Score is 0 to
+// 1: the run's own score if it has one, else 1 when the issue is done or in review, 0.5
+// when only the run succeeded, and 0.
 type execution struct {
 	Result    *string          `json:"result"`
 	Score     float64          `json:"score"`
@@ -86,27 +85,27 @@ type execution struct {
 	Company   ledger.CompanyID `json:"company_id"`
 	Agent     string           `json:"agent_id"`
 	Issue     string           `json:"issue_id"`
-	Run       *string          `json:"run_id"` // the last one
+	Run       *string          `json:"run_id"` // the last run
 	Runs      int              `json:"runs"`
 	Node      *string          `json:"node_id"`
 	Model     *string          `json:"model"`
 	Cost      *float64         `json:"cost_usd"`
 	Duration  *int64           `json:"duration_ms"` // from the first run's start to the last one's end
 	Error     *string          `json:"error,omitempty"`
-	Code      *string          `json:"code,omitempty"`                 // BUDGET_EXHAUSTED when it is not done for want of money
-	Budget    *float64         `json:"budget_remaining_usd,omitempty"` // of what was given, when some was
+	Code      *string          `json:"code,omitempty"`                 // BUDGET_EXHAUSTED when the budget stopped it
+	Budget    *float64         `json:"budget_remaining_usd,omitempty"` // of the given budget, if there was one
 	URL       string           `json:"url"`
 
-	settled bool // nothing of it is told any more
+	settled bool // no further change is expected
 }
 
-// kernelError is how the kernel's API refuses: {code, message}, and error beside
-// them for clients of the other routes.
+// kernelError is a refusal in the form of the kernel's API, {code, message}, with error
+// added for clients of the other routes.
 func kernelError(status int, code, message string) api.Response {
 	return api.Reply(status, map[string]string{"code": code, "message": message, "error": message})
 }
 
-// kernelBadBody says what of a body does not fit, with the field's name.
+// kernelBadBody refuses an invalid body and names the field.
 func kernelBadBody(err error) (api.Response, error) {
 	status, body, failure := api.AnswerOf(err)
 	if failure {
@@ -164,7 +163,7 @@ func executeTask(rc *api.Request) (api.Response, error) {
 	return awaitExecution(s, rc, agent.Company, issue, wait)
 }
 
-// executor finds the agent that is to do it.
+// executor finds the agent that is to execute the task.
 func executor(rc *api.Request, ref string, of ledger.CompanyID) (a entity.Agent, err error) {
 	if rc.IsAgent() {
 		of = rc.Company
@@ -183,8 +182,8 @@ func executor(rc *api.Request, ref string, of ledger.CompanyID) (a entity.Agent,
 	return a, err
 }
 
-// taskIssue makes the issue of a task by the route that everybody makes issues by,
-// as the caller of this one, so that what holds there holds here.
+// taskIssue creates the task's issue through the public route, as the caller of this
+// request, so that the same rules apply.
 func taskIssue(s *api.Server, rc *api.Request, a entity.Agent, task string, context json.RawMessage, budget *float64) (id string, no api.Response, err error) {
 	title, _, _ := strings.Cut(task, "\n")
 	if r := []rune(strings.TrimSpace(title)); len(r) > maxExecuteTitle {
@@ -231,7 +230,7 @@ func taskIssue(s *api.Server, rc *api.Request, a entity.Agent, task string, cont
 		}
 		return "", no, nil
 	}
-	rc.Submits++ // what is read from here on is at least as new
+	rc.Submits++ // later reads must reflect the new issue
 	if rc.Read.Mode == ledger.ReadStale {
 		rc.Read.Mode = ledger.ReadDefault
 	}
@@ -245,7 +244,7 @@ type readCloser struct{ *bytes.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// kept is an answer that stays in the process.
+// kept records an answer within the process.
 type kept struct {
 	header http.Header
 	status int
@@ -265,7 +264,7 @@ func (k *kept) Write(b []byte) (int, error) {
 	return k.body.Write(b)
 }
 
-// awaitExecution answers when the work is over, or 202 when the wait is.
+// awaitExecution answers when the work has ended, or with 202 when the wait has.
 func awaitExecution(s *api.Server, rc *api.Request, of ledger.CompanyID, issue string, wait time.Duration) (api.Response, error) {
 	select {
 	case s.Executing <- struct{}{}:
@@ -290,7 +289,7 @@ func awaitExecution(s *api.Server, rc *api.Request, of ledger.CompanyID, issue s
 			return api.OK(e), nil
 		}
 		if e.Status == "waiting" && e.Runs == 0 {
-			return api.Reply(http.StatusAccepted, e), nil // nobody begins it
+			return api.Reply(http.StatusAccepted, e), nil // no run will start
 		}
 		select {
 		case <-over.C:
@@ -320,7 +319,7 @@ func readExecution(rc *api.Request) (api.Response, error) {
 	return api.OK(e), nil
 }
 
-// taskOf reads how far the work on an issue has come.
+// taskOf reads the state of the work on an issue.
 func taskOf(tx *ledger.Tx, of ledger.CompanyID, issue string) (execution, error) {
 	i, ok := entity.IssueOf(tx, of, issue)
 	if !ok {
@@ -396,8 +395,8 @@ func taskOf(tx *ledger.Tx, of ledger.CompanyID, issue string) (execution, error)
 	return e, nil
 }
 
-// wordsOf is what the agent has to say: its last comment on the issue, else the
-// end of what its run wrote.
+// wordsOf returns the agent's answer: its last comment on the issue, else the end of its
+// run's output.
 func wordsOf(tx *ledger.Tx, i entity.Issue, r entity.Run) *string {
 	comments, err := entity.CommentsOf(tx, i, entity.CommentQuery{Limit: 20})
 	if err == nil {
@@ -413,8 +412,8 @@ func wordsOf(tx *ledger.Tx, i entity.Issue, r entity.Run) *string {
 	return nil
 }
 
-// spent sums what the runs of the issue were charged, since the first began. The
-// model is the one that had most of the tokens, of equals the one asked last.
+// spent adds up the costs of the issue's runs since the first one started. The model is
+// the one with the most tokens.
 func (e *execution) spent(tx *ledger.Tx, first entity.Run, runs map[string]bool) {
 	var cost core.Money
 	n, of, most := 0, map[string]int64{}, int64(-1)

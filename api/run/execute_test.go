@@ -11,13 +11,13 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A task goes through issue, scheduler and adapter; the answer tells what it came
-// to, and names the entry of the chain that closed it.
+// A task passes through issue, scheduler and adapter. The answer has the result and
+// names the chain entry that closed it.
 func TestExecuteRunsATask(t *testing.T) {
 	h := apitest.NewWorkingHarness(t)
 	of := ledger.CompanyID(h.Company("Kernel"))
 	const curl = `curl -sf -X POST -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json'`
-	// It first has something embedded, which is no more than a part of what it costs.
+	// It first requests an embedding, which is only a part of its costs.
 	good := h.NewAgent(of, "Reviewer", curl+` -d '{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local","model":"embed","inputTokens":7,"costCents":0,"occurredAt":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'"}' $PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
 `+curl+` -d '{"agentId":"'$PAPERCLIP_AGENT_ID'","heartbeatRunId":"'$PAPERCLIP_RUN_ID'","provider":"local","model":"small","inputTokens":1000,"outputTokens":234,"costCents":3,"occurredAt":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'"}' $PAPERCLIP_API_URL/api/companies/$PAPERCLIP_COMPANY_ID/cost-events >/dev/null
 curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" -H 'Content-Type: application/json' -d '{"status":"done","comment":"Found 2 potential issues"}' $PAPERCLIP_API_URL/api/issues/$PAPERCLIP_TASK_ID >/dev/null`)
@@ -50,7 +50,7 @@ curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-
 	wait := h.Call("POST", "/api/v1/execute", `{"agent_id":"`+slow+`","task":"Sleep","timeout_ms":50}`).Want(t, 202, `"chain_hash":null`).Field(t, "url")
 	h.Call("GET", wait, "").Want(t, 202, `"result":null`)
 
-	// An agent's key does what the agent may; another company's is as if it were not there.
+	// An agent's key may do what the agent may; another company's agent is not found.
 	key := "Authorization: Bearer " + h.Call("POST", "/api/agents/"+slow+"/keys", `{"name":"k"}`).Want(t, 201, "").Field(t, "token")
 	h.Call("POST", "/api/v1/execute", `{"agent_id":"reviewer","task":"Again"}`, key).Want(t, 401, `"message":"Agent run id required"`)
 	live := ""
@@ -75,7 +75,7 @@ curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-
 	}{
 		{`{`, "PARSE_ERROR", 400},
 		{`{"task":"x"}`, "INVALID_AGENT_ID", 400},
-		{`{"agent_id":"reviewer","task":"x"}`, "INVALID_AGENT_ID", 400}, // of which company?
+		{`{"agent_id":"reviewer","task":"x"}`, "INVALID_AGENT_ID", 400}, // the company is ambiguous
 		{`{"agent_id":"` + good + `","task":" "}`, "INVALID_TASK", 400},
 		{`{"agent_id":"` + good + `","task":"` + strings.Repeat("x", run.MaxTask+1) + `"}`, "INVALID_TASK", 400},
 		{`{"agent_id":"` + good + `","task":"x","context":[]}`, "PARSE_ERROR", 400},
@@ -93,7 +93,7 @@ curl -sf -X PATCH -H "Authorization: Bearer $PAPERCLIP_API_KEY" -H "X-Paperclip-
 	} {
 		h.Call("POST", "/api/v1/execute", c.body).Want(t, c.status, `"code":"`+c.code+`"`).Want(t, c.status, `"message":"`)
 	}
-	// Who is not let in, and what is not there, is told of in the same way.
+	// Unauthenticated requests and unknown rows are refused in the same form.
 	h.Call("POST", "/api/v1/execute", `{}`, "Authorization: Bearer nobody").Want(t, 401, `"code":"UNAUTHORIZED"`).Want(t, 401, `"message":"`)
 	h.Call("GET", "/api/v1/executions/00000000-0000-4000-8000-000000000000", "").Want(t, 404, `"code":"NOT_FOUND"`).Want(t, 404, `"message":"`)
 	h.Call("GET", "/api/v1/executions/junk", "").Want(t, 404, `"code":"NOT_FOUND"`)

@@ -1,6 +1,6 @@
 package run
 
-// What the tests of this room reach into.
+// Internals that the tests of this package use.
 
 type RunLogPage = runLogPage
 

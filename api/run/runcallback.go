@@ -9,7 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A callbackBody tells how the run of an agent behind a URL ended.
+// A callbackBody reports how the run of an agent behind a URL ended.
 type callbackBody struct {
 	Status  string          `json:"status" enum:"succeeded,failed"`
 	Summary string          `json:"summary,omitempty" maxLength:"8192"`
@@ -24,7 +24,7 @@ type callbackUsage struct {
 	Cached int64 `json:"cachedInputTokens,omitempty" minimum:"0"`
 }
 
-// callBack takes the end of a run from its agent, on any node.
+// callBack receives the end of a run from its agent, on any node.
 func callBack(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[callbackBody](rc)
 	if err != nil {

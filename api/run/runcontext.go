@@ -6,14 +6,14 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-// A runSnapshot is contextSnapshot: why the run exists and, once it has
-// started, where it works.
+// A runSnapshot is contextSnapshot: why the run exists and, once it has started, where
+// it works.
 type runSnapshot struct {
 	entity.RunContext
 	*runSurroundings
 }
 
-// runSurroundings are the keys that a run gets when it starts. Paths are of the
+// runSurroundings are the keys that are set when a run starts. Paths are on the
 // executing node.
 type runSurroundings struct {
 	Wake         wakeNote           `json:"paperclipWake"`
@@ -21,12 +21,12 @@ type runSurroundings struct {
 	Workspace    workspaceNote      `json:"paperclipWorkspace"`
 	Workspaces   []struct{}         `json:"paperclipWorkspaces"`
 	Environment  environmentNote    `json:"paperclipEnvironment"`
-	Continuation *entity.RunContext `json:"executionContinuation"` // null: a run is never continued elsewhere
+	Continuation *entity.RunContext `json:"executionContinuation"` // always null: a run is never continued elsewhere
 	IdentityRun  string             `json:"executionIdentityRunId"`
 	GitHub       string             `json:"githubAuthenticationMode"`
 }
 
-// A wakeNote is the wake as its agent gets to read it.
+// A wakeNote is the wake as the agent receives it.
 type wakeNote struct {
 	Instructions string   `json:"connectorSkillInstructions"`
 	Reason       string   `json:"reason,omitempty"`
@@ -65,10 +65,10 @@ type workspaceNote struct {
 	Worktree    *string             `json:"worktreePath"`
 }
 
-// scratchMarker is the file by which a scratch directory is known as one.
+// scratchMarker is the file that marks a scratch directory.
 const scratchMarker = ".paperclip-run-scratch.json"
 
-// snapshotOf is the context of a run as it is shown.
+// snapshotOf is the context of a run as answers show it.
 func snapshotOf(r entity.Run) runSnapshot {
 	s := runSnapshot{RunContext: r.Context}
 	lease, started := r.Lease()
@@ -100,7 +100,7 @@ func snapshotOf(r entity.Run) runSnapshot {
 	return s
 }
 
-// A runRow is a run without what follows from it: the answer of commands.
+// A runRow is a run without derived members, as commands answer it.
 type runRow struct {
 	entity.Run
 	Context runSnapshot `json:"contextSnapshot"`
@@ -108,7 +108,7 @@ type runRow struct {
 
 func rowOf(r entity.Run) runRow { return runRow{r, snapshotOf(r)} }
 
-// leaseOf is the environment of a run in lists, null while it has none.
+// leaseOf returns the environment and lease of a run for lists, nil while it has none.
 func leaseOf(r entity.Run) (*entity.Environment, *entity.EnvironmentLease) {
 	l, ok := r.Lease()
 	if !ok {

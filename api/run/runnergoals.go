@@ -9,9 +9,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// runnerGoal tells of the goal that an agent's session keeps by itself. No
-// adapter of this version has sessions that do, so there never is one: what an
-// agent is after is its issue and the goals above it.
+// runnerGoal describes a goal that an agent's session manages itself. No adapter of this
+// version has such sessions, so there never is one: an agent works towards its issue and
+// the goals above it.
 type runnerGoal struct {
 	Issue      string         `json:"issueId"`
 	Agent      core.NullText  `json:"agentId"`
@@ -67,8 +67,7 @@ func RunnerGoalRoutes() []api.Route {
 	}
 }
 
-// runnerGoalOf is what there is to tell of an agent on the issue of the path, or
-// with "" of its assignee.
+// runnerGoalOf answers for an agent on the issue of the path; "" means its assignee.
 func runnerGoalOf(tx *ledger.Tx, rc *api.Request, agent string) (runnerGoal, error) {
 	i, err := api.FindIssue(tx, rc)
 	if err != nil {

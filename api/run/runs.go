@@ -65,8 +65,8 @@ func RunRoutes() []api.Route {
 	}
 }
 
-// findRunAgent returns the agent that the path names. An agent sees its own
-// company only.
+// findRunAgent returns the agent that the path names. An agent sees only its own
+// company.
 func findRunAgent(tx *ledger.Tx, rc *api.Request) (entity.Agent, error) {
 	a, ok := entity.AgentByID(tx, strings.ToLower(rc.Path("id")))
 	if !ok || !api.Seen(tx, rc, a.Company) {
@@ -85,14 +85,13 @@ func locateRunAgent(rc *api.Request) (of ledger.CompanyID, id string, err error)
 	return of, id, err
 }
 
-// wake submits a wake with fresh IDs and answers its run.
-// A skippedWake is a wake that makes no run.
+// A skippedWake is the answer to a wake that creates no run.
 type skippedWake struct {
 	Status entity.WakeStatus `json:"status"`
 	Reason string            `json:"reason"`
 }
 
-// woken is what came of a wake.
+// woken are the answers to a wake.
 var woken = api.Either{entity.Run{}, skippedWake{}}
 
 func wake(rc *api.Request, of ledger.CompanyID, w entity.Wake) (api.Response, error) {
@@ -140,7 +139,7 @@ func wakeAgent(rc *api.Request) (api.Response, error) {
 	id := func(name string) string {
 		var v string
 		if json.Unmarshal(about[name], &v) != nil || !api.IsUUID(v) {
-			return "" // of another form: nothing that we know
+			return "" // not an ID of ours
 		}
 		return strings.ToLower(v)
 	}
@@ -213,8 +212,8 @@ func listRuns(rc *api.Request) (api.Response, error) {
 		case agent != "":
 			all = entity.RunsOfAgent(tx, of, agent)
 		case len(statuses) > 0 && !slices.ContainsFunc(statuses, func(s string) bool { return !entity.RunStatus(s).Live() }):
-			live := entity.LiveRunsOf(tx, of) // few, wherever they are among those that ended
-			slices.Reverse(live)              // the newest first
+			live := entity.LiveRunsOf(tx, of) // few, wherever they are among the ended runs
+			slices.Reverse(live)              // newest first
 			all = slices.Values(live)
 		}
 		out := []runListItem{}
@@ -248,7 +247,7 @@ func listLiveRuns(rc *api.Request) (api.Response, error) {
 		}
 		out := []liveRun{}
 		live := entity.LiveRunsOf(tx, of)
-		slices.Reverse(live) // the newest first
+		slices.Reverse(live) // newest first
 		for _, r := range live[:min(len(live), limit)] {
 			out = append(out, liveView(tx, r, api.Now()))
 		}
@@ -330,7 +329,7 @@ func readRunLog(rc *api.Request) (api.Response, error) {
 	}
 	chunk, err := s.Cfg.RunLog(rc.HTTP.Context(), r, offset, int64(limit))
 	switch {
-	case errors.Is(err, runlog.ErrNoLog) && r.Status.Live(): // its node opens it when it has heard that the run began
+	case errors.Is(err, runlog.ErrNoLog) && r.Status.Live(): // its node opens the log when it learns that the run has started
 	case errors.Is(err, runlog.ErrNoLog):
 		return api.Response{}, api.NotFound("Run log not found")
 	case err != nil:

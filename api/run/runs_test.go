@@ -123,8 +123,8 @@ func TestSilenceIsMeasuredWhileARunWorks(t *testing.T) {
 	}
 }
 
-// Between the start of a run and the moment in which its node opens the log, the log
-// is empty; that of a run that is over and has none is not found.
+// The log of a started run is empty until its node opens it. An ended run without a log
+// is not found.
 func TestALogThatIsYetToBeOpenedIsEmpty(t *testing.T) {
 	h := apitest.NewHarness(t, func(c *api.Config) {
 		c.RunLog = func(context.Context, entity.Run, int64, int64) (runlog.Chunk, error) {
@@ -139,8 +139,8 @@ func TestALogThatIsYetToBeOpenedIsEmpty(t *testing.T) {
 	h.Call("GET", "/api/heartbeat-runs/"+run+"/log", "").Want(t, 404, "Run log not found")
 }
 
-// So is the log of a command in a workspace, which its node opens once the mesh has
-// let it begin.
+// The log of a command in a workspace is empty too, until the node that may start it
+// opens it.
 func TestALogOfACommandThatIsYetToBeOpenedIsEmpty(t *testing.T) {
 	h := apitest.NewHarness(t, func(c *api.Config) {
 		c.NodeLog = func(context.Context, identity.NodeID, string, int64, int64) (runlog.Chunk, error) {
@@ -153,7 +153,7 @@ func TestALogOfACommandThatIsYetToBeOpenedIsEmpty(t *testing.T) {
 	space := h.Call("POST", in, `{"name":"Hull","cwd":"`+t.TempDir()+`","runtimeConfig":{"workspaceRuntime":{"jobs":[{"id":"weld","name":"Weld","command":"true"}]}}}`).Want(t, 201, "").Field(t, "id")
 	op := h.Call("POST", in+"/"+space+"/runtime-commands/run", `{"workspaceCommandId":"weld"}`).Want(t, 200, "").Decode(t).(map[string]any)["operation"].(map[string]any)["id"].(string)
 	at := "/api/workspace-operations/" + op + "/log"
-	h.Call("GET", at, "").Want(t, 404, "not found") // nobody has begun it
+	h.Call("GET", at, "").Want(t, 404, "not found") // no node has started it
 	self := string(h.Node.Keys.ID())
 	node, own := ledger.Actor{Type: "node", ID: self}, ledger.Credential{Kind: "node", ID: self}
 	h.SubmitAs(node, own, "workspace_op.start", of, place.StartOperation{ID: op, Workspace: space, Phase: place.OperationProvision, LogRef: runlog.Ref(of, "ops", op)})

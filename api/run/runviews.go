@@ -11,13 +11,13 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Silence from which a run is suspected, as clients show it.
+// Silence after which clients show a run as suspicious, or as critical.
 const (
 	suspiciousSilence = time.Hour
 	criticalSilence   = 4 * time.Hour
 )
 
-// A runExecution says in words for people how far a run has come.
+// A runExecution describes the progress of a run as text.
 type runExecution struct {
 	Phase            string        `json:"phase"`
 	Label            string        `json:"label"`
@@ -54,7 +54,7 @@ func executionOf(tx *ledger.Tx, r entity.Run) runExecution {
 	return e
 }
 
-// A runSilence says how long a run has written nothing.
+// A runSilence says for how long a run has written no output.
 type runSilence struct {
 	LastOutputAt       core.Time     `json:"lastOutputAt"`
 	LastOutputSeq      int64         `json:"lastOutputSeq"`
@@ -75,7 +75,7 @@ func silenceOf(r entity.Run, now core.Time) runSilence {
 		SilenceStartedAt: max(r.LastOutputAt, r.StartedAt), Level: "not_applicable",
 		Suspicion: suspiciousSilence.Milliseconds(), Critical: criticalSilence.Milliseconds()}
 	if w := r.Watch; w != nil && w.Decision == "continue" {
-		s.SilenceStartedAt = max(s.SilenceStartedAt, w.CreatedAt) // whoever looked found it well then
+		s.SilenceStartedAt = max(s.SilenceStartedAt, w.CreatedAt) // the last check found it healthy
 	}
 	if r.Status == entity.RunRunning {
 		age := int64(max(now-s.SilenceStartedAt, 0))
@@ -116,7 +116,7 @@ type runIdentity struct {
 	CreatedAt       core.Time        `json:"createdAt"`
 }
 
-// A runView is a run as it is got by itself.
+// A runView is the answer of a run's own route.
 type runView struct {
 	entity.Run
 	Context         runSnapshot   `json:"contextSnapshot"`
@@ -129,7 +129,7 @@ type runView struct {
 	Identities      []runIdentity `json:"identityHistory"`
 	RetryExhausted  core.NullText `json:"retryExhaustedReason"`
 	Silence         runSilence    `json:"outputSilence"`
-	Waiting         *company.Wait `json:"waiting,omitempty"` // why it has not begun
+	Waiting         *company.Wait `json:"waiting,omitempty"` // why it has not started
 }
 
 func waitOf(tx *ledger.Tx, r entity.Run, now core.Time) *company.Wait {
@@ -157,7 +157,7 @@ func viewRun(tx *ledger.Tx, r entity.Run, now core.Time) runView {
 	return v
 }
 
-// statusMessage says what a running run does, and since when.
+// statusMessage says what a running run is doing, and since when.
 func statusMessage(r entity.Run) (*string, core.Time) {
 	if r.Status != entity.RunRunning {
 		return nil, 0
@@ -168,7 +168,7 @@ func statusMessage(r entity.Run) (*string, core.Time) {
 	return new("Starting"), r.StartedAt
 }
 
-// A runListItem is a run in a list, without what is long.
+// A runListItem is a run in a list, without long members.
 type runListItem struct {
 	Waiting               *company.Wait     `json:"waiting,omitempty"`
 	ID                    string            `json:"id"`
@@ -245,10 +245,10 @@ func listItem(r entity.Run) runListItem {
 	}
 }
 
-// A liveRun is a run in a list of those that are queued or at work.
+// A liveRun is a queued or running run in a list.
 type liveRun struct {
 	ID                  string            `json:"id"`
-	Waiting             *company.Wait     `json:"waiting,omitempty"` // why it has not begun
+	Waiting             *company.Wait     `json:"waiting,omitempty"` // why it has not started
 	RuntimeMode         string            `json:"runtimeMode"`
 	Company             ledger.CompanyID  `json:"companyId"`
 	Status              entity.RunStatus  `json:"status"`
@@ -301,7 +301,7 @@ func liveView(tx *ledger.Tx, r entity.Run, now core.Time) liveRun {
 	return v
 }
 
-// An issueRun is a run in the list of an issue.
+// An issueRun is a run in an issue's list.
 type issueRun struct {
 	Run                   string            `json:"runId"`
 	RuntimeMode           string            `json:"runtimeMode"`
@@ -352,7 +352,7 @@ func issueRunView(tx *ledger.Tx, r entity.Run, now core.Time) issueRun {
 	}
 }
 
-// shortResult is how a run ended, without its output.
+// shortResult returns a run's result without its output.
 func shortResult(full json.RawMessage) json.RawMessage {
 	if full == nil {
 		return nil
@@ -383,7 +383,7 @@ type runIssue struct {
 	Priority   entity.Priority    `json:"priority"`
 }
 
-// A runLogPage is a piece of a run's log.
+// A runLogPage is a part of a run's log.
 type runLogPage struct {
 	Run     string        `json:"runId"`
 	Store   core.NullText `json:"store"`
