@@ -12,8 +12,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// newActivity is the body that adds a line to the activity log. Who it names as
-// the actor is shown; who really wrote it is what the entry says.
+// newActivity is the body that adds a line to the activity log. The line shows the actor
+// that the body names; the entry records the real author.
 type newActivity struct {
 	ActorType  string                   `json:"actorType,omitempty" enum:"agent,user,system,plugin"`
 	ActorID    string                   `json:"actorId" minLength:"1" maxLength:"200"`
@@ -24,7 +24,7 @@ type newActivity struct {
 	Details    api.Opt[json.RawMessage] `json:"details" maxBytes:"4096"`
 }
 
-// An auditRow is an action of an agent with the rows that it was about.
+// An auditRow is an agent's action with the rows that it was about.
 type auditRow struct {
 	entity.ActivityRow
 	Entity auditEntity `json:"entity"`
@@ -49,7 +49,7 @@ type auditPage struct {
 }
 
 const (
-	// defaultActivity is how many lines a list has unless it is told otherwise.
+	// defaultActivity is the default number of lines in a list.
 	defaultActivity = 100
 	maxActivityList = 500
 )
@@ -68,7 +68,7 @@ func ActivityRoutes() []api.Route {
 	}
 }
 
-// activityFilter reads the filters of the query.
+// activityFilter parses the filters of the query.
 func activityFilter(rc *api.Request) (f ledger.ActivityFilter, err error) {
 	f = ledger.ActivityFilter{EntityType: rc.Query("entityType"), EntityID: rc.Query("entityId"), Action: rc.Query("action"), Run: rc.Query("runId"),
 		Actor: ledger.Actor{Type: rc.Query("actorType"), ID: rc.Query("actorId")}}
@@ -89,12 +89,12 @@ func activityFilter(rc *api.Request) (f ledger.ActivityFilter, err error) {
 		f.Actor = ledger.Actor{Type: "user", ID: user}
 	}
 	if f.Actor.Type == "agent" && (f.Actor.ID == "" || !f.From.IsZero()) || f.Run != "" {
-		f.AlsoType = entity.LeaseEntity // what its node noted of an agent's runs
+		f.AlsoType = entity.LeaseEntity // what a node recorded about the agent's runs
 	}
 	return f, nil
 }
 
-// activityPage is activityFilter with which page of the lines.
+// activityPage is activityFilter with the selected page.
 func activityPage(rc *api.Request) (f ledger.ActivityFilter, err error) {
 	if f, err = activityFilter(rc); err != nil {
 		return f, err

@@ -12,13 +12,13 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// maxAuditCSV bounds the lines of a file: more is fetched in parts, by from and to.
+// maxAuditCSV bounds the lines of a file; for more, use several with from and to.
 const maxAuditCSV = 10_000
 
 var auditColumns = []string{"createdAt", "action", "actorType", "actorId", "agentId", "runId", "responsibleUserId", "entityType", "entityId", "issueIdentifier", "issueTitle", "commentExcerpt", "documentKey"}
 
-// auditCSV answers what agents did as a file for a spreadsheet. That somebody
-// took it along is itself a line of the activity log.
+// auditCSV answers the actions of agents as a CSV file. The download is recorded in the
+// activity log.
 func auditCSV(rc *api.Request) (api.Response, error) {
 	f, err := activityFilter(rc)
 	if err != nil {
@@ -31,7 +31,7 @@ func auditCSV(rc *api.Request) (api.Response, error) {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
 	w.UseCRLF = true
-	_ = w.Write(auditColumns) // a Builder takes everything
+	_ = w.Write(auditColumns) // writing to a Builder never fails
 	rows, cut := 0, false
 	of := ledger.CompanyID(strings.ToLower(rc.Path("companyId")))
 	err = api.InCompany(rc, func(tx *ledger.Tx, row entity.Company) error {
@@ -78,7 +78,7 @@ func auditCSV(rc *api.Request) (api.Response, error) {
 	return r, nil
 }
 
-// cell is a text that a spreadsheet does not take for a formula.
+// cell escapes a text that a spreadsheet would take for a formula.
 func cell(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s

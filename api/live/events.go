@@ -16,8 +16,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// EventRoutes tell what happens in a company, as it happens, from the feed of
-// this node: any node tells the same, under the same numbers.
+// EventRoutes stream a company's events from this node's feed. Every node sends the same
+// events with the same IDs.
 func EventRoutes() []api.Route {
 	return []api.Route{
 		{Method: "GET", Path: "/api/companies/{companyId}/events", Tag: "events", Who: api.Any, NoTool: true, Out: LiveEvent{}, Media: []string{"text/event-stream"}, Handle: followEvents,
@@ -29,16 +29,15 @@ func EventRoutes() []api.Route {
 	}
 }
 
-// A LiveEvent is one frame, as the contract's clients read it. The changes of
-// one entry have the same ID, its height: a stream that broke off between them
-// tells all of them again.
+// A LiveEvent is one frame, as the contract's clients read it. All changes of one entry
+// have the same ID, its height. A stream that broke between them repeats all of them.
 type LiveEvent struct {
 	ID        uint64           `json:"id"`
 	Company   ledger.CompanyID `json:"companyId"`
 	Type      string           `json:"type"` // "activity.logged", "heartbeat.run.status" …
 	CreatedAt core.Time        `json:"createdAt"`
 	Payload   json.RawMessage  `json:"payload"`
-	volatile  bool             // not of the feed: nothing resumes after it
+	volatile  bool             // not from the feed: a stream can not resume after it
 }
 
 type activityPayload struct {
@@ -53,13 +52,14 @@ type activityPayload struct {
 	Details     json.RawMessage `json:"details"`
 }
 
-// liveActions are changes whose details are a live event's payload as they are.
+// liveActions are the changes whose details are used as a live event's payload
+// unchanged.
 var liveActions = map[string]bool{
 	"heartbeat.run.queued": true, "heartbeat.run.status": true, "heartbeat.run.event": true,
 	"heartbeat.run.progress": true, "agent.status": true, "agent.session.goal.changed": true,
 }
 
-// eventsOf returns the frames of one entry of a company.
+// eventsOf returns the frames of one entry for a company.
 func eventsOf(e ledger.Entry, of ledger.CompanyID) []LiveEvent {
 	if e.Company != of || e.Outcome != ledger.Applied && e.Outcome != ledger.Deferred {
 		return nil
@@ -86,20 +86,20 @@ func eventsOf(e ledger.Entry, of ledger.CompanyID) []LiveEvent {
 		if json.Valid(ch.Details) {
 			p.Details = ch.Details
 		}
-		ev.Payload, _ = json.Marshal(p) // strings and valid JSON encode
+		ev.Payload, _ = json.Marshal(p) // strings and valid JSON can be encoded
 		out = append(out, ev)
 	}
 	return out
 }
 
-// A following is a company's frames from the feed, entry by entry.
+// A following delivers a company's frames from the feed, entry by entry.
 type following struct {
 	company ledger.CompanyID
 	after   uint64
 	frames  chan []LiveEvent // of one entry each; closed when the feed ends
 }
 
-// follow checks the request and starts the feed; done must be called.
+// follow checks the request and opens the feed, which start then follows.
 func follow(s *api.Server, rc *api.Request) (f *following, start func(context.Context), err error) {
 	f = &following{company: api.CompanyID(rc), frames: make(chan []LiveEvent, api.FeedQueue)}
 	var resume string
@@ -150,8 +150,8 @@ func follow(s *api.Server, rc *api.Request) (f *following, start func(context.Co
 	}, nil
 }
 
-// merge hands on the frames of the feed, and between them what running runs
-// write, until the feed or ctx ends.
+// merge sends the frames of the feed, and between them the output of running runs, until
+// the feed or ctx ends.
 func (f *following) merge(ctx context.Context, feed <-chan []LiveEvent, tail *tailer) {
 	send := func(frames []LiveEvent) bool {
 		if len(frames) == 0 {
@@ -193,17 +193,18 @@ func (f *following) merge(ctx context.Context, feed <-chan []LiveEvent, tail *ta
 	}
 }
 
-// A watch looks now and then whether who reads a stream still may: a credential
-// may end, and a person be taken out of the company, while the stream is open.
+// A watch checks from time to time that the reader of a stream is still permitted: a
+// credential can be revoked, and a person be removed from the company, while the stream
+// is open.
 type watch struct {
 	rc  *api.Request
-	gen uint64 // of remembered keys, when it was last looked
+	gen uint64 // generation of cached keys at the last check
 }
 
 func serveWatch(rc *api.Request) watch { return watch{rc, rc.Server.Keys.Generation()} }
 
-// holds looks again when some credential may have ended since the last time, and
-// whenever it must.
+// holds checks again when a credential may have been revoked since the last check, and
+// always if must is set.
 func (w *watch) holds(ctx context.Context, must bool) bool {
 	s := w.rc.Server
 	gen := s.Keys.Generation()
@@ -225,8 +226,8 @@ func (w *watch) holds(ctx context.Context, must bool) bool {
 //	event: activity.logged
 //	data: {"id":348,"companyId":…}
 //
-// with the id on the last event of an entry only, so that resuming after it
-// leaves nothing out, and a comment line now and then to keep the line open.
+// Only the last event of an entry has the id, so that a client that resumes after it
+// misses nothing. A comment line from time to time keeps the connection open.
 func followEvents(rc *api.Request) (api.Response, error) {
 	s := rc.Server
 	f, start, err := follow(s, rc)
@@ -242,7 +243,7 @@ func followEvents(rc *api.Request) (api.Response, error) {
 		ctx, cancel := s.Within(r.Context())
 		defer cancel()
 		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(time.Time{}) // the request was read; the stream may last
+		_ = control.SetReadDeadline(time.Time{}) // the request has been read; the stream has no deadline
 		h := w.Header()
 		h.Set("Content-Type", "text/event-stream")
 		h.Set("Cache-Control", "no-store")

@@ -12,23 +12,23 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A tailer reads along the logs of a company's running runs for one stream,
-// from whichever node executes them. Frames of a log are no part of the feed:
-// they can not be resumed, and who comes late reads the log itself.
+// A tailer follows the logs of a company's running runs for one stream, on whichever
+// nodes execute them. Frames of a log are not part of the feed: a stream can not resume
+// after them, and a client that connects later reads the log itself.
 type tailer struct {
 	s       *api.Server
 	company ledger.CompanyID
 	runs    map[string]*tailed
 }
 
-// A tailed is one log that is read along.
+// A tailed is one log that is followed.
 type tailed struct {
 	run    entity.Run
 	offset int64
-	pause  time.Time // do not ask before
+	pause  time.Time // no requests before this time
 }
 
-// A logPayload is one piece of what a run wrote.
+// A logPayload is a part of a run's output.
 type logPayload struct {
 	Run       string          `json:"runId"`
 	Agent     string          `json:"agentId"`
@@ -40,7 +40,7 @@ type logPayload struct {
 	Truncated bool            `json:"truncated"`
 }
 
-// begin follows the runs that run already; what they wrote so far is not told.
+// begin follows the running runs from the current ends of their logs.
 func (t *tailer) begin(ctx context.Context) {
 	var running []entity.Run
 	_, err := t.s.Cfg.Node.View(ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
@@ -48,7 +48,7 @@ func (t *tailer) begin(ctx context.Context) {
 		return nil
 	})
 	if err != nil || t.s.Cfg.RunLog == nil {
-		return // the next status of a run brings it in
+		return // the next status of the run starts it
 	}
 	for _, r := range running {
 		if r.Status != entity.RunRunning || len(t.runs) >= api.MaxTailedRuns {
@@ -62,8 +62,8 @@ func (t *tailer) begin(ctx context.Context) {
 	}
 }
 
-// see takes notice of a frame of the feed, and returns what has to be told
-// before it: the rest of the log of a run that ended.
+// see handles a frame of the feed. It returns the frames to send before it: the rest of
+// the log of a run that ended.
 func (t *tailer) see(ctx context.Context, ev LiveEvent) []LiveEvent {
 	if ev.Type != "heartbeat.run.status" || t.s.Cfg.RunLog == nil {
 		return nil
@@ -103,7 +103,7 @@ func (t *tailer) see(ctx context.Context, ev LiveEvent) []LiveEvent {
 	return out
 }
 
-// readAll returns what the followed runs wrote since it was asked last.
+// readAll returns the new output of the followed runs.
 func (t *tailer) readAll(ctx context.Context, height uint64) []LiveEvent {
 	var out []LiveEvent
 	for _, l := range t.runs {
@@ -113,8 +113,8 @@ func (t *tailer) readAll(ctx context.Context, height uint64) []LiveEvent {
 	return out
 }
 
-// read returns the next frames of one log, at most TailRead bytes of it, and
-// whether there is more. A log that can not be read now is left alone a while.
+// read returns the next frames of one log, at most TailRead bytes of it, and whether
+// there is more. If the log can not be read, it is not tried again for a while.
 func (t *tailer) read(ctx context.Context, l *tailed, height uint64) (out []LiveEvent, more bool) {
 	now := time.Now()
 	if now.Before(l.pause) {
@@ -136,7 +136,7 @@ func (t *tailer) read(ctx context.Context, l *tailed, height uint64) (out []Live
 			Seq    int64           `json:"seq"`
 		}
 		if json.Unmarshal(line, &of) != nil {
-			continue // not a line of ours
+			continue // not a line in our format
 		}
 		p := logPayload{Run: l.run.ID, Agent: l.run.Agent, Issue: l.run.Context.IssueID, At: of.At, Seq: of.Seq, Stream: of.Stream, Chunk: of.Chunk}
 		if len(p.Chunk) > api.MaxLogFrame {

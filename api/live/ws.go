@@ -10,8 +10,9 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 )
 
-// followSocket is the live-events socket that Paperclip's web pages open: each
-// text message is one frame. The server pings; what a client sends is refused.
+// followSocket is the live-events socket of Paperclip's web pages: each text message is
+// one frame. The server pings, and closes the connection when the client sends a
+// message.
 func followSocket(rc *api.Request) (api.Response, error) {
 	s := rc.Server
 	if !strings.EqualFold(rc.HTTP.Header.Get("Upgrade"), "websocket") {
@@ -29,12 +30,12 @@ func followSocket(rc *api.Request) (api.Response, error) {
 		defer leave()
 		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
 		if err != nil {
-			return nil // Accept has answered
+			return nil // Accept has written the answer
 		}
 		defer c.CloseNow()
 		ctx, cancel := s.Within(context.WithoutCancel(r.Context()))
 		defer cancel()
-		ctx = c.CloseRead(ctx) // ends when the client goes away or sends anything
+		ctx = c.CloseRead(ctx) // ends when the client disconnects or sends a message
 		done := make(chan struct{})
 		go func() { defer close(done); start(ctx) }()
 		defer func() { cancel(); <-done }()

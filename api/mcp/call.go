@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// HeaderTool names the tool on whose behalf a request is made, so that the node
-// can tell afterwards which tools an agent used.
+// HeaderTool names the tool that makes a request, so that the node records which tools
+// an agent used.
 const HeaderTool = "X-Selvage-Tool"
 
 const (
@@ -27,30 +27,30 @@ const (
 
 // A Caller makes HTTP calls for one client of the tools.
 type Caller struct {
-	// Transport makes the requests. Redirects are not followed.
+	// Transport sends the requests. Redirects are not followed.
 	Transport http.RoundTripper
 	Base      string // URL of the API without /api, such as http://127.0.0.1:3100
-	Key       string // bearer; "" sends none
-	Company   string // default of companyId
-	Agent     string // default of agentId
+	Key       string // bearer token; "" sends none
+	Company   string // default for companyId
+	Agent     string // default for agentId
 	Run       string // heartbeat run under which the calls are made
-	Remote    string // address of the client, for calls within the process
+	Remote    string // client address, for calls within the process
 }
 
-// A refused is an answer of the API that is no success.
+// A refused is an answer of the API with an error status.
 type refused struct {
 	Text   string          `json:"error"`
 	Status int             `json:"status"`
 	Method string          `json:"method"`
 	Path   string          `json:"path"`
 	Body   json.RawMessage `json:"body"`
-	plain  bool            // it is told as a plain answer, not as an error
+	plain  bool            // reported as a plain answer, not as an error
 }
 
 func (e *refused) Error() string { return e.Text }
 
-// call makes one request for a tool and returns the JSON of the answer; text is
-// returned as a JSON string. path is escaped already and begins with /api/.
+// call makes one request for a tool and returns the JSON of the answer; text is returned
+// as a JSON string. path must be escaped and begin with /api/.
 func (c *Caller) call(ctx context.Context, tool, method, path string, body []byte) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -119,7 +119,7 @@ func messageOf(body json.RawMessage, status int) string {
 	return http.StatusText(status)
 }
 
-// run makes the call or calls of a tool.
+// call makes the request or requests of a tool.
 func (t *Tool) call(ctx context.Context, c *Caller, args Arguments) (json.RawMessage, error) {
 	if err := t.check(args); err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (t *Tool) path(ctx context.Context, c *Caller, args Arguments) (string, err
 	return path, nil
 }
 
-// escapeEach escapes a value that may be several segments.
+// escapeEach escapes each segment of a value.
 func escapeEach(value string) string {
 	parts := strings.Split(value, "/")
 	for i, p := range parts {
@@ -180,7 +180,7 @@ func escapeEach(value string) string {
 	return strings.Join(parts, "/")
 }
 
-// body makes the JSON body, nil when the call takes none.
+// body returns the JSON body, nil if the call has none.
 func (t *Tool) body(args Arguments) ([]byte, error) {
 	if t.Method == "GET" {
 		return nil, nil
@@ -204,7 +204,7 @@ func (t *Tool) body(args Arguments) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// learn asks the API who the caller is, when the company or agent is not known.
+// learn asks the API for the caller's company and agent, if they are not known.
 func (c *Caller) learn(ctx context.Context) error {
 	if c.Company != "" {
 		return nil
@@ -286,8 +286,8 @@ func apiRequest(ctx context.Context, c *Caller, t *Tool, args Arguments) (json.R
 	return c.call(ctx, t.Name, method, path, body)
 }
 
-// apiPath holds a path to the API: below /api, without a host, without steps up,
-// however they are written.
+// apiPath refuses paths outside the API: with a host, not below /api, or with "..", also
+// escaped.
 func apiPath(path string) (string, error) {
 	bad := badArgument{"path must start with / and be relative to /api, and must not contain '..'"}
 	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\#") {
@@ -312,14 +312,14 @@ func apiPath(path string) (string, error) {
 	return out, nil
 }
 
-// A workshop is an issue's execution workspace as far as tools look into it.
+// A workshop is the part of an issue's execution workspace that tools use.
 type workshop struct {
 	ID       string            `json:"id"`
 	Services []json.RawMessage `json:"runtimeServices"`
 }
 
-// contextOf reads the heartbeat context of an issue and its workspace, which
-// may be null.
+// contextOf reads the heartbeat context of an issue and its workspace, which may be
+// null.
 func contextOf(ctx context.Context, c *Caller, t *Tool, args Arguments) (whole, workspace json.RawMessage, w workshop, err error) {
 	whole, err = c.call(ctx, t.Name, "GET", "/api/issues/"+url.PathEscape(args.text("issueId"))+"/heartbeat-context", nil)
 	if err != nil {
@@ -409,8 +409,8 @@ func waitForService(ctx context.Context, c *Caller, t *Tool, args Arguments) (js
 	}
 }
 
-// ready returns the service with an ID or name that runs and is not unhealthy;
-// the first one when neither is given.
+// ready returns the running service with an ID or name, unless it is unhealthy. Without
+// either it returns the first one.
 func (w workshop) ready(id, name string) json.RawMessage {
 	for _, b := range w.Services {
 		var s struct {

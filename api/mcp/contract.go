@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// A spec is one of the contract's tools. args lists its arguments as
-// "name:kind", with "!" behind those that must be given; kinds are in [kinds],
-// or "a|b|c" for one of a few words. Those named in the path go there, the
-// others into the query of a GET and into the body otherwise.
+// A spec is one of the contract's tools. args lists its arguments as "name:kind", with
+// "!" after required ones. A kind is in [kinds], or "a|b|c" for one of several words.
+// Arguments named in the path go there; the others go into the query of a GET, else into
+// the body.
 type spec struct {
 	name, method, path string
 	args               string
 	about              string
 	fixed              map[string]any
 	run                runner
-	group              string // where its arguments say which route
+	group              string // for tools whose arguments choose the route
 }
 
-// kinds of arguments; o takes any object, with what the route's body says of it.
+// kinds of arguments. o accepts any object, described by the route's body.
 var kinds = map[string]string{
 	"text":   `{"type":"string"}`,
 	"uuid":   `{"type":["string","null"],"format":"uuid"}`,
@@ -33,7 +33,7 @@ var kinds = map[string]string{
 }
 
 const (
-	// workArgs are the fields of an issue that can be given and changed.
+	// workArgs are the fields of an issue that can be set and changed.
 	workArgs = " projectId:uuid projectWorkspaceId:uuid goalId:uuid parentId:uuid blockedByIssueIds:uuids unblockDescriptor:object" +
 		" inheritExecutionWorkspaceFromIssueId:uuid description:null status:" + statusWords + " workMode:standard|ask|planning|skill_test" +
 		" harnessKind:null priority:critical|high|medium|low reviewPolicy:null assigneeAgentId:null assigneeUserId:null requestDepth:int" +
@@ -49,7 +49,7 @@ const (
 	ofOne     = "/api/approvals/{approvalId}"
 )
 
-// contract are the tools that clients know by name, with their arguments.
+// contract is the list of the contract's tools with their arguments.
 var contract = []spec{
 	{name: "Me", method: "GET", path: "/api/agents/me", about: "Say which agent you are: your role, company, manager, budget and permissions."},
 	{name: "InboxLite", method: "GET", path: "/api/agents/me/inbox-lite", about: "List the work that waits for you, in a few fields each. Start here."},
@@ -145,7 +145,7 @@ func (s spec) tool(d *Description) (*Tool, error) {
 	return t, t.seal(d, properties)
 }
 
-// argDocs describe arguments that many tools have.
+// argDocs describe arguments of several tools.
 var argDocs = map[string]string{
 	"companyId":        "The company; yours unless you name another.",
 	"issueId":          "The issue's ID or its identifier, such as ACM-1.",

@@ -11,14 +11,14 @@ import (
 	"unicode"
 )
 
-// Names of the tools that find and call those that are not listed.
+// Names of the tools that find and call unlisted tools.
 const (
 	findTool = "selvageFindTools"
 	callTool = "selvageCallTool"
 )
 
-// finders are the two tools by which a model uses others than its client lists. Servers
-// have no sessions, so there is none in which a list could grow.
+// finders are the two tools by which a model uses tools that its client does not list.
+// The servers have no sessions, so the list of a session can not grow.
 func finders(tools []*Tool) []*Tool {
 	byName := make(map[string]*Tool, len(tools))
 	for _, t := range tools {
@@ -66,19 +66,19 @@ func finders(tools []*Tool) []*Tool {
 // An index finds tools by words.
 type index struct {
 	tools []*Tool
-	words []map[string]float64 // of each tool: how much the word says of it
-	long  []float64            // of each tool: how much less its words say for the length of its name
-	rare  map[string]float64   // the fewer tools have a word, the more it says
+	words []map[string]float64 // weight of each word of a tool
+	long  []float64            // penalty of each tool for a long name
+	rare  map[string]float64   // weight of a word, higher if fewer tools have it
 }
 
-// What a word of a tool weighs, by where it stands.
+// Weights of a word by the field that it is in.
 const (
 	inName      = 3
 	inSentence  = 2
 	inArgument  = 1
-	startsAlike = 0.5 // of a word that only begins as one that is asked for
-	alikeLetter = 4   // and at least so many letters of it
-	perWord     = 0.1 // for each word of a name that is long, and says more than was asked
+	startsAlike = 0.5 // for a word that only has a common beginning with the query's
+	alikeLetter = 4   // of at least so many letters
+	perWord     = 0.1 // for each word of the name, against long names that match by chance
 )
 
 func newIndex(tools []*Tool) *index {
@@ -108,8 +108,8 @@ func newIndex(tools []*Tool) *index {
 	return x
 }
 
-// find returns the tools of a group ("" for any) that have words of a query, the best
-// first; all of the group when the query has no word.
+// find returns the tools of a group ("" for any) that match words of a query, the best
+// first. A query without words returns the whole group.
 func (x *index) find(query, group string) []*Tool {
 	asked := wordsOf(query)
 	type hit struct {
@@ -139,7 +139,7 @@ func (x *index) find(query, group string) []*Tool {
 	return out
 }
 
-// harm puts what only reads before what changes something, of tools that fit as well.
+// harm ranks equally good tools: those that only read before those that make changes.
 func harm(t *Tool) int {
 	if t.ReadOnly {
 		return 0
@@ -147,7 +147,7 @@ func harm(t *Tool) int {
 	return 1
 }
 
-// score is how well a word that is asked for fits the words of a tool.
+// score rates how well a word of a query matches the words of a tool.
 func (x *index) score(asked string, words map[string]float64) (best float64) {
 	if weight := words[asked]; weight > 0 {
 		return weight * x.rare[asked]
@@ -163,7 +163,7 @@ func (x *index) score(asked string, words map[string]float64) (best float64) {
 	return best
 }
 
-// found is a tool as a model reads it.
+// found is a tool in an answer to a model.
 type found struct {
 	Name     string          `json:"name"`
 	About    string          `json:"description"`
@@ -172,8 +172,8 @@ type found struct {
 	Schema   json.RawMessage `json:"inputSchema"`
 }
 
-// answer is what the finding tool answers: a few tools with their arguments, and the names
-// of further ones.
+// answer is the answer of the finding tool: a few tools with their arguments, and the
+// names of others.
 func (x *index) answer(args Arguments, groups []string) (json.RawMessage, error) {
 	query, group, limit := args.text("query"), args.text("group"), defaultFound
 	switch {
@@ -207,9 +207,8 @@ func (x *index) answer(args Arguments, groups []string) (json.RawMessage, error)
 	return json.Marshal(out)
 }
 
-// wordsOf are the words of a text as they are compared: camel case taken apart, small
-// letters, without the s of a plural, verbs of one meaning as one; each once, the little
-// words left out.
+// wordsOf returns the words of a text for comparison: camel case split, in lower case,
+// without a plural s, synonymous verbs mapped to one, stop words removed, no duplicates.
 func wordsOf(text string) (words []string) {
 	var b strings.Builder
 	end := func() {
@@ -218,7 +217,7 @@ func wordsOf(text string) (words []string) {
 		}
 		b.Reset()
 	}
-	small := false // the letter before was a small one
+	small := false // the previous letter was lower case
 	for _, c := range text {
 		if !unicode.IsLetter(c) && !unicode.IsDigit(c) {
 			end()
@@ -237,7 +236,7 @@ func wordsOf(text string) (words []string) {
 	return slices.Compact(words)
 }
 
-// verbs that mean the same of a tool, and little words, which mean nothing.
+// verbs maps synonymous verbs to one, and stop words to nothing.
 var verbs = map[string]string{
 	"create": "create", "make": "create", "add": "create", "new": "create", "post": "create",
 	"delete": "delete", "remove": "delete", "read": "get", "get": "get", "show": "get", "list": "get", "see": "get", "view": "get",

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// An Operation is a route as the API's own description has it.
+// An Operation is a route in the API's own description.
 type Operation struct {
 	Method, Path string
 	ID           string // operationId
 	Summary      string
 	Group        string  // the first of its tags
-	Params       []Param // of the path and the query, in their order
-	Body         *Schema // of the JSON body; nil when it takes none, or any
-	NoTool       bool    // the description says that it is no tool: a stream, a file
+	Params       []Param // of the path and the query, in order
+	Body         *Schema // of the JSON body; nil for no body or any body
+	NoTool       bool    // not offered as a tool: a stream, a file
 }
 
 // A Param is a parameter of the path or the query.
@@ -30,7 +30,7 @@ type Param struct {
 	} `json:"schema"`
 }
 
-// A Schema is a JSON schema as far as tools look into it.
+// A Schema is the part of a JSON schema that tools use.
 type Schema struct {
 	Ref        string                     `json:"$ref,omitempty"`
 	Type       json.RawMessage            `json:"type,omitempty"` // a name or a list of names
@@ -38,7 +38,7 @@ type Schema struct {
 	Required   []string                   `json:"required,omitempty"`
 }
 
-// A Description is what tools need of an OpenAPI 3.1 document.
+// A Description is the part of an OpenAPI 3.1 document that tools use.
 type Description struct {
 	Operations []Operation // by path and method
 	schemas    map[string]json.RawMessage
@@ -94,7 +94,7 @@ func Describe(openapi []byte) (*Description, error) {
 	return d, nil
 }
 
-// resolve decodes a schema and follows its reference, once.
+// resolve decodes a schema and follows one reference.
 func (d *Description) resolve(b json.RawMessage) (s Schema, err error) {
 	if len(b) == 0 {
 		return s, nil
@@ -108,7 +108,7 @@ func (d *Description) resolve(b json.RawMessage) (s Schema, err error) {
 	return s, err
 }
 
-// Find returns the operation of a route; the names of its parameters do not matter.
+// Find returns the operation of a route. The names of path parameters are ignored.
 func (d *Description) Find(method, path string) (Operation, bool) {
 	want := shapeOf(path)
 	for _, o := range d.Operations {
@@ -119,7 +119,7 @@ func (d *Description) Find(method, path string) (Operation, bool) {
 	return Operation{}, false
 }
 
-// shapeOf is a path with its parameters made nameless.
+// shapeOf returns a path without the names of its parameters.
 func shapeOf(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
@@ -130,8 +130,8 @@ func shapeOf(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// definitions gathers the schemas that properties refer to, and makes the
-// references point into "$defs" of the tool's own schema.
+// definitions collects the schemas that properties refer to, and redirects the
+// references to "$defs" of the tool's own schema.
 func (d *Description) definitions(properties map[string]json.RawMessage) (map[string]json.RawMessage, map[string]json.RawMessage) {
 	defs := map[string]json.RawMessage{}
 	var rewrite func(b json.RawMessage) json.RawMessage
@@ -148,7 +148,7 @@ func (d *Description) definitions(properties map[string]json.RawMessage) (map[st
 			name, tail, _ := strings.Cut(after, `"`)
 			rest = tail
 			if _, known := defs[name]; !known {
-				defs[name] = json.RawMessage("{}") // ends the walk of one that holds itself
+				defs[name] = json.RawMessage("{}") // ends the recursion into a schema that contains itself
 				defs[name] = rewrite(json.RawMessage(cmp.Or(string(d.schemas[name]), "{}")))
 			}
 		}

@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// Words of a pick that are no groups.
+// Words of a pick that are not groups.
 const (
 	pickAll      = "all"
 	pickContract = "contract"
 )
 
-// companies is the tool that lists companies: whoever is no agent starts there.
+// companies is the tool that lists companies, where a caller who is not an agent starts.
 const companies = "selvageGetCompanies"
 
-// A Pick is which tools a client is told of. It is about what a model has to read and no
-// permission: every tool can be called by its name.
+// A Pick selects the tools that a client lists. It limits what a model has to read and
+// is not a permission: every tool can be called by name.
 type Pick struct {
 	names map[string]bool // nil: all
-	finds bool            // it has the tools that find and call the others
+	finds bool            // includes the tools that find and call others
 }
 
-// NewPick reads a list of words, separated by commas: groups of tools by their names,
-// "contract" for the contract's, "all" for all. Without a word it is the contract's and
-// the list of companies. The tools that find and call the others come with each pick but
-// "contract" alone, which is as the contract has it.
+// NewPick parses a list of words separated by commas: names of groups of tools,
+// "contract" for the contract's tools, "all" for all. Without words it is the contract's
+// tools and the list of companies. Every pick includes the tools that find and call
+// others, except "contract" alone, which is exactly the contract.
 func NewPick(tools []*Tool, words string) (Pick, error) {
 	p, groups := Pick{names: map[string]bool{}, finds: true}, map[string]bool{}
 	for word := range strings.SplitSeq(words, ",") {
@@ -59,10 +59,10 @@ func NewPick(tools []*Tool, words string) (Pick, error) {
 	return p, nil
 }
 
-// cut bounds what is told again of a client's word.
+// cut bounds the part of a client's word that an error repeats.
 func cut(word string) string { return strings.ToValidUTF8(word[:min(len(word), maxToolName)], "") }
 
-// Groups are the names of the groups of tools.
+// Groups returns the names of the groups of tools.
 func Groups(tools []*Tool) []string {
 	var names []string
 	for _, t := range tools {
@@ -76,7 +76,7 @@ func Groups(tools []*Tool) []string {
 
 func (p Pick) has(name string) bool { return p.names == nil || p.names[name] }
 
-// instructions are what a model reads first about its tools.
+// instructions is the text about its tools that a model reads first.
 func (p Pick) instructions() string {
 	var b strings.Builder
 	if p.has(ofContract + "InboxLite") {

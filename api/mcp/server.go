@@ -17,14 +17,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// callerOf finds out for whom a tool is called.
+// callerOf returns the caller of a tool.
 type callerOf func(*mcp.CallToolRequest) *Caller
 
-// pickOf finds out which tools a client wants to have listed.
+// pickOf returns the tools that a client wants to have listed.
 type pickOf func(mcp.Request) (Pick, error)
 
-// newServer offers tools; each call is made by the caller that of returns. All of them can
-// be called by name; a client is told of those that its pick has.
+// newServer offers tools. The caller that of returns makes each call. All tools can be
+// called by name; a client lists those of its pick.
 func newServer(tools []*Tool, version string, log *slog.Logger, of callerOf, picked pickOf) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "selvage", Version: version},
 		&mcp.ServerOptions{Logger: log, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}})
@@ -55,8 +55,8 @@ func newServer(tools []*Tool, version string, log *slog.Logger, of callerOf, pic
 	return s
 }
 
-// listing takes the tools out of a list that the client did not pick, and tells it how to
-// read what is left.
+// listing removes the tools outside the client's pick from a list, and adds
+// instructions.
 func listing(picked pickOf) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -78,10 +78,10 @@ func listing(picked pickOf) mcp.Middleware {
 	}
 }
 
-// result is a tool's answer: JSON as indented text. What the API refuses is
-// {error, status, method, path, body} and an error, except of the contract's tools, whose
-// clients expect a plain answer; arguments that do not fit and calls that got no answer
-// are errors of every tool.
+// result is a tool's answer: JSON as indented text. A refusal of the API is an error
+// with {error, status, method, path, body}, except for the contract's tools, whose
+// clients expect a plain answer. Invalid arguments and failed calls are errors of every
+// tool.
 func result(value json.RawMessage, err error) *mcp.CallToolResult {
 	said := &mcp.CallToolResult{IsError: err != nil}
 	if no, ok := errors.AsType[*refused](err); ok {
@@ -104,20 +104,20 @@ func result(value json.RawMessage, err error) *mcp.CallToolResult {
 	return said
 }
 
-// Names of request headers that a client of /mcp may send besides its bearer.
+// Request headers that a client of /mcp may send besides its bearer token.
 const (
 	HeaderCompany = "X-Paperclip-Company-Id"
 	HeaderAgent   = "X-Paperclip-Agent-Id"
 	// headerRemote and headerPick carry the client's address and the query's "tools" from
-	// the door to the tools; they are set here, whatever came in.
+	// Handler to the tools. Handler always overwrites them.
 	headerRemote = "X-Selvage-Mcp-Remote"
 	headerPick   = "X-Selvage-Mcp-Tools"
 )
 
-// Handler serves the tools over streamable HTTP, without sessions, so that any
-// node can answer any request. Each call goes to api, a handler of this process,
-// with the bearer of the client. The caller has checked Host and Origin.
-// The query's "tools" says which tools are listed, as [NewPick] reads it.
+// Handler serves the tools over streamable HTTP, without sessions, so that any node can
+// answer any request. Each call goes to api, a handler of this process, with the
+// client's bearer token. The caller has checked Host and Origin. The query's "tools"
+// selects the listed tools, as in [NewPick].
 func Handler(tools []*Tool, version string, log *slog.Logger, api http.Handler) http.Handler {
 	of := func(req *mcp.CallToolRequest) *Caller {
 		h := headerOf(req)
@@ -128,7 +128,7 @@ func Handler(tools []*Tool, version string, log *slog.Logger, api http.Handler) 
 	picked := func(req mcp.Request) (Pick, error) { return NewPick(tools, headerOf(req).Get(headerPick)) }
 	s := newServer(tools, version, log, of, picked)
 	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: MaxMessage, Logger: log,
-		DisableLocalhostProtection: true}) // the API's own door has looked at Host and Origin, and knows the node's names
+		DisableLocalhostProtection: true}) // the API's handler has checked Host and Origin, and knows the node's names
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		words := strings.Join(r.URL.Query()["tools"], ",")
 		if _, err := NewPick(tools, words); err != nil {
@@ -144,7 +144,7 @@ func Handler(tools []*Tool, version string, log *slog.Logger, api http.Handler) 
 	})
 }
 
-// headerOf is the header of the HTTP request that a request came in, empty over stdio.
+// headerOf returns the HTTP header of the message's request, empty over stdio.
 func headerOf(req mcp.Request) http.Header {
 	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
 		return extra.Header
@@ -152,8 +152,8 @@ func headerOf(req mcp.Request) http.Header {
 	return http.Header{}
 }
 
-// Stdio serves the tools over a pair of streams until in ends or ctx does, and lists those
-// of a pick.
+// Stdio serves the tools over a pair of streams until in or ctx ends, and lists those of
+// pick.
 func Stdio(ctx context.Context, tools []*Tool, pick Pick, version string, c Caller, in io.ReadCloser, out io.WriteCloser, log *slog.Logger) error {
 	if c.Transport == nil {
 		c.Transport = http.DefaultTransport
@@ -168,12 +168,12 @@ func Stdio(ctx context.Context, tools []*Tool, pick Pick, version string, c Call
 	return err
 }
 
-// within makes requests to a handler of this process.
+// within sends requests to a handler of this process.
 type within struct{ h http.Handler }
 
 func (t within) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	defer func() {
-		if p := recover(); p != nil { // a handler that cuts its answer off says so by a panic
+		if p := recover(); p != nil { // a handler that aborts its answer panics
 			err = fmt.Errorf("the answer was cut off: %v", p)
 		}
 	}()
@@ -188,7 +188,7 @@ func (t within) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	return &http.Response{StatusCode: a.status, Header: a.header, Body: io.NopCloser(&a.body), Request: r}, nil
 }
 
-// An answer collects what a handler writes, up to the bound of tools.
+// An answer collects what a handler writes, up to maxAnswer.
 type answer struct {
 	header http.Header
 	status int

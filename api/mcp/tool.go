@@ -12,27 +12,27 @@ import (
 	"strings"
 )
 
-// A Tool is one tool: the HTTP call that it makes, and how it is described.
+// A Tool is one tool: the HTTP call that it makes, and its description.
 type Tool struct {
 	Name        string
 	Description string
-	Group       string // noun of the route, by which tools are picked; "" when it has none
-	Method      string // of the call; "" where the tool's arguments say it
-	Path        string // of the route, {name} standing for an argument; "" likewise
+	Group       string // noun of the route, for picks; "" if it has none
+	Method      string // of the call; "" if the arguments choose it
+	Path        string // of the route, {name} is an argument; "" if the arguments choose it
 	Args        []Arg
 	Schema      json.RawMessage // JSON schema of the arguments
 	ReadOnly    bool            // its calls change nothing
 
-	// run makes the call when it is not simply Method and Path.
+	// run makes the calls of a tool that is not a single call of Method and Path.
 	run runner
-	// fixed are members that the body has besides the arguments.
+	// fixed are members of the body besides the arguments.
 	fixed map[string]any
-	// finds: it is one of those that find and call the others.
+	// finds marks the tools that find and call others.
 	finds bool
 }
 
-// A runner makes the calls of a tool that is more than one, or whose arguments
-// are not simply those of the route. It returns what the tool answers.
+// A runner makes the calls of a tool with several calls, or with arguments that are not
+// those of the route. It returns the tool's answer.
 type runner func(ctx context.Context, c *Caller, t *Tool, args Arguments) (json.RawMessage, error)
 
 // An Arg is one argument of a tool.
@@ -40,13 +40,13 @@ type Arg struct {
 	Name     string
 	In       string // "path", "query" or "body"
 	Required bool
-	whole    bool // the argument is the body itself
+	whole    bool // the argument is the whole body
 }
 
-// Arguments are what a client hands to a tool, by name.
+// Arguments are a client's arguments of a tool, by name.
 type Arguments map[string]json.RawMessage
 
-// text returns an argument as text; numbers and flags are written as JSON.
+// text returns an argument as text; numbers and booleans as JSON.
 func (a Arguments) text(name string) string {
 	b := bytes.TrimSpace(a[name])
 	if len(b) == 0 || string(b) == "null" {
@@ -73,11 +73,11 @@ func (t *Tool) check(args Arguments) error {
 	return nil
 }
 
-// ofContract begins the names of the contract's tools, and of no others.
+// ofContract is the prefix of the names of the contract's tools, and of no others.
 const ofContract = "paperclip"
 
-// Tools returns all tools that a description gives, by name: the contract's, one for each
-// route that none of them calls, and two that find and call the others.
+// Tools returns all tools of a description, by name: the contract's, one for each other
+// route, and two that find and call the others.
 func Tools(d *Description) ([]*Tool, error) {
 	byName, called := map[string]*Tool{}, map[string]bool{}
 	for _, s := range contract {
@@ -116,12 +116,12 @@ func sorted(byName map[string]*Tool) []*Tool {
 	return tools
 }
 
-// Contract returns those of tools that the contract names.
+// Contract returns those of tools that are in the contract.
 func Contract(tools []*Tool) []*Tool {
 	return slices.DeleteFunc(slices.Clone(tools), func(t *Tool) bool { return !strings.HasPrefix(t.Name, ofContract) })
 }
 
-// toolOf makes the tool of a route that the contract has none for.
+// toolOf returns the tool of a route that no tool of the contract calls.
 func (d *Description) toolOf(o Operation) (*Tool, error) {
 	t := &Tool{Name: shorten(nameOf(o)), Group: o.Group, Method: o.Method, Path: o.Path, ReadOnly: o.Method == "GET",
 		Description: fmt.Sprintf("%s (%s %s)", o.Summary, o.Method, o.Path)}
@@ -134,8 +134,8 @@ func (d *Description) toolOf(o Operation) (*Tool, error) {
 	return t, t.seal(d, properties)
 }
 
-// addBody adds the members of a route's body to the arguments. A body that is no
-// object, or has a member named as a parameter, is the argument "body".
+// addBody adds the members of a route's body to the arguments. A body that is not an
+// object, or has a member with a parameter's name, becomes the argument "body".
 func (t *Tool) addBody(o Operation, properties map[string]json.RawMessage) {
 	switch {
 	case o.Method == "GET" || o.Method == "DELETE" && o.Body == nil:
@@ -184,7 +184,7 @@ func (t *Tool) seal(d *Description, properties map[string]json.RawMessage) error
 	return nil
 }
 
-// nameOf makes a name from method and path: GET /api/issues/{id}/runs is
+// nameOf derives a name from method and path: GET /api/issues/{id}/runs is
 // selvageGetIssuesRuns, GET /api/goals/{id} is selvageGetGoalsById.
 func nameOf(o Operation) string {
 	var b strings.Builder
@@ -205,8 +205,8 @@ func nameOf(o Operation) string {
 	return b.String()
 }
 
-// shorten cuts a name to what clients take; the last six characters then tell
-// long names apart.
+// shorten cuts a name to maxToolName; the last six characters then distinguish long
+// names.
 func shorten(name string) string {
 	if len(name) <= maxToolName {
 		return name
@@ -218,7 +218,7 @@ func shorten(name string) string {
 func encode(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("mcp: %v does not encode: %v", v, err)) // maps of texts do
+		panic(fmt.Sprintf("mcp: %v does not encode: %v", v, err)) // such maps can be encoded
 	}
 	return b
 }

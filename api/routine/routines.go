@@ -47,7 +47,7 @@ type routineVariable struct {
 	Options  []string                 `json:"options,omitempty" minLength:"1" maxLength:"120" maxItems:"100"`
 }
 
-// runRoutine is the body that makes a routine run now.
+// runRoutine is the body that starts a routine now.
 type runRoutine struct {
 	Trigger            api.Opt[string]          `json:"triggerId" format:"uuid"`
 	Payload            api.Opt[json.RawMessage] `json:"payload" maxBytes:"65536"`
@@ -62,7 +62,7 @@ type runRoutine struct {
 	WorkspaceSettings  api.Opt[json.RawMessage] `json:"executionWorkspaceSettings" maxBytes:"16000"`
 }
 
-// A routineRow is a routine as it is shown.
+// A routineRow is a routine as answers show it.
 type routineRow struct {
 	routine.Routine
 	Variables []routine.RoutineVariable `json:"variables"`
@@ -70,7 +70,8 @@ type routineRow struct {
 	LabelIDs  []string                  `json:"labelIds"`
 }
 
-// A routineInList has what a list shows besides, a routineDetail what a page shows.
+// A routineInList is a row in a list, a routineDetail the answer of a routine's own
+// route.
 type routineInList struct {
 	routineRow
 	ManagedByPlugin *struct{}                `json:"managedByPlugin"`
@@ -141,7 +142,7 @@ type routineRunRow struct {
 	Trigger     *routineRunTrigger `json:"trigger"`
 }
 
-// A routineRunAnswer is a run where nothing around it is shown.
+// A routineRunAnswer is a run without its context.
 type routineRunAnswer struct {
 	routine.RoutineRun
 	Payload json.RawMessage `json:"triggerPayload"`
@@ -372,7 +373,7 @@ func createRoutine(rc *api.Request) (api.Response, error) {
 	return api.OK(showRoutine(r)), err
 }
 
-// upcoming works out when the schedules of a routine fire next.
+// upcoming returns when the schedules of a routine fire next.
 func upcoming(rc *api.Request, triggers []routine.RoutineTrigger) (next []routine.TriggerNext) {
 	for _, t := range triggers {
 		if t.Kind == routine.TriggerSchedule {
@@ -489,7 +490,7 @@ func restoreRoutine(rc *api.Request) (api.Response, error) {
 				continue
 			}
 			out.RestoredNumber = v.Number
-			for n, t := range triggers { // as they will be
+			for n, t := range triggers { // as they will be after the restore
 				for _, was := range v.Triggers {
 					if was.ID == t.ID {
 						triggers[n].Cron, triggers[n].Zone = was.Cron, was.Zone

@@ -21,8 +21,8 @@ func signed(secret string, parts ...string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// A company that is paused or archived gets no new work by its webhooks, as it gets
-// none by its schedules; what was refused may be delivered again.
+// Webhooks of a paused or archived company create no work, as its schedules do not. A
+// refused delivery may be sent again.
 func TestAWebhookOfACompanyAtRestDoesNotFire(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)
@@ -92,7 +92,7 @@ func TestWebhooksAreVerified(t *testing.T) {
 	want(h.Call("POST", path, `[1]`), 202, "none")
 	want(h.Call("POST", "/api/routine-triggers/public/0123/fire", body), 404, "no such webhook")
 
-	// No secret is anywhere in the state in the clear.
+	// No secret is in the state in plain text.
 	_ = h.Node.Ledger.View(func(tx *ledger.Tx) error {
 		for k, v := range tx.Scan([]byte{0}, []byte{0xff}, false) {
 			if strings.Contains(string(v), secret) {
@@ -148,7 +148,8 @@ func TestRoutinesOverHTTP(t *testing.T) {
 	}
 }
 
-// A schedule shows its times before anybody saves it, over a change of the clocks as well.
+// A schedule's times can be previewed before it is saved, also across a change of the
+// clocks.
 func TestAScheduleIsPreviewed(t *testing.T) {
 	t.Parallel()
 	h := apitest.NewHarness(t)

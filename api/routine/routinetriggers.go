@@ -37,7 +37,7 @@ type patchTrigger struct {
 	ReplayWindow api.Opt[int64]  `json:"replayWindowSec" minimum:"30" maximum:"86400"`
 }
 
-// TriggerAnswer is a trigger with its secret, which is shown this once.
+// TriggerAnswer is a trigger with its secret, which is shown only once.
 type TriggerAnswer struct {
 	Trigger  routine.RoutineTrigger `json:"trigger"`
 	Secret   *triggerSecret         `json:"secretMaterial"`
@@ -54,8 +54,8 @@ func (in patchTrigger) command() routine.SaveTrigger {
 		ReplayWindow: in.ReplayWindow.Pointer()}
 }
 
-// fits refuses what a trigger of a kind does not have; and, when it is there already,
-// to take away what it can not be without.
+// fits refuses fields that a kind of trigger does not have, and removing required fields
+// from an existing trigger.
 func (in patchTrigger) fits(kind string, there bool) error {
 	for _, f := range []struct {
 		name, of  string
@@ -74,7 +74,7 @@ func (in patchTrigger) fits(kind string, there bool) error {
 	return nil
 }
 
-// material is what the caller needs to deliver a webhook.
+// material returns what the caller needs to deliver a webhook.
 func material(rc *api.Request, t routine.RoutineTrigger, secret string) *triggerSecret {
 	scheme := "http"
 	if rc.HTTP.TLS != nil {
@@ -183,10 +183,10 @@ func rotateTrigger(rc *api.Request) (api.Response, error) {
 	return api.OK(TriggerAnswer{done.Trigger, material(rc, done.Trigger, secret), showRevision(done.Revision)}), nil
 }
 
-// errSignature says nothing about what was wrong with a signature.
+// errSignature does not say what is wrong with a signature.
 var errSignature = api.Unauthorized("Webhook signature did not verify")
 
-// openSecret opens a trigger's secret on this node.
+// openSecret decrypts a trigger's secret on this node.
 func openSecret(rc *api.Request, t routine.RoutineTrigger) ([]byte, error) {
 	s := rc.Server
 	aad := conceal.TriggerAAD(string(s.Cfg.Mesh), t.Company, t.ID)
@@ -203,8 +203,8 @@ func openSecret(rc *api.Request, t routine.RoutineTrigger) ([]byte, error) {
 	return nil, api.Unavailable("This node can not open the trigger's secret; ask another node")
 }
 
-// fireWebhook takes a delivery to the public address of a webhook. Whether it is
-// genuine is found out here, whether it came before where it is applied.
+// fireWebhook receives a delivery at the public address of a webhook. It verifies the
+// delivery; applying the command detects a repetition.
 func fireWebhook(rc *api.Request) (api.Response, error) {
 	var t routine.RoutineTrigger
 	err := rc.ViewBySecret(func(tx *ledger.Tx) error {
@@ -237,25 +237,26 @@ func fireWebhook(rc *api.Request) (api.Response, error) {
 			p.Payload, _ = json.Marshal(map[string]json.RawMessage{"body": body})
 		}
 	}
-	// The delivery speaks for the mesh, through this node: it is nobody's.
+	// The delivery has no user or agent: this node submits it as the system.
 	rc.Actor = ledger.Actor{Type: "system", ID: "routine-webhook"}
 	rc.Credential = ledger.Credential{Kind: "node", ID: string(rc.Server.Cfg.NodeID)}
 	run, err := api.Do[routine.RoutineRun](rc, routine.KindRoutineFire, t.Company, p)
 	return api.OK(showRoutineRun(run)), err
 }
 
-// mayFire refuses a delivery to a company that is paused or archived: its schedules
-// rest as well. The delivery is not remembered, so that it may be sent again.
+// mayFire refuses a delivery to a company that is paused or archived, as its schedules
+// do not fire either. The delivery is not recorded, so that it may be sent again.
 func mayFire(tx *ledger.Tx, t routine.RoutineTrigger) error {
 	row, ok := entity.CompanyOf(tx, t.Company)
 	if !ok || row.Status == entity.CompanyActive {
-		return nil // what is gone is refused where the delivery is applied
+		return nil // applying the command refuses a deleted one
 	}
 	return api.Conflict("The company is not active", map[string]any{"companyId": row.ID, "status": row.Status, "triggerId": t.ID})
 }
 
-// verify checks a delivery's credential by the trigger's mode, in constant time.
-// For a signature it returns what to remember so that it is good once, and until when.
+// verify checks a delivery's credential by the trigger's mode, in constant time. For a
+// signature it returns an ID, and how long to keep it, so that the signature is accepted
+// only once.
 func verify(rc *api.Request, t routine.RoutineTrigger, body []byte) (delivery string, until core.Time, err error) {
 	if t.Signing == routine.SignedNone {
 		return "", 0, nil
@@ -307,13 +308,13 @@ func verify(rc *api.Request, t routine.RoutineTrigger, body []byte) (delivery st
 		if !same(head.Get("X-Paperclip-Signature"), want) {
 			return "", 0, errSignature
 		}
-		// As long as the timestamp passes on any node, whose clocks differ a little.
+		// As long as any node accepts the timestamp; their clocks differ a little.
 		return want, core.TimeOf(sent.Add(time.Duration(window)*time.Second + time.Minute)), nil
 	}
 	return "", 0, errSignature
 }
 
-// sentAt reads a timestamp in seconds or milliseconds since 1970, or as RFC 3339.
+// sentAt parses a timestamp in seconds or milliseconds since 1970, or as RFC 3339.
 func sentAt(text string) (time.Time, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
@@ -321,7 +322,7 @@ func sentAt(text string) (time.Time, error) {
 		return time.Parse(time.RFC3339Nano, text)
 	case n < 0 || n > math.MaxInt64/1_000_000:
 		return time.Time{}, errors.New("no timestamp")
-	case n >= 100_000_000_000: // seconds until the year 5138
+	case n >= 100_000_000_000: // as seconds this would be after the year 5138
 		return time.UnixMilli(n), nil
 	}
 	return time.Unix(n, 0), nil

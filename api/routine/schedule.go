@@ -8,15 +8,16 @@ import (
 	"github.com/selvage-mesh/selvage/scheduler"
 )
 
-// scheduledTime is a time at which a schedule fires: in UTC, and as the clocks of its zone show it.
+// scheduledTime is a time at which a schedule fires, in UTC and in the schedule's time
+// zone.
 type scheduledTime struct {
 	At    core.Time `json:"at"`
 	Local string    `json:"local"`
 }
 
 const (
-	previewTimes    = 10  // of a preview that names no count
-	maxPreviewTimes = 100 // of any preview
+	previewTimes    = 10  // if the request has no count
+	maxPreviewTimes = 100 // in one preview
 )
 
 func scheduleRoute(tag string) api.Route {
@@ -25,7 +26,7 @@ func scheduleRoute(tag string) api.Route {
 			{Name: "count", Type: "integer", Doc: "how many, 10 unless named"}}, Out: []scheduledTime{}, Handle: previewSchedule}
 }
 
-// previewSchedule answers with fewer times than asked for where a schedule names no more.
+// previewSchedule answers fewer times than requested if the schedule has no more.
 func previewSchedule(rc *api.Request) (api.Response, error) {
 	count, err := rc.QueryInt("count", previewTimes, 1, maxPreviewTimes)
 	if err != nil {
