@@ -1,4 +1,5 @@
-// Package client is a small Go client of the API: it moves on to another node when one is gone, repeats what is safe to repeat, and reads its own writes.
+// Package client is a small Go client of the API: it moves on to another node when one
+// is gone, repeats what is safe to repeat, and reads its own writes.
 package client
 
 import (
@@ -22,53 +23,55 @@ import (
 )
 
 const (
-	// DefaultAttempts covers an election: each node is asked a few times.
+	// DefaultAttempts is enough for an election: each node is tried a few times.
 	DefaultAttempts = 12
-	// firstWait doubles up to maxWait between rounds over the nodes.
+	// firstWait is the wait between rounds over the nodes; it doubles up to maxWait.
 	firstWait = 50 * time.Millisecond
 	maxWait   = time.Second
-	// maxAnswer bounds what is read of an answer; lists have at most 1,000 rows.
+	// maxAnswer bounds what is read of an answer, in bytes; lists have at most 1,000 rows.
 	maxAnswer = 64 << 20
-	// maxForeign bounds what is told of a no that is none of the API's, in bytes.
+	// maxForeign bounds what an error repeats of a refusal that is not in the API's format,
+	// in bytes.
 	maxForeign = 200
-	// maxEvent bounds one line of an event stream.
+	// maxEvent bounds one line of an event stream, in bytes.
 	maxEvent = 1 << 20
 	// DefaultTimeout bounds one attempt; the server gives up after 15 s.
 	DefaultTimeout = 20 * time.Second
 )
 
-// Config says whom to ask, and as whom.
+// Config names the nodes and the credential of a client.
 type Config struct {
 	// Nodes are base URLs such as "http://127.0.0.1:3100"; at least one. The
 	// client stays with one until it fails.
 	Nodes []string
-	// Token is a bearer: a key of an agent or of the board, or a run's token. Without
-	// it, and without a session, a node of a mesh that trusts its machines takes the
-	// caller for the board.
+	// Token is a bearer token: a key of an agent or of the board, or a run's token. Without
+	// it, and without a session, a node in local_trusted mode takes the caller for the
+	// board.
 	Token string
-	// Session is the token of somebody's sign-in, as [Client.SignIn] returns it. It
-	// counts where there is no Token.
+	// Session is the token of a sign-in, as [Client.SignIn] returns it. It is ignored if
+	// there is a Token.
 	Session string
-	// Trust says which certificates are the nodes'; it does not count where HTTP is
-	// given.
+	// Trust says which certificates are accepted as the nodes'. It is ignored if HTTP is
+	// set.
 	Trust Trust
-	// Run names the heartbeat run of an agent that shows a key.
+	// Run is the heartbeat run under which an agent with a key makes its calls.
 	Run string
 	// Read is "", "default", "strong" or "stale".
 	Read string
-	// CutOff hears of each answer of a node that hears no leader, before it is returned.
+	// CutOff is called with each answer of a node that hears no leader, before the answer is
+	// returned.
 	CutOff func(Standing)
-	// Attempts bounds the tries of one call, all nodes together; DefaultAttempts.
+	// Attempts bounds the tries of one call on all nodes together. Default: DefaultAttempts.
 	Attempts int
-	// Impatient gives up at once where the only node is not there, for whom a person
-	// waits. A node that is there and says "not now" is asked again.
+	// Impatient fails at once if the only node can not be reached, because a person waits. A
+	// node that answers "not now" is still retried.
 	Impatient bool
-	// HTTP makes the requests; the default has DefaultTimeout.
+	// HTTP sends the requests. The default has DefaultTimeout.
 	HTTP *http.Client
 }
 
-// A Client may be used by several goroutines. It remembers the highest state
-// that an answer reflected and asks each node for at least that.
+// A Client may be used by several goroutines. It remembers the highest state that an
+// answer reflected, and asks each node for at least that.
 type Client struct {
 	cfg    Config
 	http   *http.Client
@@ -79,19 +82,19 @@ type Client struct {
 	at int        // index into Nodes
 }
 
-// A Standing is what a node that hears no leader says of its answer.
+// A Standing is what a node that hears no leader reports with its answer.
 type Standing struct {
 	Node string        // its name
 	Age  time.Duration // since it last knew that its state was current
 }
 
-// An Error is an answer that says no.
+// An Error is a refusal by the API.
 type Error struct {
 	Status    int             `json:"-"`
 	Message   string          `json:"error"`
 	Code      string          `json:"code,omitempty"`
 	Details   json.RawMessage `json:"details,omitempty"`
-	RequestID string          `json:"-"` // find it in the node's log
+	RequestID string          `json:"-"` // for searching the node's log
 	CutOff    bool            `json:"-"` // the node hears no leader
 }
 
@@ -106,7 +109,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// New returns a client. Nodes without a scheme are taken as http.
+// New returns a client. An address without a scheme uses http.
 func New(cfg Config) (*Client, error) {
 	if len(cfg.Nodes) == 0 {
 		return nil, errors.New("client: no node to ask")
@@ -138,11 +141,11 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Height returns the raft index that the newest answer reflected; hand it to
+// Height returns the raft index that the newest answer reflected. Pass it to
 // [Client.Since] of another client to read what this one wrote.
 func (c *Client) Height() uint64 { return c.height.Load() }
 
-// Since makes later reads reflect at least a height.
+// Since makes later reads reflect at least the given height.
 func (c *Client) Since(height uint64) {
 	for {
 		have := c.height.Load()
@@ -157,14 +160,14 @@ func (c *Client) Get(ctx context.Context, path string, out any) error {
 	return c.Do(ctx, http.MethodGet, path, nil, out)
 }
 
-// Post sends in as JSON. It carries an Idempotency-Key of its own, so that it
-// takes effect once however often it must be sent.
+// Post sends in as JSON. It has its own Idempotency-Key, so that it takes effect once
+// even if it is sent several times.
 func (c *Client) Post(ctx context.Context, path string, in, out any) error {
 	return c.Do(ctx, http.MethodPost, path, in, out)
 }
 
-// Patch sends in as JSON. Like Put and Delete it is repeated only where the
-// answer says that nothing was done.
+// Patch sends in as JSON. Like Put and Delete it is retried only if the answer says that
+// nothing was done.
 func (c *Client) Patch(ctx context.Context, path string, in, out any) error {
 	return c.Do(ctx, http.MethodPatch, path, in, out)
 }
@@ -174,14 +177,14 @@ func (c *Client) Put(ctx context.Context, path string, in, out any) error {
 	return c.Do(ctx, http.MethodPut, path, in, out)
 }
 
-// Delete asks to delete what is at path.
+// Delete deletes what is at path.
 func (c *Client) Delete(ctx context.Context, path string, out any) error {
 	return c.Do(ctx, http.MethodDelete, path, nil, out)
 }
 
-// Do makes a call and decodes the answer into out: a pointer, a *[]byte for the
-// bytes as they are, or nil. Path begins with "/". A no is an [*Error]; other
-// errors mean that no node gave an answer.
+// Do makes a call and decodes the answer into out: a pointer, a *[]byte for the raw
+// bytes, or nil. Path begins with "/". A refusal is an [*Error]; other errors mean that
+// no node answered.
 func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
 	b, err := c.Raw(ctx, method, path, in)
 	if err != nil {
@@ -200,7 +203,7 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any) error
 	return nil
 }
 
-// Raw makes a call and returns the answer's bytes.
+// Raw makes a call and returns the bytes of the answer.
 func (c *Client) Raw(ctx context.Context, method, path string, in any) ([]byte, error) {
 	var body []byte
 	if in != nil {
@@ -233,14 +236,14 @@ func (c *Client) Raw(ctx context.Context, method, path string, in any) ([]byte, 
 	return nil, afterUnknown(maybe, last)
 }
 
-// unsure reports whether a call that failed may have been carried out.
+// unsure reports whether a failed call may have been executed.
 func unsure(status int, err error) bool {
 	no, ok := errors.AsType[*Error](err)
 	return status == 0 && !notSent(err) || ok && (no.Code == "outcome_unknown" || no.Code == "timeout")
 }
 
-// afterUnknown keeps a later "nothing was changed" from hiding that an earlier try of
-// the same call may have been carried out.
+// afterUnknown marks a later "nothing was changed" as uncertain if an earlier try of the
+// same call may have been executed.
 func afterUnknown(maybe bool, err error) error {
 	if no, ok := errors.AsType[*Error](err); ok && maybe && no.Code == "no_quorum" {
 		no.Code, no.Message = "outcome_unknown", "It is not known whether this was done: an earlier try may have been carried out. Now: "+no.Message
@@ -248,9 +251,8 @@ func afterUnknown(maybe bool, err error) error {
 	return err
 }
 
-// again reports whether a call that failed may be made again: what did not
-// reach a node, reads, and what carries a key; and where a node says "not now"
-// and that it did nothing.
+// again reports whether a failed call may be retried: it did not reach a node, it is a
+// read, it has a key, or a node answered "not now" and that it did nothing.
 func (c *Client) again(method, key string, status int, err error) bool {
 	safe := method == http.MethodGet || method == http.MethodHead || key != ""
 	if status == 0 {
@@ -264,12 +266,12 @@ func (c *Client) again(method, key string, status int, err error) bool {
 	}
 	no, _ := errors.AsType[*Error](err)
 	if no != nil && no.CutOff && no.Code != "behind" && c.cfg.Impatient && len(c.cfg.Nodes) == 1 {
-		return false // it has waited for a leader already
+		return false // the node has already waited for a leader
 	}
 	return safe || no != nil && no.Code == "no_quorum" || no != nil && (no.Code == "no_leader" || no.Code == "busy")
 }
 
-// once makes one request. Status is 0 when there was no answer.
+// once makes one request. Status is 0 if there was no answer.
 func (c *Client) once(ctx context.Context, node, method, path string, body []byte, key string) (b []byte, status int, err error) {
 	req, err := c.request(ctx, node, method, path, body)
 	if err != nil {
@@ -328,7 +330,7 @@ func (c *Client) request(ctx context.Context, node, method, path string, body []
 		set("Authorization", "Bearer "+c.cfg.Token)
 	case c.cfg.Session != "":
 		set("Cookie", sessionCookie+"="+c.cfg.Session)
-		set("Origin", node) // a node takes changes from its own pages only
+		set("Origin", node) // a node accepts changes from its own pages only
 	}
 	set("X-Paperclip-Run-Id", c.cfg.Run)
 	set("X-Selvage-Read", c.cfg.Read)
@@ -341,7 +343,7 @@ func (c *Client) request(ctx context.Context, node, method, path string, body []
 func refusal(resp *http.Response, b []byte) error {
 	e := &Error{Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id"), CutOff: cutOff(resp)}
 	_ = json.Unmarshal(b, e)
-	if e.Message == "" { // of somebody between the node and us
+	if e.Message == "" { // from something between the node and this client
 		e.Message = resp.Status
 		if text := strings.Join(strings.Fields(string(b)), " "); text != "" {
 			e.Message += ": " + text[:min(len(text), maxForeign)]
@@ -352,14 +354,14 @@ func refusal(resp *http.Response, b []byte) error {
 
 func cutOff(resp *http.Response) bool { return resp.Header.Get("X-Selvage-Quorum") == "lost" }
 
-// node returns the node to ask now.
+// node returns the current node.
 func (c *Client) node() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cfg.Nodes[c.at]
 }
 
-// leave moves on from a node, unless another goroutine has.
+// leave moves on to the next node, unless another goroutine already has.
 func (c *Client) leave(node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -368,7 +370,7 @@ func (c *Client) leave(node string) {
 	}
 }
 
-// pause waits before a try: not before the first at each node.
+// pause waits before a try, except before the first one at each node.
 func (c *Client) pause(ctx context.Context, try int) error {
 	if try < len(c.cfg.Nodes) {
 		return ctx.Err()
@@ -382,7 +384,7 @@ func (c *Client) pause(ctx context.Context, try int) error {
 	}
 }
 
-// notSent reports whether a request surely did not reach a node.
+// notSent reports whether a request certainly did not reach a node.
 func notSent(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"
@@ -394,19 +396,19 @@ func newKey() string {
 	return "go-" + hex.EncodeToString(b[:])
 }
 
-// An Event is what happened in a company.
+// An Event is a change in a company.
 type Event struct {
-	ID        uint64          `json:"id"` // height; the changes of one command share it
+	ID        uint64          `json:"id"` // height; all changes of one command share it
 	Company   string          `json:"companyId"`
 	Type      string          `json:"type"`
 	CreatedAt string          `json:"createdAt"`
 	Payload   json.RawMessage `json:"payload"`
 }
 
-// Follow calls f with the events of a company above height after (0: from the
-// beginning) until ctx ends or f returns an error, which Follow returns. When a
-// node goes away it resumes at another one; an event whose command was told in
-// part is then told again.
+// Follow calls f with the events of a company above height after (0: from the beginning)
+// until ctx ends or f returns an error, which Follow returns. When a node fails it
+// resumes at another one. If f has received only a part of a command's events, all of
+// them are repeated.
 func (c *Client) Follow(ctx context.Context, company string, after uint64, f func(Event) error) error {
 	for try := 0; ; try++ {
 		node := c.node()
@@ -433,7 +435,7 @@ func (c *Client) Follow(ctx context.Context, company string, after uint64, f fun
 	}
 }
 
-// stopped carries what f of Follow returned.
+// stopped wraps the error that f of Follow returned.
 type stopped struct{ error }
 
 func (c *Client) followOnce(ctx context.Context, node, company string, after *uint64, f func(Event) error) (progress bool, err error) {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// nodes are servers that answer as told, one after another.
+// nodes are servers that give predefined answers, one after another.
 type nodes struct {
 	mu   sync.Mutex
 	seen []string // "node method path key"
@@ -140,7 +140,7 @@ func TestAddressesAreChecked(t *testing.T) {
 	}
 }
 
-// With nobody at the only address an impatient client says so after one try; with
+// An impatient client fails after one try if its only address does not answer. With
 // another address it goes on.
 func TestImpatienceIsForWhoIsNotThere(t *testing.T) {
 	tried := 0
@@ -165,9 +165,9 @@ func TestImpatienceIsForWhoIsNotThere(t *testing.T) {
 	}
 }
 
-// A node that is cut off says whose answer it is and how old; who waits for it is not
-// kept waiting by repetitions, and an earlier try that may have been carried out is not
-// hidden by a later one that was not.
+// An answer of a node that is cut off says which node it is and how old its state is.
+// The client does not retry it, and a later try that was not executed does not hide an
+// earlier one that may have been.
 func TestANodeThatIsCutOffIsHeardOnce(t *testing.T) {
 	lost := func(h http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {

@@ -16,13 +16,12 @@ import (
 	"strconv"
 )
 
-// maxRefusal bounds what is read of an answer that says no to a download.
+// maxRefusal bounds what is read of a refused download, in bytes.
 const maxRefusal = 1 << 20
 
-// Upload sends a file as the part "file" of a form, with further fields, and
-// decodes the answer into out, a pointer or nil. It carries an Idempotency-Key of
-// its own; when a try fails, content is read again from the start. A call may
-// take as long as ctx allows.
+// Upload sends a file as the part "file" of a form with further fields, and decodes the
+// answer into out, a pointer or nil. It has its own Idempotency-Key; a retry reads
+// content from the start. Only ctx bounds the time of a call.
 func (c *Client) Upload(ctx context.Context, path, name string, content io.ReadSeeker, fields map[string]string, out any) error {
 	key := newKey()
 	var last error
@@ -64,7 +63,7 @@ func (c *Client) uploadOnce(ctx context.Context, node, path, name string, conten
 		defer close(written)
 		w.CloseWithError(writeForm(form, name, content, fields))
 	}()
-	defer func() { r.CloseWithError(io.ErrClosedPipe); <-written }() // content is the caller's again
+	defer func() { r.CloseWithError(io.ErrClosedPipe); <-written }() // after Upload returns, content belongs to the caller
 	req.Body, req.ContentLength = r, -1
 	req.Header.Set("Content-Type", form.FormDataContentType())
 	req.Header.Set("Idempotency-Key", key)
@@ -106,8 +105,8 @@ func writeForm(form *multipart.Writer, name string, content io.Reader, fields ma
 	return form.Close()
 }
 
-// Download writes the bytes at path to w and returns how many. When a node
-// breaks off, another goes on where it stopped.
+// Download writes the bytes at path to w and returns how many. When a node fails,
+// another one continues where it stopped.
 func (c *Client) Download(ctx context.Context, path string, w io.Writer) (n int64, err error) {
 	var last error
 	etag := ""
@@ -128,7 +127,7 @@ func (c *Client) Download(ctx context.Context, path string, w io.Writer) (n int6
 	return n, last
 }
 
-// downloadOnce reads on from *n; done says that trying again would not help.
+// downloadOnce continues at *n. done reports that a retry would not help.
 func (c *Client) downloadOnce(ctx context.Context, node, path string, w io.Writer, n *int64, etag *string) (done bool, status int, err error) {
 	req, err := c.request(ctx, node, http.MethodGet, path, nil)
 	if err != nil {
@@ -157,7 +156,7 @@ func (c *Client) downloadOnce(ctx context.Context, node, path string, w io.Write
 	return err == nil || out.err != nil || *etag == "", 0, err
 }
 
-// taker tells errors of the writer from those of the reader.
+// taker distinguishes errors of the writer from errors of the reader.
 type taker struct {
 	w   io.Writer
 	err error

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A download whose node breaks off goes on at another, where it stopped; an
-// upload is sent whole again, under the same key.
+// A download continues at another node where the first one failed. An upload is sent
+// again from the start with the same key.
 func TestFilesMoveOnToAnotherNode(t *testing.T) {
 	t.Parallel()
 	content := bytes.Repeat([]byte("0123456789"), 10_000)
@@ -68,7 +68,7 @@ func TestFilesMoveOnToAnotherNode(t *testing.T) {
 	if out.Name != "a.txt" || out.Size != len(content) || !out.Same || out.Space != "n" {
 		t.Errorf("uploaded %+v", out)
 	}
-	// A no is a no at once, and a writer that fails is not tried again.
+	// A refusal is returned at once, and a failing writer is not retried.
 	no := httptest.NewServer(http.NotFoundHandler())
 	defer no.Close()
 	if c, err = New(Config{Nodes: []string{no.URL}}); err != nil {

@@ -13,17 +13,16 @@ import (
 	"time"
 )
 
-// What follows is for administrators of the mesh. Some of it is about the node that
-// answers, the one that the client stays with: Mesh, Raft, Doctor, Logs, Stacks,
-// VerifyLedger, Leave, Snapshot. For one node in particular make a client of that
-// node alone.
+// These methods are for administrators of the mesh. Mesh, Raft, Doctor, Logs, Stacks,
+// VerifyLedger, Leave and Snapshot are about the node that answers, which the client
+// stays with. For a particular node make a client of that node alone.
 
-// A Mesh is how a mesh stands, as one node sees it.
+// A Mesh is the state of the mesh as one node sees it.
 type Mesh struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
-	Node     string `json:"node"`   // that answers
-	Leader   string `json:"leader"` // "" when none is known
+	Node     string `json:"node"`   // the answering node
+	Leader   string `json:"leader"` // "" if unknown
 	Quorum   bool   `json:"quorum"`
 	Members  int    `json:"members"`
 	Voters   int    `json:"voters"`
@@ -33,28 +32,28 @@ type Mesh struct {
 	Features uint64 `json:"features"`
 }
 
-// A Member is a node that belongs to the mesh, or once did.
+// A Member is a present or former node of the mesh.
 type Member struct {
 	ID         string    `json:"id"`
 	Name       string    `json:"name"`
 	Status     string    `json:"status"` // "alive", "dead" or "revoked"
 	Leader     bool      `json:"leader"`
 	Voter      bool      `json:"voter"`
-	Here       bool      `json:"here"`    // it is the node that answers
-	Version    string    `json:"version"` // of its program, "" while that is not known
-	Role       string    `json:"role"`    // what its operator wants: "", "voter" or "observer"
+	Here       bool      `json:"here"`    // this is the answering node
+	Version    string    `json:"version"` // of its program, "" while unknown
+	Role       string    `json:"role"`    // set by its operator: "", "voter" or "observer"
 	Labels     []string  `json:"labels"`
 	Addresses  []string  `json:"addresses"`
 	AdmittedBy string    `json:"admittedBy"`
 	AdmittedAt time.Time `json:"admittedAt"`
-	RevokedAt  time.Time `json:"revokedAt"` // zero for a member
+	RevokedAt  time.Time `json:"revokedAt"` // zero for a present member
 	// Scheduling is "open", "cordoned" or "draining".
 	Scheduling       string `json:"scheduling"`
 	SchedulingReason string `json:"schedulingReason"`
-	Runs             int    `json:"runs"` // that it has not given back
+	Runs             int    `json:"runs"` // runs that it has not given back
 }
 
-// Raft is how consensus stands on one node.
+// Raft is the state of consensus on one node.
 type Raft struct {
 	State     string       `json:"state"`
 	Serving   bool         `json:"serving"`
@@ -77,22 +76,22 @@ type RaftServer struct {
 	LastContact time.Time `json:"lastContactAt"` // known to the leader only
 }
 
-// An Autopilot is how the leader sees the voters.
+// An Autopilot is the leader's view of the voters.
 type Autopilot struct {
 	Term      uint64            `json:"term"`
 	Leader    string            `json:"leader"`
 	At        time.Time         `json:"at"`
 	Voters    int               `json:"voters"`
-	Most      int               `json:"mostVoters"`       // that there will be when there are nodes for it
-	Tolerance int               `json:"failureTolerance"` // voters that may yet die
+	Most      int               `json:"mostVoters"`       // number of voters once there are enough nodes
+	Tolerance int               `json:"failureTolerance"` // voters that may still fail
 	Healthy   bool              `json:"healthy"`
-	Next      string            `json:"next"` // the change that comes next, "" for none
+	Next      string            `json:"next"` // the next change, "" for none
 	Servers   []Seat            `json:"servers"`
-	Names     map[string]string `json:"names"` // of the nodes, by ID
+	Names     map[string]string `json:"names"` // node names by ID
 	Warning   string            `json:"warning"`
 }
 
-// A Seat is one server as the autopilot sees it.
+// A Seat is one server in the autopilot's view.
 type Seat struct {
 	Node    string `json:"node"`
 	Voter   bool   `json:"voter"`
@@ -102,25 +101,25 @@ type Seat struct {
 	Member  bool   `json:"member"`
 	Alive   bool   `json:"alive"`
 	Halted  bool   `json:"cannotFollow"`  // until it is upgraded
-	Stable  int64  `json:"stableSeconds"` // how long it has been alive and caught up
+	Stable  int64  `json:"stableSeconds"` // time since it is alive and caught up
 	Gone    int64  `json:"goneSeconds"`
 }
 
-// A Check is one thing that a node's doctor looked at.
+// A Check is one check of a node's doctor.
 type Check struct {
 	Name  string `json:"name"`
 	Level string `json:"level"` // "ok", "note", "warn" or "bad"
 	Found string `json:"found"`
-	Do    string `json:"do"` // what to do about it, "" for nothing
+	Do    string `json:"do"` // advice, "" for none
 }
 
 // A LogLine is one line of a node's log, as it was written.
 type LogLine struct {
-	Seq  uint64 `json:"seq"` // counts from 1 in the life of the process
+	Seq  uint64 `json:"seq"` // counts from 1 in each process
 	Line string `json:"line"`
 }
 
-// A JoinToken is what is known of a token after it was made.
+// A JoinToken is a join token or owner key without its secret.
 type JoinToken struct {
 	ID        string    `json:"id"`
 	Note      string    `json:"note"`
@@ -130,12 +129,12 @@ type JoinToken struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 	RevokedAt time.Time `json:"revokedAt"`
 	Usable    bool      `json:"usable"`
-	Owner     bool      `json:"owner"` // an owner key: it has neither uses nor an end
+	Owner     bool      `json:"owner"` // an owner key: unlimited uses and no expiry
 }
 
-// A JoinRequest is a node that asks to be let in.
+// A JoinRequest is a node that waits to be admitted.
 type JoinRequest struct {
-	Code      string    `json:"code"` // to be compared with what the node shows
+	Code      string    `json:"code"` // to compare with the code that the node shows
 	NodeID    string    `json:"nodeId"`
 	Name      string    `json:"name"`
 	Labels    []string  `json:"labels"`
@@ -144,14 +143,14 @@ type JoinRequest struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
-// A Revoked node is one that was thrown out, and what it could read.
+// A Revoked node was removed from the mesh; Exposed are the secrets that it could read.
 type Revoked struct {
 	Member
 	Exposed []Exposed `json:"exposed"`
 	Total   int       `json:"exposedTotal"`
 }
 
-// An Exposed secret is to be replaced at its source.
+// An Exposed secret must be replaced at its source.
 type Exposed struct {
 	Type      string `json:"type"` // "secret", "config", "join_token" or "owner_key"; the last two were revoked too
 	CompanyID string `json:"companyId"`
@@ -160,15 +159,15 @@ type Exposed struct {
 	Name      string `json:"name"`
 }
 
-// MeshKeys are of which epoch the mesh's keys are.
+// MeshKeys is the epoch of the mesh's keys.
 type MeshKeys struct {
 	Epoch     uint64    `json:"epoch"`
 	RotatedAt time.Time `json:"rotatedAt"`
 	Height    uint64    `json:"height"`
-	Wanted    bool      `json:"rotationWanted"` // they are about to be replaced
+	Wanted    bool      `json:"rotationWanted"` // they will be replaced
 }
 
-// A LedgerHead is how far a node's chain goes.
+// A LedgerHead is the end of a node's chain.
 type LedgerHead struct {
 	Height  uint64 `json:"height"`
 	Hash    string `json:"hash"`
@@ -176,10 +175,10 @@ type LedgerHead struct {
 	Digest  string `json:"digest"` // of the state
 }
 
-// Verified is what a check of a whole chain came to.
+// Verified is the result of verifying a whole chain.
 type Verified struct {
 	OK      bool   `json:"ok"`
-	Height  uint64 `json:"height"` // the last that holds
+	Height  uint64 `json:"height"` // the last valid entry
 	Entries uint64 `json:"entries"`
 	Bad     uint64 `json:"firstBadHeight"`
 	Reason  string `json:"reason"`
@@ -197,35 +196,35 @@ func post[T any](ctx context.Context, c *Client, path string, in any) (out T, er
 	return out, c.Post(ctx, path, in, &out)
 }
 
-// Mesh tells which mesh this is and how it stands.
+// Mesh returns the identity and state of the mesh.
 func (c *Client) Mesh(ctx context.Context) (Mesh, error) { return get[Mesh](ctx, c, meshPath) }
 
-// Members lists the members of the mesh, and those that were thrown out.
+// Members lists the present members of the mesh and the revoked ones.
 func (c *Client) Members(ctx context.Context) ([]Member, error) {
 	return get[[]Member](ctx, c, meshPath+"/members")
 }
 
-// Raft tells how consensus stands on the node.
+// Raft returns the state of consensus on the node.
 func (c *Client) Raft(ctx context.Context) (Raft, error) { return get[Raft](ctx, c, meshPath+"/raft") }
 
-// Autopilot tells how the leader sees the voters, and how many may fail.
+// Autopilot returns the leader's view of the voters, and how many may fail.
 func (c *Client) Autopilot(ctx context.Context) (Autopilot, error) {
 	return get[Autopilot](ctx, c, meshPath+"/autopilot")
 }
 
-// Doctor tells what is wrong with the node and the mesh, and what to do.
+// Doctor returns what is wrong with the node and the mesh, and what to do.
 func (c *Client) Doctor(ctx context.Context) ([]Check, error) {
 	return get[[]Check](ctx, c, meshPath+"/doctor")
 }
 
-// Logs returns at most limit lines of the node's log after a line's number, the
-// oldest first; 0 for the newest.
+// Logs returns at most limit lines of the node's log after a line number, oldest first.
+// After 0 it returns the newest lines.
 func (c *Client) Logs(ctx context.Context, after uint64, limit int) ([]LogLine, error) {
 	q := url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(limit)}}
 	return get[[]LogLine](ctx, c, meshPath+"/logs?"+q.Encode())
 }
 
-// Stacks tells what every goroutine of the node is at, for people to read.
+// Stacks returns what every goroutine of the node is doing, as text.
 func (c *Client) Stacks(ctx context.Context) (string, error) {
 	b, err := c.Raw(ctx, http.MethodGet, meshPath+"/stacks", nil)
 	return string(b), err
@@ -236,44 +235,45 @@ func (c *Client) TransferLeadership(ctx context.Context) (Raft, error) {
 	return post[Raft](ctx, c, meshPath+"/raft/transfer", struct{}{})
 }
 
-// Unseat takes a node out of the consensus group; a living member asks in again.
+// Unseat removes a node from the consensus group. A member that is alive asks to be
+// added again.
 func (c *Client) Unseat(ctx context.Context, node string) (Raft, error) {
 	return post[Raft](ctx, c, meshPath+"/raft/remove/"+url.PathEscape(node), struct{}{})
 }
 
-// Label sets labels of a node; nil takes one away, "" sets one without a value.
+// Label sets labels of a node; nil removes one, "" sets one without a value.
 func (c *Client) Label(ctx context.Context, node string, labels map[string]*string) (out Member, err error) {
 	return out, c.Patch(ctx, nodePath(node, ""), map[string]any{"labels": labels}, &out)
 }
 
-// SetRole says whether a node may vote: "voter", "observer", which never does, or
-// "auto", which leaves it to the autopilot.
+// SetRole sets whether a node may vote: "voter", "observer" (never), or "auto" (the
+// autopilot decides).
 func (c *Client) SetRole(ctx context.Context, node, role string) (out Member, err error) {
 	return out, c.Patch(ctx, nodePath(node, ""), map[string]any{"role": role}, &out)
 }
 
-// Cordon keeps a node from new runs.
+// Cordon stops new runs from being placed on a node.
 func (c *Client) Cordon(ctx context.Context, node, reason string) (Member, error) {
 	return post[Member](ctx, c, nodePath(node, "/cordon"), map[string]any{"reason": reason})
 }
 
-// Drain keeps a node from new runs and makes it hand leadership on. Its runs go on:
-// ask Members until Runs is 0.
+// Drain cordons a node and makes it transfer leadership. Its runs continue: poll Members
+// until Runs is 0.
 func (c *Client) Drain(ctx context.Context, node, reason string) (Member, error) {
 	return post[Member](ctx, c, nodePath(node, "/cordon"), map[string]any{"drain": true, "reason": reason})
 }
 
-// Uncordon lets a node have new runs again, after Cordon or Drain.
+// Uncordon ends Cordon or Drain.
 func (c *Client) Uncordon(ctx context.Context, node string) (Member, error) {
 	return post[Member](ctx, c, nodePath(node, "/uncordon"), struct{}{})
 }
 
-// Revoke throws a node out of the mesh, and tells what it could read.
+// Revoke removes a node from the mesh and returns what it could read.
 func (c *Client) Revoke(ctx context.Context, node, reason string) (Revoked, error) {
 	return post[Revoked](ctx, c, nodePath(node, "/revoke"), map[string]any{"reason": reason})
 }
 
-// Leave takes the node that answers out of the mesh for good. It is asked once.
+// Leave removes the answering node from the mesh permanently. It is not retried.
 func (c *Client) Leave(ctx context.Context) error {
 	_, _, err := c.once(ctx, c.node(), http.MethodPost, meshPath+"/leave", []byte("{}"), newKey())
 	return err
@@ -284,57 +284,57 @@ func (c *Client) Tokens(ctx context.Context) ([]JoinToken, error) {
 	return get[[]JoinToken](ctx, c, meshPath+"/tokens")
 }
 
-// CreateToken makes a join token, a secret, that lets so many nodes in for so long.
+// CreateToken creates a join token, a secret that admits up to uses nodes within ttl.
 func (c *Client) CreateToken(ctx context.Context, uses int, ttl time.Duration) (string, error) {
 	out, err := post[struct{ Token string }](ctx, c, meshPath+"/tokens", map[string]any{"uses": uses, "ttlSeconds": int64(ttl / time.Second)})
 	return out.Token, err
 }
 
-// RevokeToken makes a join token or an owner key useless.
+// RevokeToken revokes a join token or an owner key.
 func (c *Client) RevokeToken(ctx context.Context, id string) (out JoinToken, err error) {
 	return out, c.Delete(ctx, meshPath+"/tokens/"+url.PathEscape(id), &out)
 }
 
-// AddOwnerKey adds an owner key by which nodes join by themselves: the one that is
-// given, or a new one for "". It returns its text, a secret.
+// AddOwnerKey adds an owner key, with which nodes join without approval: the given one,
+// or a new one for "". It returns the key's text, a secret.
 func (c *Client) AddOwnerKey(ctx context.Context, key, note string) (string, error) {
 	out, err := post[struct{ OwnerKey string }](ctx, c, meshPath+"/owner-keys", map[string]any{"ownerKey": key, "note": note})
 	return out.OwnerKey, err
 }
 
-// JoinRequests lists the nodes that ask to be let in, at any member.
+// JoinRequests lists the nodes that wait for admission at any member.
 func (c *Client) JoinRequests(ctx context.Context) ([]JoinRequest, error) {
 	return get[[]JoinRequest](ctx, c, meshPath+"/requests")
 }
 
-// Approve lets in the node that shows a code, after the codes were compared.
+// Approve admits the node that shows a code, after a person has compared the codes.
 func (c *Client) Approve(ctx context.Context, code string) (Member, error) {
 	return post[Member](ctx, c, meshPath+"/requests/"+url.PathEscape(code)+"/approve", struct{}{})
 }
 
-// Reject sends away the node that shows a code.
+// Reject refuses the node that shows a code.
 func (c *Client) Reject(ctx context.Context, code string) error {
 	return c.Post(ctx, meshPath+"/requests/"+url.PathEscape(code)+"/reject", struct{}{}, nil)
 }
 
-// MeshKeys tells of which epoch the mesh's keys are.
+// MeshKeys returns the epoch of the mesh's keys.
 func (c *Client) MeshKeys(ctx context.Context) (MeshKeys, error) {
 	return get[MeshKeys](ctx, c, meshPath+"/keys")
 }
 
-// RotateKeys draws new keys for the mesh. Keys that were just drawn are an [*Error]
-// of status 409: they are not drawn again before every member has them.
+// RotateKeys creates new keys for the mesh. It is refused by an [*Error] of status 409
+// until every member has the last ones.
 func (c *Client) RotateKeys(ctx context.Context) (MeshKeys, error) {
 	return post[MeshKeys](ctx, c, meshPath+"/keys/rotate", struct{}{})
 }
 
-// Ledger tells how far the node's chain goes.
+// Ledger returns the end of the node's chain.
 func (c *Client) Ledger(ctx context.Context) (LedgerHead, error) {
 	return get[LedgerHead](ctx, c, meshPath+"/ledger")
 }
 
-// VerifyLedger checks every hash and signature of the node's chain from genesis.
-// It takes as long as ctx allows, and is asked once.
+// VerifyLedger verifies every hash and signature of the node's chain from genesis. Only
+// ctx bounds its time; it is not retried.
 func (c *Client) VerifyLedger(ctx context.Context) (out Verified, err error) {
 	resp, err := c.Open(ctx, http.MethodPost, meshPath+"/ledger/verify", struct{}{})
 	if err != nil {
@@ -351,16 +351,16 @@ func (c *Client) VerifyLedger(ctx context.Context) (out Verified, err error) {
 	return out, nil
 }
 
-// A Snapshot says for whom a backup is made. Whoever can open one can read every
-// secret of the mesh.
+// A Snapshot says who can open a backup. Whoever can open it can read every secret of
+// the mesh.
 type Snapshot struct {
-	Recipients []string       // public keys (selvage-recipient-…) of those who can open it
+	Recipients []string       // public keys (selvage-recipient-…) that can open it
 	Passphrase *PassphraseKey // nil for none
-	Files      bool           // with attachments and images
+	Files      bool           // include attachments and images
 }
 
-// A PassphraseKey is the public key that follows from a passphrase by argon2id; the
-// passphrase stays with the caller.
+// A PassphraseKey is the public key derived from a passphrase by argon2id. The
+// passphrase is not sent.
 type PassphraseKey struct {
 	Recipient string
 	Salt      []byte
@@ -369,9 +369,9 @@ type PassphraseKey struct {
 	Threads   uint8
 }
 
-// Snapshot writes a sealed backup of the mesh, as the node has it, to w. It takes
-// as long as ctx allows and is asked once; after an error w holds something that
-// does not open.
+// Snapshot writes a sealed backup of the mesh, from the answering node's state, to w.
+// Only ctx bounds its time; it is not retried. After an error, w holds a part that can
+// not be opened.
 func (c *Client) Snapshot(ctx context.Context, w io.Writer, s Snapshot) (n int64, err error) {
 	in := map[string]any{"files": s.Files}
 	if len(s.Recipients) > 0 {
@@ -391,11 +391,11 @@ func (c *Client) Snapshot(ctx context.Context, w io.Writer, s Snapshot) (n int64
 	return n, nil
 }
 
-// snapshotPiece is how much of a backup is taken at once, in bytes.
+// snapshotPiece is the size of the buffer for a backup, in bytes.
 const snapshotPiece = 256 << 10
 
-// Open asks once for an answer that is a stream, without a time-out of its own; its
-// body is the caller's to close. A no is an [*Error].
+// Open requests a stream, without retries and without a timeout. The caller must close
+// the body of the answer. A refusal is an [*Error].
 func (c *Client) Open(ctx context.Context, method, path string, in any) (*http.Response, error) {
 	var body []byte
 	if in != nil {

@@ -12,8 +12,8 @@ import (
 // sessionCookie is the cookie that holds the token of a sign-in.
 const sessionCookie = "paperclip-default.session_token"
 
-// A SignedIn is who has signed in. Session is the token of the sign-in, a secret:
-// it opens every node until it is signed out or expires.
+// A SignedIn is a user who has signed in. Session is the token of the sign-in, a secret:
+// every node accepts it until it is signed out or expires.
 type SignedIn struct {
 	Session string `json:"-"`
 	User    struct {
@@ -23,16 +23,16 @@ type SignedIn struct {
 	} `json:"user"`
 }
 
-// SignIn signs a user in; the client goes on as before. A wrong address or
-// password is an [*Error] of status 401, and too many tries are one of 429. It is
-// tried at one node, once.
+// SignIn signs a user in. The client keeps its own credential. A wrong address or
+// password is an [*Error] of status 401, too many tries are one of 429. It is tried
+// once, at one node.
 func (c *Client) SignIn(ctx context.Context, email, password string) (SignedIn, error) {
 	return c.sign(ctx, "/api/auth/sign-in/email", map[string]string{"email": email, "password": password})
 }
 
-// SignUp makes a user and signs them in; an address that is taken is an [*Error]
-// of status 422, one that may not sign up of 403. Invite is the token of an invite
-// where signing up takes one, else "". It is tried at one node, once.
+// SignUp creates a user and signs them in. An [*Error] of status 422 says that the
+// address is taken, 403 that the user may not sign up. Invite is the token of an invite
+// where sign-up needs one, else "". It is tried once, at one node.
 func (c *Client) SignUp(ctx context.Context, name, email, password, invite string) (SignedIn, error) {
 	in := map[string]string{"name": name, "email": email, "password": password}
 	if invite != "" {
@@ -41,8 +41,8 @@ func (c *Client) SignUp(ctx context.Context, name, email, password, invite strin
 	return c.sign(ctx, "/api/auth/sign-up/email", in)
 }
 
-// With returns a client of the same nodes that shows another credential: a bearer,
-// or the token of a sign-in; "" for none.
+// With returns a client of the same nodes with another credential: a bearer token, or
+// the token of a sign-in; "" for none.
 func (c *Client) With(token, session string) *Client {
 	cfg := c.cfg
 	cfg.Token, cfg.Session = token, session
@@ -87,7 +87,7 @@ func (c *Client) sign(ctx context.Context, path string, in any) (out SignedIn, e
 	return out, nil
 }
 
-// SignOut ends the session that the client shows.
+// SignOut ends the client's session.
 func (c *Client) SignOut(ctx context.Context) error {
 	return c.Post(ctx, "/api/auth/sign-out", struct{}{}, nil)
 }

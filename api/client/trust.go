@@ -14,35 +14,36 @@ import (
 	"strings"
 )
 
-// dialsAtOnce is how many connections to one node are kept open between calls.
+// dialsAtOnce is the number of idle connections to one node that are kept open.
 const dialsAtOnce = 16
 
-// A Trust says which certificates are a node's. The zero value trusts those that
-// the machine's authorities vouch for.
+// A Trust says which certificates are accepted as a node's. The zero value accepts those
+// of the machine's certificate authorities.
 type Trust struct {
-	// Fingerprints are SHA-256 sums of certificates in hex, colons allowed, as a node
-	// tells its own when it starts. Such a certificate is good for every name.
+	// Fingerprints are SHA-256 hashes of accepted certificates in hex, colons allowed. A
+	// node prints its own when it starts. Such a certificate is accepted for every host
+	// name.
 	Fingerprints []string
-	// CA are certificates in PEM that vouch for others, instead of the machine's.
+	// CA are the accepted certificate authorities in PEM, instead of the machine's.
 	CA []byte
 }
 
-// A CertificateError says that a node's certificate is not trusted. Whoever knows
-// by another way that the fingerprint is the node's adds it to [Trust].
+// A CertificateError says that a node's certificate is not trusted. A caller who knows
+// from another source that the fingerprint is the node's adds it to [Trust].
 type CertificateError struct {
 	Fingerprint string // SHA-256 of the certificate, hex
-	Err         error  // why nobody vouches for it
+	Err         error  // why it is not trusted
 }
 
 func (e *CertificateError) Error() string {
 	return fmt.Sprintf("the certificate with the fingerprint %s is not trusted: %v", e.Fingerprint, e.Err)
 }
 
-// Unwrap returns why nobody vouches for the certificate.
+// Unwrap returns why the certificate is not trusted.
 func (e *CertificateError) Unwrap() error { return e.Err }
 
-// ParseFingerprint returns a fingerprint as it is compared: 64 digits in lower
-// case. It may be given with colons or spaces, and with "sha256:" before it.
+// ParseFingerprint returns a fingerprint in the form in which it is compared: 64 hex
+// digits in lower case. The text may have colons or spaces, and a prefix "sha256:".
 func ParseFingerprint(text string) (string, error) {
 	plain := strings.NewReplacer(":", "", " ", "").Replace(strings.TrimPrefix(strings.ToLower(strings.TrimSpace(text)), "sha256:"))
 	if b, err := hex.DecodeString(plain); err != nil || len(b) != sha256.Size {
@@ -51,7 +52,7 @@ func ParseFingerprint(text string) (string, error) {
 	return plain, nil
 }
 
-// Transport returns what makes connections to nodes that t trusts.
+// Transport returns an HTTP transport that connects only to nodes that t trusts.
 func (t Trust) Transport() (*http.Transport, error) {
 	var pins []string
 	for _, f := range t.Fingerprints {
@@ -77,7 +78,7 @@ func (t Trust) Transport() (*http.Transport, error) {
 		}
 		d := tls.Dialer{Config: &tls.Config{
 			MinVersion: tls.VersionTLS12, ServerName: host, NextProtos: []string{"http/1.1"},
-			InsecureSkipVerify: true, // VerifyConnection does it, on every handshake
+			InsecureSkipVerify: true, // VerifyConnection verifies, on every handshake
 			VerifyConnection:   func(c tls.ConnectionState) error { return verify(c.PeerCertificates, host, pins, roots) },
 		}}
 		return d.DialContext(ctx, network, addr)
@@ -85,7 +86,7 @@ func (t Trust) Transport() (*http.Transport, error) {
 	return tr, nil
 }
 
-// verify trusts a certificate that is pinned, or that somebody vouches for.
+// verify accepts a certificate that is pinned, or that an authority of roots has signed.
 func verify(chain []*x509.Certificate, host string, pins []string, roots *x509.CertPool) error {
 	if len(chain) == 0 {
 		return errors.New("the node showed no certificate")

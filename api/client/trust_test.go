@@ -20,7 +20,7 @@ func TestTrustDecidesWhichNodeIsSpokenTo(t *testing.T) {
 	sum := sha256.Sum256(raw)
 	pin := hex.EncodeToString(sum[:])
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
-	elsewhere := strings.Replace(s.URL, "127.0.0.1", "localhost", 1) // a name that the certificate does not have
+	elsewhere := strings.Replace(s.URL, "127.0.0.1", "localhost", 1) // a host name that is not in the certificate
 	for what, c := range map[string]struct {
 		url   string
 		trust Trust
