@@ -16,15 +16,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ErrPackage is wrapped by every error about a package's form. Its text says
-// which file is wrong, and how.
+// ErrPackage is wrapped by every error about the form of a package. The text says which file
+// is wrong, and why.
 var ErrPackage = errors.New("company package")
 
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrPackage, fmt.Sprintf(format, args...))
 }
 
-// A File is one file of a package. In JSON it is its text, or for other bytes
+// A File is one file of a package. Its JSON is its text, or for binary content
 // {"encoding":"base64","data":…,"contentType":…}.
 type File struct {
 	Data        []byte
@@ -75,8 +75,8 @@ func (f *File) UnmarshalJSON(b []byte) error {
 // Files are the files of a package by their path below its root.
 type Files map[string]File
 
-// Rooted checks every path and takes the folder away that all of the package
-// lies in: the one of COMPANY.md.
+// Rooted checks every path. If all files are in one folder, the one of COMPANY.md, it removes
+// that folder from the paths.
 func (files Files) Rooted() (Files, error) {
 	if len(files) > MaxFiles {
 		return nil, malformed("%d files, at most %d can be imported at once", len(files), MaxFiles)
@@ -125,12 +125,12 @@ func checkPath(name string) error {
 	return nil
 }
 
-// text returns a text file of a package, its lines ended as ours are when the file has
-// front matter that is not, or none: then some editor or version control ended them so.
-// In what we wrote a carriage return is the text's own.
+// text returns a text file of a package with line ends "\n". It converts a file without front
+// matter, or whose front matter has other line ends: an editor or version control changed
+// those. In files that we wrote, a carriage return belongs to the text.
 func (files Files) text(name string) (string, error) {
 	text, err := files.verbatim(name)
-	if text = strings.TrimPrefix(text, "\uFEFF"); !strings.HasPrefix(text, fence) { // some editors write the mark first
+	if text = strings.TrimPrefix(text, "\uFEFF"); !strings.HasPrefix(text, fence) { // some editors write a byte order mark
 		text = lines(text)
 	}
 	return text, err
@@ -138,7 +138,7 @@ func (files Files) text(name string) (string, error) {
 
 func lines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// verbatim returns a text file as it is: one that is all content.
+// verbatim returns a text file unchanged, for files that are content only.
 func (files Files) verbatim(name string) (string, error) {
 	f := files[name]
 	if len(f.Data) > MaxText {
@@ -160,7 +160,7 @@ func (files Files) Paths() []string {
 	return out
 }
 
-// KindOf says what a file of a package is, in the contract's words.
+// KindOf returns the kind of a package's file, in the contract's words.
 func KindOf(name string) string {
 	switch dir, base := path.Split(name); {
 	case name == companyFile:
@@ -185,8 +185,8 @@ func KindOf(name string) string {
 
 const fence = "---\n"
 
-// page writes front matter and body as one Markdown file. What split returns
-// for it is the same body, to the byte.
+// page writes front matter and body as one Markdown file. split returns the same body, byte
+// for byte.
 func page(front any, body string) File {
 	text := fence + string(quoted(front)) + fence + "\n"
 	if body != "" {
@@ -195,8 +195,8 @@ func page(front any, body string) File {
 	return Text(text)
 }
 
-// split reads front matter into v and returns the body. A file without front
-// matter is all body.
+// split decodes front matter into v and returns the body. A file without front matter is all
+// body.
 func split(name, text string, v any) (body string, err error) {
 	rest, ok := strings.CutPrefix(text, fence)
 	if !ok {
@@ -217,7 +217,7 @@ func split(name, text string, v any) (body string, err error) {
 	return strings.TrimSuffix(strings.TrimPrefix(body, "\n"), "\n"), nil
 }
 
-// plain returns what a YAML error says, without quoting the document's text.
+// plain returns the text of a YAML error without quotations from the document.
 func plain(err error) string {
 	if t, ok := errors.AsType[*yaml.TypeError](err); ok && len(t.Errors) > 0 {
 		line, what, _ := strings.Cut(t.Errors[0], ":")

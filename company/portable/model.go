@@ -1,17 +1,16 @@
-// Package portable is the form in which a company travels between meshes: a
-// folder of Markdown with YAML front matter (agentcompanies/v1), and one sidecar
-// with what only a control plane knows (paperclip/v1). It reads and writes that
-// form; it knows nothing of rows, and nothing in it holds a secret's value.
+// Package portable is the format in which a company is moved between meshes: a folder of
+// Markdown with YAML front matter (agentcompanies/v1), and one sidecar for data that only a
+// control plane has (paperclip/v1). It reads and writes that format; it knows nothing of
+// rows, and a package never contains the value of a secret.
 package portable
 
 import "github.com/selvage-mesh/selvage/ledger"
 
-// SchemaVersion is that of the sidecar. Newer ones are read with a warning.
+// SchemaVersion is the sidecar's version. A newer one is read with a warning.
 const SchemaVersion = 7
 
-// A Manifest is all that a package holds besides its files: what a client sees
-// of an export, and what an import is planned from. Field names are the
-// contract's; lists are never null.
+// A Manifest is the content of a package besides its files: what a client sees of an export,
+// and from which an import is planned. Field names are the contract's; lists are never null.
 type Manifest struct {
 	SchemaVersion  int        `json:"schemaVersion"`
 	GeneratedAt    string     `json:"generatedAt"` // RFC 3339
@@ -27,13 +26,13 @@ type Manifest struct {
 	Projects       []Project  `json:"projects"`
 	Goals          []Goal     `json:"goals"`
 	Teams          []Team     `json:"teams"`
-	Issues         []Issue    `json:"issues"` // recurring ones are routines
+	Issues         []Issue    `json:"issues"` // recurring ones are templates of routines
 	EnvInputs      []EnvInput `json:"envInputs"`
 	Structure
 }
 
-// A Structure is how a company is put in order besides its people and its work:
-// an addition to what the format has. It comes along with the issues.
+// A Structure is how a company is organised, apart from its agents and issues. It extends
+// the format, and is included with the issues.
 type Structure struct {
 	Budgets     []Budget     `json:"budgetPolicies,omitempty" yaml:"budgetPolicies,omitempty"` // of the company
 	Folders     []Folder     `json:"folders,omitempty" yaml:"folders,omitempty"`
@@ -41,15 +40,15 @@ type Structure struct {
 	Strategies  []Strategy   `json:"strategies,omitempty" yaml:"strategies,omitempty"` // the oldest first
 }
 
-// A Strategy is what the board has approved as the company's course.
+// A Strategy is a strategy that the board has approved.
 type Strategy struct {
 	Agent   *string        `json:"agentSlug" yaml:"agent,omitempty"` // who drafted it
 	Payload map[string]any `json:"payload" yaml:"payload"`
 	Note    *string        `json:"decisionNote" yaml:"decisionNote,omitempty"`
-	Tasks   []string       `json:"issueSlugs" yaml:"tasks,omitempty"` // that it is linked to
+	Tasks   []string       `json:"issueSlugs" yaml:"tasks,omitempty"` // issues that are linked to it
 }
 
-// A Budget is a limit of spending in a kind of window, without what was spent.
+// A Budget is a limit on spending per window, without the amount spent.
 type Budget struct {
 	Window string `json:"windowKind" yaml:"windowKind"`
 	Cents  int64  `json:"amount" yaml:"amount"`
@@ -59,8 +58,8 @@ type Budget struct {
 	Active bool   `json:"isActive" yaml:"isActive"`
 }
 
-// A Folder puts routines or skills in order. Its path is made of the slugs of the
-// folders that it lies in, and its own.
+// A Folder groups routines or skills. Its path is made of the slugs of its parent folders and
+// its own.
 type Folder struct {
 	Kind     string  `json:"kind" yaml:"kind"`
 	Path     string  `json:"path" yaml:"path"`
@@ -69,7 +68,7 @@ type Folder struct {
 	Position int64   `json:"position" yaml:"position"`
 }
 
-// A UserSecret says what each person may bring a secret for; nobody's comes along.
+// A UserSecret defines a secret that each user may have. No user's value is included.
 type UserSecret struct {
 	Key      string  `json:"key" yaml:"key"`
 	Name     string  `json:"name" yaml:"name"`
@@ -77,13 +76,13 @@ type UserSecret struct {
 	Guidance *string `json:"usageGuidance,omitempty" yaml:"usageGuidance,omitempty"`
 }
 
-// A Source says where an export came from.
+// A Source says which company an export was made from.
 type Source struct {
 	CompanyID   ledger.CompanyID `json:"companyId"`
 	CompanyName string           `json:"companyName"`
 }
 
-// Includes are the parts that a package holds, or that are asked for.
+// Includes are the parts that a package contains, or that a request asks for.
 type Includes struct {
 	Company  bool `json:"company"`
 	Agents   bool `json:"agents"`
@@ -103,10 +102,10 @@ type Company struct {
 	FeedbackConsentAt   *string `json:"feedbackDataSharingConsentAt"`
 	FeedbackConsentBy   *string `json:"feedbackDataSharingConsentByUserId"`
 	FeedbackTerms       *string `json:"feedbackDataSharingTermsVersion"`
-	// Additions to what the format has.
+	// Extensions of the format.
 	BrandColor         *string `json:"brandColor"`
 	NoStrategyGate     bool    `json:"ceoStartsWithoutStrategy,omitempty"`
-	AttachmentMaxBytes int64   `json:"attachmentMaxBytes,omitempty"` // 0: as usual
+	AttachmentMaxBytes int64   `json:"attachmentMaxBytes,omitempty"` // 0: the default
 	Logo               *File   `json:"-"`                            // the file at LogoPath
 }
 
@@ -116,22 +115,22 @@ type Sidebar struct {
 	Projects []string `json:"projects" yaml:"projects,omitempty"`
 }
 
-// A Label is a label's definition; issues name it.
+// A Label is the definition of a label; issues refer to it by name.
 type Label struct {
 	Name  string `json:"name" yaml:"name"`
 	Color string `json:"color" yaml:"color"`
 }
 
-// A Blob is a file under blobs/, by its content.
+// A Blob is the index entry of a file under blobs/, which is named by its hash.
 type Blob struct {
 	SHA256      string `json:"sha256" yaml:"sha256"`
 	ContentType string `json:"contentType" yaml:"contentType"`
 	ByteSize    int64  `json:"byteSize" yaml:"byteSize"`
 }
 
-// An Asset is a file of the company that belongs to no issue, such as a picture in
-// a text. Texts name it by its ID, as /api/assets/<id>/content; an import gives it
-// another ID and has the texts name that. An addition to what the format has.
+// An Asset is a file of the company that belongs to no issue, such as a picture in a text.
+// Texts refer to it by ID, as /api/assets/<id>/content; an import gives it another ID and
+// changes the texts. An extension of the format.
 type Asset struct {
 	ID          string  `json:"id" yaml:"id"`
 	SHA256      string  `json:"sha256" yaml:"sha256"` // of a blob
@@ -141,8 +140,8 @@ type Asset struct {
 	Namespace   string  `json:"namespace" yaml:"namespace"`
 }
 
-// An Agent is agents/<slug>/AGENTS.md and its part of the sidecar. What belongs
-// to a machine or is secret (commands, paths, environment) is not in it.
+// An Agent is agents/<slug>/AGENTS.md and its part of the sidecar. It has no data that is
+// bound to a machine or secret: commands, paths, environment.
 type Agent struct {
 	Slug               string            `json:"slug"`
 	Name               string            `json:"name"`
@@ -164,19 +163,19 @@ type Agent struct {
 	Metadata           map[string]any    `json:"metadata"`
 	Instructions       string            `json:"-"`                        // the body of AGENTS.md
 	OtherInstructions  map[string]string `json:"-"`                        // further files beside AGENTS.md, by path
-	Budgets            []Budget          `json:"budgetPolicies,omitempty"` // besides the usual one of a month
+	Budgets            []Budget          `json:"budgetPolicies,omitempty"` // besides the default monthly one
 	Memories           []Memory          `json:"memories,omitempty"`
-	ContextMode        string            `json:"contextMode,omitempty"` // fat; "" is the usual, thin
-	Terminated         bool              `json:"terminated,omitempty"`  // only its past is here
+	ContextMode        string            `json:"contextMode,omitempty"` // fat; "" is the default, thin
+	Terminated         bool              `json:"terminated,omitempty"`  // included only because its past work is
 }
 
-// A Memory is a text that an agent keeps under a key.
+// A Memory is a text that an agent stores under a key.
 type Memory struct {
 	Key   string `json:"key" yaml:"key"`
 	Value string `json:"value" yaml:"value"`
 }
 
-// A PermissionGrant is one right of an agent.
+// A PermissionGrant is one permission of an agent.
 type PermissionGrant struct {
 	Key   string         `json:"permissionKey" yaml:"permissionKey"`
 	Scope map[string]any `json:"scope" yaml:"scope,omitempty"`
@@ -199,7 +198,7 @@ type Skill struct {
 	Comments      []Said            `json:"comments,omitempty"`
 	Inputs        []SkillInput      `json:"testInputs,omitempty"`
 	Tests         []SkillTest       `json:"testRuns,omitempty"` // the oldest first
-	Files         map[string]string `json:"-"`                  // by path below the skill's folder; SKILL.md whole
+	Files         map[string]string `json:"-"`                  // by path below the skill's folder; SKILL.md with its front matter
 }
 
 // A SkillFile is one file of a skill.
@@ -229,7 +228,7 @@ type Project struct {
 	Budgets         []Budget       `json:"budgetPolicies,omitempty"`
 }
 
-// A Workspace is a project's workspace as far as it means the same elsewhere: a
+// A Workspace is the part of a project's workspace that is valid on other machines: a
 // repository, never a local path.
 type Workspace struct {
 	Key            string         `json:"key" yaml:"-"`
@@ -245,7 +244,7 @@ type Workspace struct {
 	Primary        bool           `json:"isPrimary" yaml:"isPrimary,omitempty"`
 }
 
-// A Goal is in the sidecar only: an addition to what the format has.
+// A Goal is in the sidecar only: an extension of the format.
 type Goal struct {
 	Slug        string  `json:"slug" yaml:"-"`
 	Title       string  `json:"title" yaml:"title"`
@@ -256,8 +255,8 @@ type Goal struct {
 	Owner       *string `json:"ownerAgentSlug" yaml:"owner,omitempty"`
 }
 
-// A Team is teams/<slug>/TEAM.md. There is no such row: its members without a
-// manager of their own report to its manager.
+// A Team is teams/<slug>/TEAM.md. An import stores no row for it: its members without a
+// manager report to the team's manager.
 type Team struct {
 	Slug    string   `json:"slug"`
 	Name    string   `json:"name"`
@@ -266,8 +265,7 @@ type Team struct {
 	Members []string `json:"memberSlugs"`
 }
 
-// An Issue is a TASK.md and its part of the sidecar; with Recurring it is a
-// routine.
+// An Issue is a TASK.md and its part of the sidecar. With Recurring it is a routine.
 type Issue struct {
 	Slug              string         `json:"slug"`
 	Identifier        *string        `json:"identifier"`
@@ -282,7 +280,7 @@ type Issue struct {
 	LegacyRecurrence  map[string]any `json:"legacyRecurrence"`
 	Status            *string        `json:"status"`
 	Priority          *string        `json:"priority"`
-	LabelIDs          []string       `json:"labelIds"` // always empty: labels travel by name
+	LabelIDs          []string       `json:"labelIds"` // always empty: labels are referred to by name
 	Labels            []string       `json:"labelNames"`
 	BillingCode       *string        `json:"billingCode"`
 	WorkspaceSettings map[string]any `json:"executionWorkspaceSettings"`
@@ -309,13 +307,13 @@ type Issue struct {
 	Folder            *string        `json:"folderPath,omitempty"` // of a routine
 }
 
-// A Watchdog is an agent that is woken when an issue comes to a stop.
+// A Watchdog is an agent that is woken when an issue stalls.
 type Watchdog struct {
 	Agent        string  `json:"agentSlug" yaml:"agent"`
 	Instructions *string `json:"instructions" yaml:"instructions,omitempty"`
 }
 
-// A Routine is what makes an issue again and again.
+// A Routine is the recurring part of an issue.
 type Routine struct {
 	Concurrency *string    `json:"concurrencyPolicy" yaml:"concurrencyPolicy,omitempty"`
 	CatchUp     *string    `json:"catchUpPolicy" yaml:"catchUpPolicy,omitempty"`
@@ -323,10 +321,10 @@ type Routine struct {
 	GateScope   *string    `json:"activityGateScope,omitempty" yaml:"activityGateScope,omitempty"`
 	Variables   []Variable `json:"variables" yaml:"variables,omitempty"`
 	Triggers    []Trigger  `json:"triggers" yaml:"triggers,omitempty"`
-	Remarks     []Remark   `json:"remarks,omitempty" yaml:"remarks,omitempty"` // on what it asks for
+	Remarks     []Remark   `json:"remarks,omitempty" yaml:"remarks,omitempty"` // on the routine's text
 }
 
-// A Variable is one that a routine's text may name.
+// A Variable is a variable that a routine's text may use.
 type Variable struct {
 	Name     string   `json:"name" yaml:"name"`
 	Label    *string  `json:"label" yaml:"label,omitempty"`
@@ -336,19 +334,19 @@ type Variable struct {
 	Options  []string `json:"options" yaml:"options,omitempty"`
 }
 
-// A Trigger starts a routine. A webhook's secret does not travel.
+// A Trigger fires a routine. A webhook's secret is not included.
 type Trigger struct {
 	Kind         string  `json:"kind" yaml:"kind"`
 	Label        *string `json:"label" yaml:"label,omitempty"`
 	Enabled      bool    `json:"enabled" yaml:"-"`
-	Disabled     *bool   `json:"-" yaml:"enabled,omitempty"` // false in the sidecar when it is off
+	Disabled     *bool   `json:"-" yaml:"enabled,omitempty"` // false in the sidecar if it is off
 	Cron         *string `json:"cronExpression" yaml:"cronExpression,omitempty"`
 	Timezone     *string `json:"timezone" yaml:"timezone,omitempty"`
 	SigningMode  *string `json:"signingMode" yaml:"signingMode,omitempty"`
 	ReplayWindow *int64  `json:"replayWindowSec" yaml:"replayWindowSec,omitempty"`
 }
 
-// A Comment is one of an issue's thread. People's IDs do not travel.
+// A Comment is a comment on an issue. IDs of users are not included.
 type Comment struct {
 	Body         string         `json:"body" yaml:"body"`
 	AuthorType   string         `json:"authorType" yaml:"authorType"`
@@ -370,8 +368,7 @@ type Document struct {
 	Remarks []Remark `json:"remarks,omitempty" yaml:"remarks,omitempty"`
 }
 
-// A Remark is what was said about words of a text: of a document, or of what a
-// routine asks for.
+// A Remark is a comment thread on a passage of a text: of a document, or of a routine.
 type Remark struct {
 	Status        string `json:"status" yaml:"status"` // open or resolved
 	Exact         string `json:"exact" yaml:"exact"`
@@ -384,21 +381,21 @@ type Remark struct {
 	Said          []Said `json:"comments" yaml:"comments"`
 }
 
-// A Said is one comment about a text or a skill.
+// A Said is one comment on a text or a skill.
 type Said struct {
 	Body        string  `json:"body" yaml:"body"`
 	AuthorAgent *string `json:"authorAgentSlug" yaml:"authorAgentSlug,omitempty"`
-	Answers     *int    `json:"answersIndex,omitempty" yaml:"answersIndex,omitempty"` // the comment before it that it answers, from 0
+	Answers     *int    `json:"answersIndex,omitempty" yaml:"answersIndex,omitempty"` // index, from 0, of the earlier comment to which it replies
 }
 
-// A SkillInput is a text on which agents try a skill.
+// A SkillInput is a text with which agents test a skill.
 type SkillInput struct {
 	Name    string `json:"name" yaml:"name"`
 	Content string `json:"content" yaml:"content"`
 }
 
-// A SkillTest is what came of an agent's try of a skill. What the issue tells in
-// which it was made is told there, when that is in the package.
+// A SkillTest is the result of a test of a skill. If the test's issue is in the package, its
+// content is there.
 type SkillTest struct {
 	Input   *string `json:"inputName,omitempty" yaml:"input,omitempty"` // of the skill's
 	Content string  `json:"content" yaml:"content"`
@@ -423,8 +420,8 @@ type WorkProduct struct {
 	Metadata     map[string]any `json:"metadata" yaml:"metadata,omitempty"`
 }
 
-// An Attachment is a file of an issue; its bytes are a blob of the package. Texts
-// may name it by its ID, as they do an [Asset].
+// An Attachment is a file of an issue; its bytes are a blob of the package. Texts may refer
+// to it by ID, as to an [Asset].
 type Attachment struct {
 	ID           string  `json:"id,omitempty" yaml:"id,omitempty"`
 	SHA256       string  `json:"sha256" yaml:"sha256"`
@@ -434,8 +431,8 @@ type Attachment struct {
 	CommentIndex *int    `json:"commentIndex" yaml:"commentIndex,omitempty"`
 }
 
-// An EnvInput declares an environment variable that whoever imports may fill
-// in. Values never travel, so DefaultValue is empty in what we write.
+// An EnvInput declares an environment variable whose value the importer may set. Values are
+// never included, so DefaultValue is empty in packages that we write.
 type EnvInput struct {
 	Key         string  `json:"key"`
 	Description string  `json:"description"`
@@ -448,7 +445,7 @@ type EnvInput struct {
 	Portability string  `json:"portability"` // portable, system_dependent
 }
 
-// input is an EnvInput as the sidecar has it.
+// input is an EnvInput in the sidecar's format.
 type input struct {
 	Kind        string `yaml:"kind"`
 	Requirement string `yaml:"requirement"`

@@ -14,7 +14,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// whole is a package with everything that a package can have.
+// whole returns a package that uses every part of the format.
 func whole() (Manifest, map[string][]byte) {
 	data := []byte("\x89PNG not really")
 	blob := BlobOf(data, "image/png")
@@ -83,7 +83,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 			t.Errorf("%s the second time:\n%s\nthe first:\n%s", name, again[name].Data, f.Data)
 		}
 	}
-	// In a folder of its own, and through JSON, it is the same.
+	// Inside a folder, and after encoding as JSON, the package is the same.
 	packed := Files{}
 	for name, f := range files {
 		var back File
@@ -113,7 +113,7 @@ func asJSON(t testing.TB, v any) string {
 	return string(b)
 }
 
-// The recorded package is Paperclip's own.
+// The recorded package was exported by Paperclip.
 func TestRecordedPackageIsRead(t *testing.T) {
 	t.Parallel()
 	all, err := os.ReadFile("../../api/testdata/contract/http.ndjson")
@@ -130,7 +130,7 @@ func TestRecordedPackageIsRead(t *testing.T) {
 		RequestBody struct{ Source struct{ Files Files } }
 	}
 	if err := json.Unmarshal(b, &recorded); err != nil {
-		// Long texts are cut in the recording, base64 too.
+		// The recording truncates long texts, base64 too.
 		if !errors.Is(err, ErrPackage) {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestRecordedPackageIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, v := range texts.RequestBody.Source.Files {
-		if s, ok := v.(string); ok && name != sidecarFile { // the sidecar is cut
+		if s, ok := v.(string); ok && name != sidecarFile { // the sidecar is truncated
 			files[name] = Text(s)
 		} else {
 			delete(files, name)
@@ -269,8 +269,8 @@ func TestOddPackagesAreReadWithWarnings(t *testing.T) {
 	}
 }
 
-// Editors of other systems write a byte order mark, and front matter may be there
-// and say nothing.
+// A byte order mark, which editors of other systems write, is accepted, and so is empty front
+// matter.
 func TestFrontMatterIsFoundAsItIsWritten(t *testing.T) {
 	t.Parallel()
 	m, _, err := Read(Files{
@@ -289,8 +289,8 @@ func TestFrontMatterIsFoundAsItIsWritten(t *testing.T) {
 	}
 }
 
-// Lines that an editor of another system ended are ours; what was written here keeps
-// its own, a document whatever it begins with.
+// Line ends that an editor of another system changed are converted. Files written here keep
+// theirs; a document keeps them however it begins.
 func TestEndsOfLinesAreTheTexts(t *testing.T) {
 	t.Parallel()
 	task := func(end string) string { return "---" + end + "name: T" + end + "---" + end + end + "one\r\ntwo" + end }
@@ -305,7 +305,7 @@ func TestEndsOfLinesAreTheTexts(t *testing.T) {
 	}
 }
 
-// What is there twice is no package: readers differ in which of the two they take.
+// Duplicates are an error: readers differ in which of the two they take.
 func TestWhatIsThereTwiceIsRefused(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A reader gathers what a package says, and what is odd about it.
+// A reader collects the content of a package and warnings about it.
 type reader struct {
 	files    Files
 	paths    []string // of files, in order
@@ -27,9 +27,9 @@ func (r *reader) warn(format string, args ...any) {
 	}
 }
 
-// Read returns what the files of a package say, in the order of their slugs
-// (issues in the order of their numbers), and warnings about what was passed
-// over. Errors wrap [ErrPackage]; without a COMPANY.md it is [ErrNoCompany].
+// Read returns the content of a package, sorted by slug (issues by number), and warnings
+// about what it ignored. Errors wrap [ErrPackage]; without a COMPANY.md the error is
+// [ErrNoCompany].
 func Read(files Files) (m Manifest, warnings []string, err error) {
 	if len(files) == 0 {
 		return m, nil, ErrNoCompany
@@ -123,7 +123,7 @@ func (r *reader) company() error {
 	return nil
 }
 
-// blobs checks that the bytes are those that the index names.
+// blobs checks that each blob has the hash that the index states.
 func (r *reader) blobs() error {
 	for _, b := range r.side.Blobs {
 		f, ok := r.files[blobPath(b.SHA256)]
@@ -137,11 +137,11 @@ func (r *reader) blobs() error {
 	return nil
 }
 
-// logoTypes are the images that a logo may be, by how their names end.
+// logoTypes are the types of images that a logo may have, by file extension.
 var logoTypes = map[string]string{".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp", ".svg": "image/svg+xml"}
 
-// LogoPath is where a package has a company's logo of a type; "" if it is none that
-// a logo may have.
+// LogoPath returns the path of a company's logo of a type in a package; "" if a logo may not
+// have the type.
 func LogoPath(contentType string) string {
 	for ext, t := range logoTypes {
 		if t == contentType {
@@ -151,7 +151,7 @@ func LogoPath(contentType string) string {
 	return ""
 }
 
-// assets checks that each has an ID of its own, and a blob.
+// assets checks that each asset has a unique ID and a blob.
 func (r *reader) assets() error {
 	blobs, ids := map[string]bool{}, map[string]bool{}
 	for _, b := range r.side.Blobs {
@@ -171,7 +171,7 @@ func (r *reader) assets() error {
 
 var assetID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// Blob returns the content of a blob of a package that Read took; see Rooted.
+// Blob returns the content of a blob. The files must be those that Read accepted; see Rooted.
 func (files Files) Blob(sum string) ([]byte, bool) {
 	f, ok := files[blobPath(sum)]
 	return f.Data, ok
@@ -205,7 +205,7 @@ func (r *reader) agents() error {
 			return err
 		}
 		if strings.HasPrefix(body, "_No AGENTS instructions") {
-			body = "" // what Paperclip writes when there are none
+			body = "" // Paperclip writes this if there are none
 		}
 		s := r.side.Agents[slug]
 		a := Agent{Slug: slug, Name: cmp.Or(f.Name, slug), Path: name, Skills: list(f.Skills), Role: cmp.Or(s.Role, f.Role, "general"), Title: f.Title, Icon: s.Icon,
@@ -287,8 +287,8 @@ func (r *reader) teams() error {
 	return nil
 }
 
-// slugIn returns the slug that a reference names: itself, or the folder of a path
-// such as ../../agents/ada/AGENTS.md.
+// slugIn returns the slug in a reference: the reference itself, or the folder in a path such
+// as ../../agents/ada/AGENTS.md.
 func slugIn(ref string) string {
 	if base := path.Base(ref); base == "AGENTS.md" {
 		return path.Base(path.Dir(ref))
@@ -381,7 +381,8 @@ func (r *reader) tasks() error {
 	return r.checkTasks()
 }
 
-// number orders issues as they were made; those without an identifier come last.
+// number sorts issues in the order in which they were made; those without an identifier come
+// last.
 func (i Issue) number() uint64 {
 	_, digits, _ := strings.Cut(text(i.Identifier), "-")
 	var n uint64
@@ -427,10 +428,10 @@ func (r *reader) task(i *Issue, s sideTask) error {
 	return nil
 }
 
-// checkTasks drops references to what is not in the package.
+// checkTasks removes references to what is not in the package.
 func (r *reader) checkTasks() error {
 	agents, projects, tasks, goals, blobs := map[string]bool{}, map[string]bool{}, map[string]Issue{}, map[string]bool{}, map[string]bool{}
-	ends := map[string]bool{} // whose line of ancestors has an end
+	ends := map[string]bool{} // issues whose chain of parents is known to end
 	for _, a := range r.m.Agents {
 		agents[a.Slug] = true
 	}
@@ -463,7 +464,7 @@ func (r *reader) checkTasks() error {
 		}
 		parent, ok := tasks[text(i.Parent)]
 		drop(i.Slug, "task", &i.Parent, ok && !parent.Recurring)
-		var line []string // from the task up to one that is known to have an end
+		var line []string // from the task up to one whose chain is known to end
 		for at := i.Slug; !ends[at]; {
 			line = append(line, at)
 			if at = text(tasks[at].Parent); at == "" {

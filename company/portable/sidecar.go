@@ -8,12 +8,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Names of files that a package has one of.
+// Names of files that occur once in a package.
 const (
 	companyFile = "COMPANY.md"
 	sidecarFile = ".paperclip.yaml"
 	readmeFile  = "README.md"
-	// ChartFile is where a package has its org chart, a PNG that the readme shows.
+	// ChartFile is the path of the org chart, a PNG that the readme shows.
 	ChartFile = "images/org-chart.png"
 
 	logoBase = "images/company-logo"
@@ -41,7 +41,7 @@ type sidecar struct {
 	Structure `yaml:",inline"`
 }
 
-// sideSkill is what people left on a skill.
+// sideSkill is the comments and tests of a skill.
 type sideSkill struct {
 	Comments []Said       `yaml:"comments,omitempty"`
 	Inputs   []SkillInput `yaml:"testInputs,omitempty"`
@@ -147,9 +147,9 @@ type frontCompany struct {
 
 type frontAgent struct {
 	Name      string   `yaml:"name"`
-	Slug      string   `yaml:"slug,omitempty"` // read, not written: the folder is the slug
+	Slug      string   `yaml:"slug,omitempty"` // read, but not written: the folder's name is the slug
 	Title     *string  `yaml:"title,omitempty"`
-	Role      string   `yaml:"role,omitempty"` // read, not written
+	Role      string   `yaml:"role,omitempty"` // read, but not written
 	ReportsTo *string  `yaml:"reportsTo,omitempty"`
 	Skills    []string `yaml:"skills,omitempty"`
 }
@@ -205,7 +205,7 @@ func (r *reader) sidecar() error {
 	return nil
 }
 
-// marks counts what may separate values in YAML: no text has more values.
+// marks counts the characters that may separate values in YAML. No text has more values.
 func marks(b []byte) (n int) {
 	for i, c := range b {
 		switch c {
@@ -220,7 +220,7 @@ func marks(b []byte) (n int) {
 	return n
 }
 
-// unfit reports whether v holds what YAML has and JSON has not: in such objects as
+// unfit reports whether v holds YAML values that JSON does not have, in objects such as
 // adapters' configurations, which are JSON everywhere else.
 func unfit(v reflect.Value) bool {
 	switch v.Kind() {

@@ -10,8 +10,7 @@ import (
 //go:embed all:starters
 var starters embed.FS
 
-// Starters are the names of the companies to start from that the program brings
-// along, in order.
+// Starters returns the sorted names of the starter companies that are embedded in the program.
 func Starters() (names []string) {
 	dirs, err := starters.ReadDir("starters")
 	if err != nil {

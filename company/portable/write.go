@@ -113,7 +113,7 @@ func (m Manifest) inputsOf(of func(EnvInput) bool) (s sideInputs) {
 	return s
 }
 
-// stored is the routine as the sidecar has it: what is usual is left out.
+// stored returns the routine as the sidecar has it, without default values.
 func (r Routine) stored() Routine {
 	r.Triggers = slices.Clone(r.Triggers)
 	for n := range r.Triggers {
@@ -124,8 +124,8 @@ func (r Routine) stored() Routine {
 	return r
 }
 
-// slugOf is what a name is called in paths: lower case, and dashes for what is
-// neither a letter nor a digit.
+// slugOf returns the form of a name in paths: in lower case, with dashes for characters that
+// are neither letters nor digits.
 func slugOf(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {
@@ -139,10 +139,10 @@ func slugOf(name string) string {
 	return cmp.Or(strings.TrimSuffix(b.String(), "-"), "company")
 }
 
-// RootPath is the folder that a package of a company is put in.
+// RootPath returns the name of the folder in which a company's package is put.
 func RootPath(company string) string { return slugOf(company) }
 
-// readme describes the package to people who look at it as a repository.
+// readme returns a README for people who view the package as a repository.
 func readme(m Manifest) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n", oneLine(m.Company.Name))

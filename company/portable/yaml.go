@@ -13,22 +13,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// quoted returns v as YAML whose strings are all in double quotes, which readers
-// with a small idea of YAML understand too. The nodes are made here, as the
-// library's own way to them goes by blocks of text that it can not always read
-// back (a text that begins with a tab, or holds a lone line separator).
+// quoted returns v as YAML with all strings in double quotes, which simple YAML parsers also
+// understand. It builds the nodes itself: the library's encoder writes block scalars that it
+// can not always read back (a text that begins with a tab, or has a single line separator).
 func quoted(v any) []byte {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := errors.Join(e.Encode(nodeOf(reflect.ValueOf(v))), e.Close()); err != nil {
-		panic(fmt.Sprintf("portable: encode %T: %v", v, err)) // only types of this package get here
+		panic(fmt.Sprintf("portable: encode %T: %v", v, err)) // only types of this package come here
 	}
 	return b.Bytes()
 }
 
-// nodeOf returns what stands for v: structs by their yaml tags, maps in the order
-// of their keys.
+// nodeOf returns the node of v: structs by their yaml tags, maps sorted by key.
 func nodeOf(v reflect.Value) *yaml.Node {
 	scalar := func(tag, value string) *yaml.Node {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value}
@@ -46,7 +44,7 @@ func nodeOf(v reflect.Value) *yaml.Node {
 		return scalar("!!bool", strconv.FormatBool(v.Bool()))
 	case reflect.Int, reflect.Int64:
 		return scalar("!!int", strconv.FormatInt(v.Int(), 10))
-	case reflect.Float64: // of objects that came as JSON
+	case reflect.Float64: // from objects that were decoded from JSON
 		text := strconv.FormatFloat(v.Float(), 'g', -1, 64)
 		if strings.ContainsAny(text, ".e") {
 			return scalar("!!float", text)
@@ -105,7 +103,7 @@ func addFields(n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// empty reports whether a field that may be left out says nothing.
+// empty reports whether an omitempty field is empty.
 func empty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -121,7 +119,7 @@ func empty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// natural orders names as people do: acm-9 before acm-10.
+// natural compares names with numbers by value: acm-9 comes before acm-10.
 func natural(a, b string) int {
 	for a != "" && b != "" {
 		x, y := number(a), number(b)
@@ -141,7 +139,7 @@ func natural(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// number are the digits that s begins with.
+// number returns the digits at the start of s.
 func number(s string) string {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {

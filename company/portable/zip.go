@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Unzip reads the files of a package from a zip file of size bytes. What the
-// directory of the file says of lengths is not believed: reading stops at
-// MaxBytes in all, whatever it would unfold to.
+// Unzip reads the files of a package from a zip file of size bytes. It does not trust the
+// lengths in the zip's directory: it stops after MaxBytes of decompressed data in all.
 func Unzip(r io.ReaderAt, size int64) (Files, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
