@@ -1,4 +1,4 @@
-// Package transfer carries imports out: many commands as one.
+// Package transfer executes imports: many commands as one.
 package transfer
 
 import (
@@ -10,53 +10,51 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An ImportStep is one command that an import is made of: its kind, and its
-// payload in CBOR.
+// An ImportStep is one command of an import: its kind, and its payload in CBOR.
 type ImportStep struct {
 	Kind    string `cbor:"1,keyasint"`
 	Payload []byte `cbor:"2,keyasint"`
-	// Author is the agent who said what the step says, on an issue, a text or a
-	// skill; what has none is the importer's.
+	// Author is the agent who wrote the comment that the step adds to an issue, a text or a
+	// skill. Without one, the author is the importer.
 	Author string `cbor:"3,keyasint,omitempty"`
-	// Number is what an issue of a new company is to be called (7 of ACM-7), when
-	// that is still ahead.
+	// Number is the number of the step's issue in a new company (7 of ACM-7). It is used only
+	// if it is above the company's counter.
 	Number uint64 `cbor:"4,keyasint,omitempty"`
 }
 
-// ImportCompany is the payload of company.import, which carries out all of its
-// steps or none. Nothing starts because of it: no agent is woken, and timers
-// are off in what is imported. The first step of an import into a new company
-// is company.create.
+// ImportCompany is the payload of company.import, which executes all of its steps or none. It
+// starts no work: no agent is woken, and timers of imported rows are off. The first step of
+// an import into a new company is company.create.
 type ImportCompany struct {
 	Steps []ImportStep `cbor:"1,keyasint,omitempty"`
-	// Details is the JSON of what the activity says about the import.
+	// Details is the JSON for the import's line in the activity log.
 	Details []byte `cbor:"2,keyasint,omitempty"`
-	// Parts are staged, and hold the CBOR of the steps when these are too long for
-	// a command; Sum is the SHA-256 of it. For a company that is not there yet
-	// they are staged under no company.
+	// Parts are the IDs of staged parts with the CBOR of the steps, if the steps do not fit a
+	// command. Sum is the SHA-256 of the CBOR. For a new company the parts are staged outside
+	// companies.
 	Parts []string `cbor:"3,keyasint,omitempty"`
 	Sum   string   `cbor:"4,keyasint,omitempty"`
-	// New says that the parts lie under no company.
+	// New says that the parts are staged outside companies.
 	New bool `cbor:"5,keyasint,omitempty"`
-	// Job is the import job that this ends, with the JSON of what came of it in
-	// short and, where that is not too long, whole.
+	// Job is the import job that this command ends. Summary is the JSON of a summary; Result,
+	// if it is not too long, of the whole result.
 	Job     string `cbor:"6,keyasint,omitempty"`
 	Summary []byte `cbor:"7,keyasint,omitempty"`
 	Result  []byte `cbor:"8,keyasint,omitempty"`
 }
 
 const (
-	// MaxImportSteps bounds the commands of one import. Each writes three to eight
-	// keys, and all of them at most ledger.MaxTouchedWide. 5,000 issues with 20,000
-	// comments and 2,500 documents are 27,500 steps, 91,000 keys and 0.9 s.
+	// MaxImportSteps bounds the commands of one import. Each writes three to eight keys; the
+	// import may write ledger.MaxTouchedWide keys in all. 5,000 issues with 20,000 comments and
+	// 2,500 documents are 27,500 steps, 91,000 keys and 0.9 s.
 	MaxImportSteps = 30_000
-	// maxIssueJump bounds how far an imported number may lie ahead.
+	// maxIssueJump bounds how far an imported number may be above the company's counter.
 	maxIssueJump = 1_000_000
 	// MaxImport bounds the steps of one import, in bytes.
 	MaxImport = 32 << 20
 )
 
-// ImportFits refuses an import of n steps that the mesh does not take at once.
+// ImportFits refuses an import of n steps if that is too many for one command.
 func ImportFits(n int) error {
 	if n > 0 && n <= MaxImportSteps {
 		return nil
@@ -81,7 +79,7 @@ func importCompany(c *ledger.Context, p ImportCompany) error {
 		if len(p.Summary) > maxJobText || len(p.Result) > MaxImportResult {
 			return ledger.Refuse(ledger.Invalid, nil, "the result of an import is too long")
 		}
-		j = j.end(JobSucceeded, "", core.TimeOf(c.Now)) // kept only if all of the import is
+		j = j.end(JobSucceeded, "", core.TimeOf(c.Now)) // recorded only if the whole import succeeds
 		j.Summary, j.Result = p.Summary, p.Result
 		importJobs.Put(c.Tx, j.ID, j)
 	}
@@ -153,7 +151,7 @@ func (s ImportStep) carryOut(c *ledger.Context, do ledger.Handler, created bool)
 	return err
 }
 
-// comment adds a comment in the name of the agent that wrote it.
+// comment adds a comment with the agent that wrote it as its author.
 func (s ImportStep) comment(c *ledger.Context) error {
 	var p entity.CreateComment
 	if err := ledger.Unmarshal(s.Payload, &p); err != nil {
@@ -174,7 +172,8 @@ func (s ImportStep) comment(c *ledger.Context) error {
 	return err
 }
 
-// skipTo makes n the next issue's number, unless the company is there already.
+// skipTo makes n the number of the next issue, if it is above the counter and less than
+// maxIssueJump away.
 func skipTo(tx *ledger.Tx, of ledger.CompanyID, n uint64) {
 	row, ok := entity.CompanyTable.Get(tx, of, of)
 	if ok && n > row.IssueCounter+1 && n < row.IssueCounter+maxIssueJump {
@@ -183,5 +182,5 @@ func skipTo(tx *ledger.Tx, of ledger.CompanyID, n uint64) {
 	}
 }
 
-// Rules are what imports add to the kernel.
+// Rules are the commands and hooks that this package adds to the kernel.
 var Rules = company.Rules{Kinds: slices.Concat(importKinds, importJobKinds)}

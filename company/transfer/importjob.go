@@ -9,26 +9,26 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An ImportJob is an import that goes on after its request was answered. One node
-// carries it out, and says every few seconds that it does; the row tells everybody
-// how far it is. What decides is still one company.import, which ends the job in
-// the same command: an import whose job is over already is refused, so a job that
-// was given up for its node leaves nothing behind.
+// An ImportJob is an import that continues after its request was answered. One node executes
+// it and reports every few seconds; from the row, all nodes can tell its progress.
+// The import itself is still one company.import, which also ends the job. A company.import
+// whose job is over is refused, so a job that was failed because its node was silent leaves
+// no rows.
 type ImportJob struct {
 	ID        string    `cbor:"1,keyasint"` // import-<UUID>
-	By        string    `cbor:"2,keyasint"` // the person; nobody else is shown it
+	By        string    `cbor:"2,keyasint"` // the user who asked for it; shown to nobody else
 	Node      string    `cbor:"3,keyasint"`
-	Signature string    `cbor:"4,keyasint"` // SHA-256 of what was asked for
+	Signature string    `cbor:"4,keyasint"` // SHA-256 of the request
 	Status    string    `cbor:"5,keyasint"` // running, succeeded or failed
 	Phase     string    `cbor:"6,keyasint,omitempty"`
-	Done      int64     `cbor:"7,keyasint,omitempty"` // of Total, in the phase
+	Done      int64     `cbor:"7,keyasint,omitempty"` // of Total, in the current phase
 	Total     int64     `cbor:"8,keyasint,omitempty"`
 	Error     string    `cbor:"9,keyasint,omitempty"`
 	CreatedAt core.Time `cbor:"10,keyasint"`
 	UpdatedAt core.Time `cbor:"11,keyasint"`
 	EndedAt   core.Time `cbor:"12,keyasint,omitempty"`
-	// Summary and Result are JSON: what came of it in short, and whole where that
-	// is not too long.
+	// Summary and Result are JSON: a summary of the result, and the whole result if it is not
+	// too long.
 	Summary []byte `cbor:"13,keyasint,omitempty"`
 	Result  []byte `cbor:"14,keyasint,omitempty"`
 }
@@ -48,18 +48,18 @@ const (
 )
 
 const (
-	// MaxImportJobs bounds the jobs of a mesh that go on, one for each person.
+	// MaxImportJobs bounds the running jobs of a mesh; each user may have one.
 	MaxImportJobs = 32
-	// KeptImportJobs bounds those that are over and still told of, ImportJobAge for
-	// how long they are.
+	// KeptImportJobs bounds the number of finished jobs that are kept, ImportJobAge the time
+	// for which one is kept.
 	KeptImportJobs = 200
 	ImportJobAge   = time.Hour
-	// ImportJobLease is how long a node may be silent about a job: several times
-	// what it lets pass, and longer than an election with its retries.
+	// ImportJobLease is how long a node may fail to report on a job: several times the interval
+	// of its reports, and longer than an election with its retries.
 	ImportJobLease = 40 * time.Second
-	// MaxImportResult bounds the JSON of a result that is kept.
+	// MaxImportResult bounds the stored JSON of a result, in bytes.
 	MaxImportResult = 96 << 10
-	// maxJobText bounds a phase and an error.
+	// maxJobText bounds a phase and an error, in bytes.
 	maxJobText = 1 << 10
 )
 
@@ -86,8 +86,8 @@ type FailImportJob struct {
 	Error string `cbor:"2,keyasint"`
 }
 
-// SweepImportJobs is the payload of import_job.sweep: jobs whose node is silent
-// have failed, and those that are long over are forgotten.
+// SweepImportJobs is the payload of import_job.sweep. It fails the jobs whose node does not
+// report, and deletes old finished jobs.
 type SweepImportJobs struct{}
 
 const (
@@ -104,13 +104,13 @@ var importJobKinds = []company.Kind{
 	{Name: KindImportJobSweep, From: company.FromNode, Do: ledger.Typed(sweepImportJobs)},
 }
 
-// ImportJobOf returns a job to the person who asked for it.
+// ImportJobOf returns a job if by is the user who asked for it.
 func ImportJobOf(tx *ledger.Tx, id, by string) (ImportJob, bool) {
 	j, ok := importJobs.Get(tx, id)
 	return j, ok && j.By == by
 }
 
-// over reports whether a job is to be given up at now, or forgotten.
+// over reports whether a job has to be failed or deleted at now.
 func (j ImportJob) over(now core.Time) bool {
 	if j.Status == JobRunning {
 		return now-j.UpdatedAt > core.Time(ImportJobLease.Milliseconds())
@@ -137,7 +137,7 @@ func (j ImportJob) end(status, why string, now core.Time) ImportJob {
 	return j
 }
 
-// beginImportJob lets a person have one import at a time.
+// beginImportJob starts a job. A user may have one at a time.
 func beginImportJob(c *ledger.Context, p BeginImportJob) (any, error) {
 	running, oldest, kept := 0, ImportJob{}, 0
 	for _, j := range importJobs.All(c.Tx) {
@@ -171,7 +171,7 @@ func beginImportJob(c *ledger.Context, p BeginImportJob) (any, error) {
 	return j, nil
 }
 
-// runningJob returns a job that its person's node goes on with.
+// runningJob returns a running job of the command's actor.
 func runningJob(c *ledger.Context, id string) (ImportJob, error) {
 	j, ok := ImportJobOf(c.Tx, id, c.Cmd.Actor.ID)
 	if !ok {
@@ -183,7 +183,8 @@ func runningJob(c *ledger.Context, id string) (ImportJob, error) {
 	return j, nil
 }
 
-// tellImportJob says how far a job is. It records nothing: the end does.
+// tellImportJob stores the progress of a job. It adds no line to the activity log; the end
+// of the job does.
 func tellImportJob(c *ledger.Context, p TellImportJob) (any, error) {
 	j, err := runningJob(c, p.ID)
 	if err != nil {
