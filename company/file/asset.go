@@ -1,4 +1,4 @@
-// Package file is bytes with a name: assets, attachments, and work products.
+// Package file is named files of companies: assets, attachments, and work products.
 package file
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An Asset is a file of a company: its name and type, and the hash of its bytes,
-// which lie on the nodes' disks. Provider is always "local_disk", the contract's
-// word for what no other service keeps.
+// An Asset is a file of a company: its name and type, and the hash of its bytes, which are on
+// the nodes' disks. Provider is always "local_disk", the contract's word for files that no
+// other service stores.
 type Asset struct {
 	ID           string           `cbor:"1,keyasint" json:"id"`
 	Company      ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -34,7 +34,7 @@ type Asset struct {
 	UpdatedAt    core.Time        `cbor:"12,keyasint" json:"updatedAt"`
 }
 
-// An Attachment links an asset to an issue, and perhaps to one of its comments.
+// An Attachment links an asset to an issue, and optionally to one of the issue's comments.
 type Attachment struct {
 	ID        string           `cbor:"1,keyasint" json:"id"`
 	Company   ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -45,12 +45,12 @@ type Attachment struct {
 	CreatedAt core.Time        `cbor:"7,keyasint" json:"createdAt"`
 }
 
-// Keys of assets and attachments beside their rows:
+// Keys of assets and attachments besides their rows:
 //
-//	asset-created/<ms, 16 hex digits>/<id>   newest last
-//	asset-object/<sha256 of the object key>  the asset's ID; one key, one asset
+//	asset-created/<ms, 16 hex digits>/<id>   oldest first
+//	asset-object/<sha256 of the object key>  the asset's ID; object keys are unique
 //	attachment-issue/<issue>/<id>
-//	attachment-sweep/<issue>                 a deleted issue whose attachments are to go
+//	attachment-sweep/<issue>                 a deleted issue whose attachments have to be deleted
 var (
 	Assets           = core.Owned(ledger.NewTable[string, Asset]("asset").Beside(ledger.Indexed(assetsCreated, func(a *Asset) string { return ledger.Order(uint64(a.CreatedAt)) })))
 	assetsCreated    = ledger.NewIndex[string, string]("asset-created")
@@ -68,14 +68,14 @@ func sweepKey(company ledger.CompanyID, issue string) []byte {
 }
 
 const (
-	// MaxAttachments bounds the attachments of one issue: lists show all of them.
+	// MaxAttachments bounds the attachments of one issue: lists return all of them.
 	MaxAttachments = 500
-	// MaxFilename and MaxContentType bound what a file says of itself, in bytes.
+	// MaxFilename and MaxContentType bound the name and the type of a file, in bytes.
 	MaxFilename    = 255
 	MaxContentType = 200
 	maxNamespace   = 120
-	// sweepChunk bounds the attachments that one attachment.sweep removes, at up
-	// to eight keys each.
+	// sweepChunk bounds the attachments that one attachment.sweep deletes; each has up to eight
+	// keys.
 	sweepChunk = 250
 )
 
@@ -100,11 +100,11 @@ type DeleteAttachment struct {
 	ID string `cbor:"1,keyasint"`
 }
 
-// SweepAttachments is the payload of attachment.sweep, which removes what is
-// left of the attachments of deleted issues, a part at a time.
+// SweepAttachments is the payload of attachment.sweep, which deletes some of the remaining
+// attachments of deleted issues.
 type SweepAttachments struct{}
 
-// An Attached is what attachment.create returns.
+// An Attached is an attachment with its asset, as attachment.create returns it.
 type Attached struct {
 	Attachment Attachment `cbor:"1,keyasint"`
 	Asset      Asset      `cbor:"2,keyasint"`
@@ -133,8 +133,8 @@ func AssetByID(tx *ledger.Tx, id string) (Asset, bool) {
 	return Assets.Get(tx, of, id)
 }
 
-// LooseAssetsOf yields the assets of a company that belong to no issue, in the
-// order of their IDs, with their namespaces.
+// LooseAssetsOf yields the assets of a company that belong to no issue, with their
+// namespaces, sorted by ID.
 func LooseAssetsOf(tx *ledger.Tx, company ledger.CompanyID) iter.Seq2[Asset, string] {
 	return func(yield func(Asset, string) bool) {
 		for _, a := range Assets.All(tx, company) {
@@ -142,7 +142,7 @@ func LooseAssetsOf(tx *ledger.Tx, company ledger.CompanyID) iter.Seq2[Asset, str
 			if !loose {
 				continue
 			}
-			parts := strings.Split(space, "/") // a date and a name come last
+			parts := strings.Split(space, "/") // the last parts are a date and a name
 			if !yield(a, strings.Join(parts[:max(len(parts)-4, 0)], "/")) {
 				return
 			}
@@ -150,7 +150,7 @@ func LooseAssetsOf(tx *ledger.Tx, company ledger.CompanyID) iter.Seq2[Asset, str
 	}
 }
 
-// AttachmentByID returns an attachment of an issue that is there.
+// AttachmentByID returns an attachment, unless its issue is deleted.
 func AttachmentByID(tx *ledger.Tx, id string) (Attached, bool) {
 	of := core.OwnerOf(tx, id)
 	if of == "" {
@@ -190,7 +190,8 @@ func plainText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r == 0x7f })
 }
 
-// addAsset stores a file below a place of its company, such as "assets/general".
+// addAsset stores an asset of the command's company. place is the prefix of its object key,
+// such as "assets/general".
 func addAsset(c *ledger.Context, f company.NewFile, place string) (Asset, error) {
 	if err := check(f, c.Tx); err != nil {
 		return Asset{}, err
@@ -214,7 +215,7 @@ func addAsset(c *ledger.Context, f company.NewFile, place string) (Asset, error)
 	return a, nil
 }
 
-// safeName keeps of a file's name what any file system takes.
+// safeName returns a file's name without characters that some file systems do not accept.
 func safeName(name string) string {
 	b := []byte(core.Snippet(name, 120))
 	for i, c := range b {
@@ -234,7 +235,7 @@ func dropAsset(tx *ledger.Tx, a Asset) {
 	company.UnrefBlob(tx, a.Company, a.SHA256)
 }
 
-// mayUpload lets an agent add files only under a run of its own that goes on.
+// mayUpload refuses an agent that has no live run of its own.
 func mayUpload(c *ledger.Context) error {
 	if core.IsAgent(c) && (c.Cmd.Run == "" || !entity.RunAlive(c.Tx, c.Cmd.Company, c.Cmd.Run, c.Cmd.Actor.ID)) {
 		return entity.RefuseRunContext()
@@ -282,10 +283,10 @@ func isNamespace(s string) bool {
 	return true
 }
 
-// LogoNamespace is where logos lie; one that is replaced goes away.
+// LogoNamespace is the namespace of logos. A logo that is replaced is deleted.
 const LogoNamespace = "companies"
 
-// checkLogo refuses a logo that is no asset of the company.
+// checkLogo refuses a logo that is not an asset of the company.
 func checkLogo(row entity.Company, tx *ledger.Tx) error {
 	if _, ok := Assets.Get(tx, row.ID, string(row.LogoAsset)); !ok && row.LogoAsset != "" {
 		return ledger.Refuse(ledger.NotFound, nil, "Asset not found")
@@ -293,7 +294,7 @@ func checkLogo(row entity.Company, tx *ledger.Tx) error {
 	return nil
 }
 
-// dropLogo removes the logo that a company had, unless it is more than that.
+// dropLogo deletes the old logo of a company, if it was uploaded as a logo.
 func dropLogo(tx *ledger.Tx, was, now entity.Company) {
 	old, ok := Assets.Get(tx, was.ID, string(was.LogoAsset))
 	if ok && now.LogoAsset != was.LogoAsset && strings.HasPrefix(old.ObjectKey, string(was.ID)+"/assets/"+LogoNamespace+"/") {
@@ -344,7 +345,7 @@ func createAttachment(c *ledger.Context, p CreateAttachment) (any, error) {
 	return Attached{at, a}, nil
 }
 
-// attachTo gives a comment attachments of its issue that belong to no other.
+// attachTo links attachments of an issue to a comment. Each must not be linked to another one.
 func attachTo(tx *ledger.Tx, cm entity.Comment, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -366,7 +367,7 @@ func attachTo(tx *ledger.Tx, cm entity.Comment, ids []string) error {
 	return nil
 }
 
-// AttachmentLimit is what an attachment of the company may have, in bytes.
+// AttachmentLimit returns the largest size of an attachment in the company, in bytes.
 func AttachmentLimit(row entity.Company) int64 {
 	if row.AttachmentMaxBytes <= 0 {
 		return company.DefaultAttachmentBytes
@@ -374,8 +375,8 @@ func AttachmentLimit(row entity.Company) int64 {
 	return min(row.AttachmentMaxBytes, company.MaxAttachmentBytes)
 }
 
-// deleteAttachment removes an attachment with its asset. The board may, and the
-// agent that added it.
+// deleteAttachment deletes an attachment with its asset. The board may, and the agent that
+// added it.
 func deleteAttachment(c *ledger.Context, p DeleteAttachment) (any, error) {
 	at, ok := Attachments.Get(c.Tx, c.Cmd.Company, p.ID)
 	if !ok {
@@ -407,8 +408,8 @@ func dropAttachment(tx *ledger.Tx, at Attachment) {
 	Attachments.Delete(tx, at.Company, at.ID)
 }
 
-// dropAttachments hides the attachments of an issue that is being deleted; they
-// may be many, so a node removes them afterwards.
+// dropAttachments hides the attachments of an issue that is deleted. There may be many, so
+// attachment.sweep deletes them later.
 func dropAttachments(tx *ledger.Tx, i entity.Issue) {
 	for range attachmentsIssue.IDs(tx, i.Company, i.ID, false) {
 		tx.Set(sweepKey(i.Company, i.ID), nil)
@@ -446,7 +447,7 @@ func HandleSweepAttachments(c *ledger.Context, _ SweepAttachments) (any, error) 
 	return nil, nil
 }
 
-// Rules are what files add to the kernel.
+// Rules are the commands and hooks that this package adds to the kernel.
 var Rules = company.Rules{
 	Kinds: slices.Concat(company.PartKinds, productKinds, assetKinds),
 	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
@@ -482,7 +483,7 @@ var Rules = company.Rules{
 	},
 }
 
-// storage answers what the kernel asks of files.
+// storage implements the hook by which the kernel asks about files.
 type storage struct{}
 
 func (storage) Add(c *ledger.Context, f company.NewFile, place string) (string, error) {
@@ -490,7 +491,7 @@ func (storage) Add(c *ledger.Context, f company.NewFile, place string) (string, 
 	return a.ID, err
 }
 
-// check refuses a file that could not have come from an upload.
+// check refuses a file that no upload could have made.
 func check(f company.NewFile, tx *ledger.Tx) error {
 	switch {
 	case !core.IsID(f.ID) || !core.IsID(f.Object):

@@ -93,8 +93,8 @@ func TestNamespacesOfAssets(t *testing.T) {
 	}
 }
 
-// An issue with as many attachments as it may have is deleted at once; what it
-// had is hidden, and removed a part at a time.
+// An issue with the most attachments it may have is deleted by one command. Its attachments
+// are hidden at once and deleted in parts.
 func TestAttachmentsOfADeletedIssueAreSwept(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -129,8 +129,8 @@ func TestAttachmentsOfADeletedIssueAreSwept(t *testing.T) {
 	}
 }
 
-// Whatever is added and removed, in whatever order, a blob is referred to as
-// often as there are assets with its hash.
+// After any sequence of additions and deletions, the reference count of a blob equals the
+// number of assets with its hash.
 func TestReferencesCountAssets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := companytest.NewDesk(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A WorkProduct is something that work on an issue brought forth, and where it
-// is: a pull request, a commit, a preview, a file.
+// A WorkProduct is a result of the work on an issue, and where it is: a pull request, a
+// commit, a preview, a file.
 type WorkProduct struct {
 	ID                 string           `cbor:"1,keyasint" json:"id"`
 	Company            ledger.CompanyID `cbor:"2,keyasint" json:"companyId"`
@@ -43,16 +43,16 @@ func (w WorkProduct) Clone() WorkProduct {
 	return w
 }
 
-// Products are keyed by ID, and found by work-product-issue/<issue>/<id>.
+// Products are keyed by ID and indexed by work-product-issue/<issue>/<id>.
 var (
 	Products      = core.Owned(ledger.NewTable[string, WorkProduct]("work-product").Beside(ledger.Indexed(productsIssue, func(w *WorkProduct) string { return w.Issue })))
 	productsIssue = ledger.NewIndex[string, string]("work-product-issue")
 )
 
-// MaxProducts bounds the work products of one issue: lists show all of them.
+// MaxProducts bounds the work products of one issue: lists return all of them.
 const MaxProducts = 200
 
-// What the fields of a work product may be.
+// Values that the fields of a work product may have.
 var (
 	ProductTypes    = []string{"preview_url", "runtime_service", "pull_request", "branch", "commit", "artifact", "document"}
 	ProductStatuses = []string{"active", "ready_for_review", "approved", "changes_requested", "merged", "closed", "failed", "archived", "draft"}
@@ -60,12 +60,12 @@ var (
 	ProductHealths  = []string{"unknown", "healthy", "unhealthy"}
 )
 
-// SaveProduct is the payload of product.create, and of product.update, where a
-// nil field stays as it is and a pointer to "" clears it. Metadata "null" clears.
+// SaveProduct is the payload of product.create and product.update. In an update a nil field
+// keeps the value; a pointer to "" and the Metadata "null" clear it.
 type SaveProduct struct {
 	ID                 string          `cbor:"1,keyasint"`
-	Issue              string          `cbor:"2,keyasint,omitempty"` // of a new one
-	Project            *string         `cbor:"3,keyasint,omitempty"` // nil for a new one: the issue's
+	Issue              string          `cbor:"2,keyasint,omitempty"` // of a new product
+	Project            *string         `cbor:"3,keyasint,omitempty"` // nil in a new product: the issue's project
 	ExecutionWorkspace *string         `cbor:"4,keyasint,omitempty"`
 	RuntimeService     *string         `cbor:"5,keyasint,omitempty"`
 	Type               *string         `cbor:"6,keyasint,omitempty"`
@@ -98,7 +98,7 @@ var productKinds = []company.Kind{
 	{Name: KindProductDelete, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(deleteProduct)},
 }
 
-// ProductByID returns a work product of an issue that is there.
+// ProductByID returns a work product, unless its issue is deleted.
 func ProductByID(tx *ledger.Tx, id string) (WorkProduct, bool) {
 	of := core.OwnerOf(tx, id)
 	if of == "" {
@@ -108,8 +108,7 @@ func ProductByID(tx *ledger.Tx, id string) (WorkProduct, bool) {
 	return w, ok && tx.Has(entity.IssueTable.Key(of, w.Issue))
 }
 
-// ProductsOf returns the work products of an issue, the primary ones first,
-// then the newest.
+// ProductsOf returns the work products of an issue: primary ones first, then newest first.
 func ProductsOf(tx *ledger.Tx, i entity.Issue) []WorkProduct {
 	out := []WorkProduct{}
 	for id := range productsIssue.IDs(tx, i.Company, i.ID, false) {
@@ -153,7 +152,7 @@ func (w WorkProduct) with(p SaveProduct) WorkProduct {
 	return w
 }
 
-// check refuses what a work product can not be; what it named before may be gone.
+// check refuses an invalid work product. A row that the product named before may be deleted.
 func (w WorkProduct) check(tx *ledger.Tx, before WorkProduct) error {
 	for _, f := range []struct {
 		name, value string
@@ -205,7 +204,7 @@ func createProduct(c *ledger.Context, p SaveProduct) (any, error) {
 	return w, nil
 }
 
-// keep stores w; of each type an issue has one primary product.
+// keep stores w. If w is primary, the issue's other products of its type no longer are.
 func (w WorkProduct) keep(c *ledger.Context, i entity.Issue) {
 	if w.Primary {
 		for _, o := range ProductsOf(c.Tx, i) {
