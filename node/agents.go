@@ -23,12 +23,12 @@ import (
 	"github.com/selvage-mesh/selvage/scheduler"
 )
 
-// tools are the command lines that work as agents, by adapter type.
+// tools are the command-line tools that work as agents, by adapter type.
 var tools = map[string]cli.Tool{"acp": acp.Tool{}, "claude_local": claude.Tool{}, "codex_local": codex.Tool{}, "cursor": cursor.Tool{}, "gemini_local": gemini.Tool{},
 	"hermes_local": hermes.Tool{}, "opencode_local": opencode.Tool{}, "pi_local": pi.Tool{}}
 
-// addTools adds an adapter for each tool, which start their programs through p,
-// and that of OpenClaw's gateways, which may be in the networks of private.
+// addTools adds an adapter for each tool, which starts its program through p, and the
+// adapter of OpenClaw gateways, which may be in the networks of private.
 func addTools(adapters map[string]scheduler.Adapter, p *process.Adapter, dir string, private []netip.Prefix, log *slog.Logger) error {
 	claw, err := openclaw.New(openclaw.Config{Dir: dir, Private: private, Log: log})
 	if err != nil {
@@ -45,18 +45,17 @@ func addTools(adapters map[string]scheduler.Adapter, p *process.Adapter, dir str
 	return nil
 }
 
-// commonSkill is what every agent is given: how to work with the API.
+// commonSkill is the skill that every agent gets: how to work with the API.
 const commonSkill = "paperclip"
 
-// maxRunSkills bounds the skills of one run, and maxSkillBytes all their texts:
-// they are read and written anew for each run.
+// maxRunSkills bounds the skills of one run, maxSkillBytes their texts in total: they
+// are read and written again for each run.
 const (
 	maxRunSkills  = 64
 	maxSkillBytes = 4 << 20
 )
 
-// runSkills are the skills that a run of an agent is given: the one that all need,
-// and those that the agent is to have.
+// runSkills returns the skills of an agent's run: the common one and those of the agent.
 func runSkills(tx *ledger.Tx, of ledger.CompanyID, agent string) (out []company.RunSkill) {
 	bytes := 0
 	add := func(s company.RunSkill) {

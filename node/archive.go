@@ -12,10 +12,13 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/blob"
 )
 
-// An archive is the content of a backup, which is a sealed file
-// (identity.SealFile). It is
+// An archive is the content of a backup, which is a sealed file (identity.SealFile). It
+// is
 //
-//	"selvage-archive/1\n"
+//	"selvage-archive/1
+//
+// "
+//
 //	parts: type (1) | length (8, big endian) | that many bytes
 //
 //	'h' once, first: deterministic CBOR of an archiveHead
@@ -24,41 +27,41 @@ import (
 //	'b' one for each file: its SHA-256 (32), then its bytes
 //	'e' once, last: deterministic CBOR of an archiveEnd
 //
-// The sealed file says whether it is whole; each block of the state has a
-// checksum, and each file a hash of its own besides. Another first line, or an unknown part, is refused.
+// The sealed file detects truncation. Each block of the state also has a checksum, and
+// each file a hash. A reader refuses another first line, or an unknown part.
 const (
 	archiveMagic = "selvage-archive/1\n"
 	partHead     = 'h'
 	partState    = 's'
 	partBlob     = 'b'
 	partEnd      = 'e'
-	// archivePiece is how much of the state goes into one part: as much as a piece
-	// of the sealed file, so that neither waits for the other.
+	// archivePiece is the size of a part of the state, in bytes. It equals the piece of the
+	// sealed file, so that neither waits for the other.
 	archivePiece = 256 << 10
-	// archiveBuffer gathers what is small; pieces pass it by.
+	// archiveBuffer buffers small writes; pieces of the state bypass it.
 	archiveBuffer = 16 << 10
-	// maxArchiveHead bounds head and end: a genesis and a chain of admissions.
+	// maxArchiveHead bounds head and end, in bytes: a genesis and a chain of admissions.
 	maxArchiveHead = 1 << 20
 )
 
 var errArchive = errors.New("not a valid backup")
 
-// An archiveHead is all of a mesh that is not in its state.
+// An archiveHead is the part of a mesh that is not in its state.
 type archiveHead struct {
 	Genesis  []byte           `cbor:"1,keyasint"`
 	KeyEpoch uint64           `cbor:"2,keyasint"` // of the keys
 	Data     identity.DataKey `cbor:"3,keyasint"`
 	Gossip   identity.DataKey `cbor:"4,keyasint"`
-	// Warrant is the seed of a key (identity.Derive) that the node which made the
-	// backup has admitted: whoever restores admits itself with it.
+	// Warrant is the seed of a key (identity.Derive) that the node which made the backup has
+	// admitted. A restoring node admits itself with it.
 	Warrant    [32]byte `cbor:"5,keyasint"`
 	Admissions []byte   `cbor:"6,keyasint"` // of the warrant's key
 	Term       uint64   `cbor:"7,keyasint"` // of raft, when the backup was made
-	Blobs      bool     `cbor:"8,keyasint"` // files are in it
+	Blobs      bool     `cbor:"8,keyasint"` // the archive contains files
 	About      About    `cbor:"9,keyasint"`
 }
 
-// About is what a backup says of itself to anybody.
+// About is the part of a backup that anybody can read.
 type About struct {
 	Mesh    identity.MeshID `cbor:"1,keyasint" json:"mesh"`
 	Name    string          `cbor:"2,keyasint" json:"name"` // of the mesh
@@ -69,16 +72,16 @@ type About struct {
 	Height  uint64          `cbor:"7,keyasint" json:"height"`
 	Head    string          `cbor:"8,keyasint" json:"head"`   // hash of the newest entry
 	Digest  string          `cbor:"9,keyasint" json:"digest"` // of the state
-	Files   bool            `cbor:"10,keyasint" json:"files"` // attachments and images are in it
+	Files   bool            `cbor:"10,keyasint" json:"files"` // it contains attachments and images
 	Version string          `cbor:"11,keyasint" json:"version"`
 }
 
-// An archiveEnd says what went in.
+// An archiveEnd counts the content of an archive.
 type archiveEnd struct {
 	StateBytes  uint64 `cbor:"1,keyasint"`
 	Blobs       uint64 `cbor:"2,keyasint"`
 	BlobBytes   uint64 `cbor:"3,keyasint"`
-	MissingBlob uint64 `cbor:"4,keyasint"` // referred to, and on no node that answered
+	MissingBlob uint64 `cbor:"4,keyasint"` // referenced, but no answering node has it
 }
 
 type archiveWriter struct {
@@ -105,7 +108,7 @@ func (a *archiveWriter) part(typ byte, b []byte) error {
 	return err
 }
 
-// Write takes a piece of the state.
+// Write writes a piece of the state.
 func (a *archiveWriter) Write(b []byte) (n int, err error) {
 	for len(b) > 0 {
 		take := min(len(b), archivePiece)
@@ -126,13 +129,13 @@ func (a *archiveWriter) end(e archiveEnd) error {
 	return a.w.Flush()
 }
 
-// archiveReader reads an archive part by part. As an io.Reader it gives the
-// state, up to the part that follows.
+// archiveReader reads an archive part by part. As an io.Reader it returns the state, up
+// to the part that follows.
 type archiveReader struct {
 	r     *bufio.Reader
-	begun bool   // the head of the present part was read
-	typ   byte   // of the present part
-	left  uint64 // bytes of it
+	begun bool   // the head of the current part was read
+	typ   byte   // of the current part
+	left  uint64 // unread bytes of it
 	state uint64
 }
 
@@ -156,7 +159,7 @@ func (a *archiveReader) full(b []byte) error {
 	return nil
 }
 
-// next returns the type of the present part, or of the one that begins.
+// next returns the type of the current part, or of the next one.
 func (a *archiveReader) next() (typ byte, err error) {
 	if !a.begun {
 		var head [9]byte
@@ -168,7 +171,7 @@ func (a *archiveReader) next() (typ byte, err error) {
 	return a.typ, nil
 }
 
-// value reads a part that is one value.
+// value reads a part that holds one value.
 func (a *archiveReader) value(typ byte, v any) error {
 	got, err := a.next()
 	switch {
@@ -190,7 +193,7 @@ func (a *archiveReader) value(typ byte, v any) error {
 	return nil
 }
 
-// Read gives bytes of the state.
+// Read reads bytes of the state.
 func (a *archiveReader) Read(p []byte) (int, error) {
 	for {
 		switch typ, err := a.next(); {
@@ -212,8 +215,8 @@ func (a *archiveReader) Read(p []byte) (int, error) {
 	}
 }
 
-// blob returns the bytes of the present part, which is a file's, to be read to
-// their end.
+// blob returns the content of the current part, which is a file's. The caller must read
+// it to the end.
 func (a *archiveReader) blob() (d blob.Digest, size int64, r io.Reader, err error) {
 	if a.left < uint64(len(d)) || a.left > blob.MaxBlob+uint64(len(d)) {
 		return d, 0, nil, fmt.Errorf("%w: a file of %d bytes", errArchive, a.left)

@@ -16,27 +16,27 @@ import (
 	"github.com/selvage-mesh/selvage/transport"
 )
 
-// errRefusedHere is what a node is told that a person refused; it stops then.
+// errRefusedHere is the answer to a node that a person refused; that node stops.
 var errRefusedHere = errors.New("a person refused this node")
 
-// A waiting is a node that asked one member to be let in and waits for a person.
-// It is kept in memory, at that member; the others ask for it.
+// A waiting is a node that asked one member for admission and waits for a person. Only
+// that member has it, in memory; the other members request it.
 type waiting struct {
 	Code  string         `cbor:"1,keyasint"`
 	Node  ledger.NewNode `cbor:"2,keyasint"`
-	Addr  string         `cbor:"3,keyasint"` // where it was seen
+	Addr  string         `cbor:"3,keyasint"` // its address
 	Asked int64          `cbor:"4,keyasint"` // ms since 1970, by the member's clock
 	Until int64          `cbor:"5,keyasint"`
 
 	decided chan error // nil: it was admitted
 }
 
-// asks are those who wait at this node.
+// asks are the nodes that wait at this node.
 type asks struct {
 	mu      sync.Mutex
 	waits   map[identity.NodeID]*waiting
 	refused map[identity.NodeID]time.Time
-	tokens  float64 // of the bucket that bounds how often anybody may ask
+	tokens  float64 // of the bucket that limits requests from all sources
 	at      time.Time
 }
 
@@ -73,7 +73,7 @@ func (a *asks) add(w *waiting, from netip.Addr, now time.Time) error {
 	return nil
 }
 
-// source is what counts as one: an IPv4 address or an IPv6 /64.
+// source is the unit of the limits per source: an IPv4 address or an IPv6 /64.
 func source(ip netip.Addr) netip.Prefix {
 	bits := 32
 	if ip = ip.Unmap().WithZone(""); ip.Is6() {
@@ -91,7 +91,7 @@ func (a *asks) remove(w *waiting) {
 	}
 }
 
-// settle tells those who wait and are members by now.
+// settle answers the waiting nodes that have become members.
 func (a *asks) settle(r *roster) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,7 +103,7 @@ func (a *asks) settle(r *roster) {
 	}
 }
 
-// refuse ends a wait for good; false: nobody waits here under that code.
+// refuse ends a wait permanently. It returns false if nobody waits here with that code.
 func (a *asks) refuse(code string, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -134,8 +134,8 @@ func (a *asks) list() (out []waiting) {
 	return out
 }
 
-// genesisShown is what a node that asks is shown: nothing before there is a mesh
-// that could take it.
+// genesisShown returns the genesis that a node asking for admission sees: nil before
+// this node is in a mesh that could admit it.
 func (n *Node) genesisShown() []byte {
 	if height, _ := n.ledger.Head(); height == 0 {
 		return nil
@@ -143,7 +143,7 @@ func (n *Node) genesisShown() []byte {
 	return n.member.Genesis
 }
 
-// onAsk takes the request of a node of the local network.
+// onAsk receives the request of a node on the local network.
 func (n *Node) onAsk(a transport.Asked) (func(context.Context) ([]byte, error), error) {
 	if n.lan == nil || !onLink(a.Addr.Addr()) {
 		return nil, errors.New("this member takes no requests from there")
@@ -156,7 +156,7 @@ func (n *Node) onAsk(a transport.Asked) (func(context.Context) ([]byte, error), 
 	if err != nil {
 		return nil, err
 	}
-	if was, ok := n.roster.node(row.ID); ok && was.Member() { // it did not hear the answer
+	if was, ok := n.roster.node(row.ID); ok && was.Member() { // it was admitted and missed the answer
 		return func(ctx context.Context) ([]byte, error) { return n.welcome(ctx, row.ID) }, nil
 	}
 	now := time.Now()
@@ -183,7 +183,7 @@ func (n *Node) onAsk(a transport.Asked) (func(context.Context) ([]byte, error), 
 	}, nil
 }
 
-// welcome is the answer to a node that the roster has.
+// welcome returns the answer to a node that is in the roster.
 func (n *Node) welcome(ctx context.Context, id identity.NodeID) (reply []byte, err error) {
 	var row ledger.Node
 	var wrapped ledger.NodeKeys
@@ -201,7 +201,7 @@ func (n *Node) welcome(ctx context.Context, id identity.NodeID) (reply []byte, e
 	return n.vouch(row.Key, row.AdmittedAt, wrapped)
 }
 
-// serveAsks answers another member that asks who waits here, or refuses one.
+// serveAsks answers another member that lists or refuses the nodes waiting here.
 func (n *Node) serveAsks(c net.Conn, typ byte, payload []byte) {
 	var err error
 	if typ == syncAsks {
@@ -215,7 +215,7 @@ func (n *Node) serveAsks(c net.Conn, typ byte, payload []byte) {
 	}
 }
 
-// everyAsk asks this node and all others that are alive, at the same time.
+// everyAsk sends a request to all other nodes that are alive, at once, and to this one.
 func (n *Node) everyAsk(ctx context.Context, typ byte, payload []byte) (out []waiting) {
 	ctx, cancel := context.WithTimeout(ctx, asksTimeout)
 	defer cancel()
@@ -253,10 +253,10 @@ func (n *Node) everyAsk(ctx context.Context, typ byte, payload []byte) (out []wa
 	return out
 }
 
-// maxAsked bounds the members that are asked who waits at them.
+// maxAsked bounds the members that are asked for their waiting nodes.
 const maxAsked = 256
 
-// JoinRequests lists the nodes that wait to be let in, at any member.
+// JoinRequests lists the nodes that wait for admission at any member.
 func (n *Node) JoinRequests(ctx context.Context) (out []api.JoinRequest) {
 	for _, w := range n.everyAsk(ctx, syncAsks, nil) {
 		if row, err := w.Node.Check(); err == nil {
@@ -266,7 +266,7 @@ func (n *Node) JoinRequests(ctx context.Context) (out []api.JoinRequest) {
 	return out
 }
 
-// Approve lets in the node that shows a code, on behalf of whoever asks.
+// Approve admits the node that shows a code, on behalf of the actor by.
 func (n *Node) Approve(ctx context.Context, by ledger.Actor, with ledger.Credential, code string) (identity.NodeID, error) {
 	var found []waiting
 	for _, w := range n.everyAsk(ctx, syncAsks, nil) {
@@ -284,7 +284,7 @@ func (n *Node) Approve(ctx context.Context, by ledger.Actor, with ledger.Credent
 	return identity.NodeIDOf(found[0].Node.Key), err
 }
 
-// Refuse sends the node that shows a code away; false: there is none.
+// Refuse refuses the node that shows a code. It returns false if there is none.
 func (n *Node) Refuse(ctx context.Context, code string) bool {
 	if !slices.ContainsFunc(n.everyAsk(ctx, syncAsks, nil), func(w waiting) bool { return w.Code == code }) {
 		return false

@@ -62,7 +62,7 @@ func TestAsksAreBounded(t *testing.T) {
 	t.Run("rate", func(t *testing.T) {
 		var a asks
 		taken := 0
-		for i := range 1000 { // ten a second, each gone at once
+		for i := range 1000 { // ten a second, each disconnecting at once
 			w := someAsk(i)
 			if a.add(w, netip.MustParseAddr(w.Addr), now.Add(time.Duration(i)*100*time.Millisecond)) == nil {
 				taken++

@@ -21,12 +21,12 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
-// Backup writes the whole mesh, as this node has it, to its recipients: state
-// and chain, the key that opens the secrets, and with files attachments and
-// images too, those that this node has not fetched from others on the way. What
-// stays out is what belongs to one node: its identity, workspaces, run logs that
-// were not kept. Memory is bounded. An error leaves w with something that does
-// not open.
+// Backup writes a sealed backup of the whole mesh, from this node's state, for its
+// recipients: state and chain, the key that decrypts the secrets, and with files the
+// attachments and images too. It fetches files that this node lacks from other nodes.
+// Not included is what belongs to one node: its identity, workspaces, and run logs that
+// are not kept. Memory is bounded. After an error, w holds a part that can not be
+// opened.
 func (n *Node) Backup(ctx context.Context, w io.Writer, to []identity.Recipient, files bool) (about About, err error) {
 	epoch, data, gossip := n.keyring.current()
 	if data == (identity.DataKey{}) {
@@ -87,7 +87,7 @@ func (n *Node) Backup(ctx context.Context, w io.Writer, to []identity.Recipient,
 	return h.About, sealed.Close()
 }
 
-// warrant draws a key whose holder may admit itself: it goes into a backup.
+// warrant creates a key whose holder may admit itself, for a backup.
 func (n *Node) warrant(height uint64) (seed [32]byte, chain []byte, err error) {
 	seed = identity.NewDataKey()
 	mine, err := n.chain()
@@ -101,7 +101,7 @@ func (n *Node) warrant(height uint64) (seed [32]byte, chain []byte, err error) {
 	return seed, identity.EncodeAdmissions(append([]identity.Admission{a}, mine...)), nil
 }
 
-// until is a writer that ends with a context.
+// until is a writer that fails when its context ends.
 type until struct {
 	ctx context.Context
 	w   io.Writer
@@ -114,7 +114,7 @@ func (u until) Write(b []byte) (int, error) {
 	return u.w.Write(b)
 }
 
-// backupFiles writes each file that the state refers to once.
+// backupFiles writes each file that the state references once.
 func (n *Node) backupFiles(ctx context.Context, a *archiveWriter) (end archiveEnd, err error) {
 	refs := map[blob.Digest]blob.Reference{}
 	err = n.ledger.View(func(tx *ledger.Tx) error {
@@ -154,27 +154,28 @@ func (n *Node) backupFiles(ctx context.Context, a *archiveWriter) (end archiveEn
 	return end, nil
 }
 
-// Backups says how a node makes backups by itself.
+// Backups configures a node's scheduled backups.
 type Backups struct {
 	Every time.Duration        // 0: never
-	Keep  int                  // how many are kept; DefaultBackups
+	Keep  int                  // number to keep; DefaultBackups
 	Dir   string               // default: "backups" in the data directory
 	To    []identity.Recipient // who can open them
-	Files bool                 // with attachments and images
+	Files bool                 // include attachments and images
 }
 
 const (
-	// DefaultBackups is how many backups a schedule keeps: a week of nights.
+	// DefaultBackups is how many backups a schedule keeps: one week of daily ones.
 	DefaultBackups = 7
-	// BackupSuffix ends the names of backups.
+	// BackupSuffix is the file extension of backups.
 	BackupSuffix = ".selvage"
-	// minBackupEvery keeps a schedule from doing nothing but backups.
+	// minBackupEvery is the shortest interval of a schedule, so that the node does other
+	// work too.
 	minBackupEvery = time.Minute
-	// backupTimeout bounds one backup of the schedule.
+	// backupTimeout bounds one scheduled backup.
 	backupTimeout = 6 * time.Hour
 )
 
-// validate reports what is wrong about a schedule.
+// validate returns the errors of a schedule.
 func (b Backups) validate() error {
 	switch {
 	case b.Every == 0:
@@ -187,8 +188,8 @@ func (b Backups) validate() error {
 	return nil
 }
 
-// backUp makes backups until the node closes. The first is due when the newest
-// one that is there is old enough, so that a restart neither skips nor repeats one.
+// backUp makes scheduled backups until the node closes. The first is due when the newest
+// existing one is old enough, so that a restart neither skips nor repeats one.
 func (n *Node) backUp(ctx context.Context) {
 	b := n.conf.Backups
 	for {
@@ -208,7 +209,7 @@ func (n *Node) backUp(ctx context.Context) {
 		path, err := n.BackupNow(ctx)
 		if err != nil {
 			n.log.Error("the scheduled backup was not made", "error", err)
-			select { // not again at once
+			select { // do not retry at once
 			case <-ctx.Done():
 				return
 			case <-time.After(minBackupEvery):
@@ -219,7 +220,7 @@ func (n *Node) backUp(ctx context.Context) {
 	}
 }
 
-// BackupNow makes a backup as the schedule has it, and throws away the oldest.
+// BackupNow makes a backup as the schedule does, and deletes the oldest beyond Keep.
 func (n *Node) BackupNow(ctx context.Context) (path string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, backupTimeout)
 	defer cancel()
@@ -248,7 +249,7 @@ func (n *Node) BackupNow(ctx context.Context) (path string, err error) {
 	return path, nil
 }
 
-// backupsIn lists the backups of a schedule, the oldest first.
+// backupsIn lists the backups of a schedule, oldest first.
 func backupsIn(dir string) (out []string, err error) {
 	names, err := os.ReadDir(dir)
 	for _, e := range names {
@@ -257,11 +258,11 @@ func backupsIn(dir string) (out []string, err error) {
 			out = append(out, filepath.Join(dir, e.Name()))
 		}
 	}
-	return out, err // names are sorted, and begin with the time
+	return out, err // the names are sorted, and begin with the time
 }
 
-// WriteBackup makes a file of what write gives: whole and synced, or not at all.
-// It replaces none.
+// WriteBackup creates the file path with the output of write. The file is complete and
+// synced, or does not exist. It never replaces a file.
 func WriteBackup(path string, write func(io.Writer) error) (err error) {
 	if _, err := os.Stat(path); err == nil {
 		return fmt.Errorf("%s is there already", path)

@@ -43,7 +43,7 @@ func start(t *testing.T, dir string, change ...func(*Config)) *Node {
 	return n
 }
 
-// found makes a company.
+// found creates a company.
 func found(t *testing.T, n *Node, name string) ledger.Receipt {
 	t.Helper()
 	id := ledger.CompanyID(uuid.Must(uuid.NewV7()).String())
@@ -59,7 +59,7 @@ func found(t *testing.T, n *Node, name string) ledger.Receipt {
 	return r
 }
 
-// backupOf takes a backup of a node for a new key.
+// backupOf makes a backup of a node for a new key.
 func backupOf(t *testing.T, n *Node) ([]byte, *identity.RecipientKey) {
 	t.Helper()
 	k := identity.NewRecipientKey()
@@ -83,7 +83,7 @@ func content(t *testing.T, b []byte, k *identity.RecipientKey) io.Reader {
 	return r
 }
 
-// cutOff leaves in dir what a restore leaves that a crash has ended.
+// cutOff leaves in dir what a crash during a restore leaves.
 func cutOff(t *testing.T, dir string, r io.Reader) {
 	t.Helper()
 	half := crash{from: filepath.Join(t.TempDir(), "half"), to: dir}
@@ -92,7 +92,7 @@ func cutOff(t *testing.T, dir string, r io.Reader) {
 	}
 }
 
-// A crash keeps the directory as it is when more is read.
+// A crash copies the directory when it is first read from.
 type crash struct{ from, to string }
 
 var errCrash = errors.New("crash")
@@ -101,8 +101,8 @@ func (c crash) Read([]byte) (int, error) {
 	return 0, errors.Join(errCrash, os.CopyFS(c.to, os.DirFS(c.from)), os.Chmod(filepath.Join(c.to, identity.File), 0o600))
 }
 
-// A restore that is refused leaves the directory as it was, whatever is wrong with the
-// backup; so do a recovery and a verification of a directory without state.
+// A refused restore leaves the directory unchanged, whatever is wrong with the backup.
+// So do a recovery and a verification of a directory without state.
 func TestWhatIsRefusedLeavesTheDirectoryAsItWas(t *testing.T) {
 	n := start(t, filepath.Join(t.TempDir(), "first"))
 	found(t, n, "Acme")
@@ -167,9 +167,8 @@ func TestWhatIsRefusedLeavesTheDirectoryAsItWas(t *testing.T) {
 
 const testMachine = "0123456789abcdef0123456789abcdef"
 
-// What a backup holds is on an empty machine what it was: the chain and its
-// head, the digest of the state, every row, files, and secrets that open. The
-// mesh goes on from there in its next epoch.
+// Restoring on an empty machine gives the same chain and head, digest of the state,
+// rows, files, and secrets that can be decrypted. The mesh continues in its next epoch.
 func TestRestoreOnAnEmptyMachine(t *testing.T) {
 	first := start(t, filepath.Join(t.TempDir(), "first"))
 	token, err := first.CreateToken(t.Context(), 3, time.Hour)
@@ -265,7 +264,7 @@ func TestRestoreOnAnEmptyMachine(t *testing.T) {
 	}
 	found(t, second, "Later")
 
-	// Others join the restored mesh, which has given its state a snapshot by then.
+	// Others join the restored mesh, which has made a snapshot of its state by then.
 	fresh, err := second.CreateToken(t.Context(), 1, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -292,7 +291,7 @@ func sameState(t *testing.T, pos ledger.Position, sum ledger.Hash) func(s *store
 	}
 }
 
-// wantSame waits until b has what a has.
+// wantSame waits until b has the state of a.
 func wantSame(t *testing.T, a, b *Node) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -306,7 +305,7 @@ func wantSame(t *testing.T, a, b *Node) {
 	}
 }
 
-// A schedule keeps so many backups and no other file is touched.
+// A schedule keeps a number of backups and touches no other file.
 func TestBackupsOnASchedule(t *testing.T) {
 	key := identity.NewRecipientKey()
 	dir := t.TempDir()
@@ -344,8 +343,8 @@ func TestBackupsOnASchedule(t *testing.T) {
 	}
 }
 
-// A survivor goes on with all that its log has; the others stop when they meet
-// it, say what to do, and follow once they are told to.
+// A survivor continues with everything in its log. When the others meet it they stop,
+// say what to do, and follow once they are told to.
 func TestRecoverAfterTheQuorumIsLost(t *testing.T) {
 	base := t.TempDir()
 	own := func(c *Config) { c.Machine = testMachine }
@@ -371,7 +370,7 @@ func TestRecoverAfterTheQuorumIsLost(t *testing.T) {
 		n.Kill()
 	}
 
-	// b and c are gone, a is asked what it has, and goes on.
+	// b and c are lost; a is verified and then recovered.
 	v, err := Recover(t.Context(), a.conf.Dir, testMachine, false)
 	if err != nil || v.Epoch != 2 || len(v.Lost) != 2 || v.Last < r.Index || v.Missing != v.Height+1 || v.At.IsZero() {
 		t.Fatalf("a has %+v, %v", v, err)
@@ -385,7 +384,7 @@ func TestRecoverAfterTheQuorumIsLost(t *testing.T) {
 	}
 	found(t, a, "After")
 
-	// b comes back where it was, meets a, and stops.
+	// b starts again, meets a, and stops.
 	conf := Config{Dir: b.conf.Dir, HTTP: "none", Mesh: at.String(), Name: "b", Machine: testMachine, Shim: []string{os.Args[0]}, Seeds: []string{a.advertised().String()}}
 	b, err = Open(t.Context(), conf)
 	if err != nil {
@@ -425,7 +424,7 @@ func TestRecoverAfterTheQuorumIsLost(t *testing.T) {
 	}
 }
 
-// A node founds its mesh also where a proposal takes longer than it may.
+// A node founds its mesh even if a proposal takes longer than its timeout.
 func TestFoundingTakesItsTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a proposal to end")
@@ -446,9 +445,9 @@ func TestFoundingTakesItsTime(t *testing.T) {
 	found(t, n, "Acme")
 }
 
-// foundsLate holds up a node's first try to found an epoch until it has written
-// something else: where it is now. It may have done so before: then it waits in vain.
-// The second try takes longer than a proposal may.
+// foundsLate delays a node's first try to found an epoch until the node has written
+// another entry: its location. If it has already done so, the wait is in vain. The
+// second try takes longer than the timeout of a proposal.
 func foundsLate(c *Config) {
 	tune := c.TuneConsensus
 	c.TuneConsensus = func(c *consensus.Config) {

@@ -24,7 +24,7 @@ func (n *Node) openBlobs(context.Context) (err error) {
 	return nil
 }
 
-// blobPeers is what the keeper of blobs knows of the mesh.
+// blobPeers is what the blob store needs of the mesh.
 type blobPeers struct{ n *Node }
 
 func (p blobPeers) Dial(ctx context.Context, to identity.NodeID, request []byte) (net.Conn, error) {
@@ -42,8 +42,8 @@ func (p blobPeers) Dial(ctx context.Context, to identity.NodeID, request []byte)
 	return c, nil
 }
 
-// Live are the members that gossip holds to be alive, and that may know what
-// companies have: an untrusted node keeps no files.
+// Live returns the members that gossip considers alive and that may read companies'
+// data: an untrusted node stores no files.
 func (p blobPeers) Live() (out []identity.NodeID) {
 	for id, m := range p.n.roster.all() {
 		if m.Member() && !m.Has(ledger.LabelUntrusted) && (id == p.n.ID() || p.n.discovery != nil && p.n.discovery.Alive(id)) {
@@ -53,9 +53,8 @@ func (p blobPeers) Live() (out []identity.NodeID) {
 	return out
 }
 
-// tendBlobs looks after this node's files again and again. Nothing is thrown
-// away while the node may be behind the mesh: what its state does not refer to
-// yet may be referred to.
+// tendBlobs maintains this node's files periodically. It deletes nothing while the node
+// may be behind the mesh, because entries that it has not applied may reference a blob.
 func (n *Node) tendBlobs(ctx context.Context) {
 	every(ctx, cmp.Or(n.conf.Blobs.Every, blob.DefaultEvery), func() {
 		current := n.Ready(ctx) == nil

@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// certAge is how long a certificate of a node's own making is good: clients
-	// know it by its fingerprint, so it is made once.
+	// certAge is the validity of a self-signed certificate: clients identify it by its
+	// fingerprint, so it is made once.
 	certAge = 10 * 365 * 24 * time.Hour
-	// certSlack is how far clocks may differ.
+	// certSlack is the accepted difference between clocks.
 	certSlack = 24 * time.Hour
-	// maxCertNames bounds the names and addresses in one.
+	// maxCertNames bounds the names and addresses in a certificate.
 	maxCertNames = 64
 )
 
@@ -41,8 +41,8 @@ func certOf(pair tls.Certificate) *servedCert {
 	return &servedCert{pair, hex.EncodeToString(sum[:])}
 }
 
-// certificate reads the operator's certificate, or the node's own, which is made
-// when there is none.
+// certificate reads the operator's certificate, or the node's own, which it creates when
+// there is none.
 func (n *Node) certificate() (*servedCert, error) {
 	if n.conf.TLSCert != "" {
 		pair, err := tls.LoadX509KeyPair(n.conf.TLSCert, n.conf.TLSKey)
@@ -85,7 +85,7 @@ func (n *Node) certificate() (*servedCert, error) {
 	return certOf(pair), nil
 }
 
-// ownPair reads a certificate that a node made, and checks that it signs itself.
+// ownPair reads a certificate that a node made, and checks that it is self-signed.
 func ownPair(b []byte) (pair tls.Certificate, err error) {
 	if pair, err = tls.X509KeyPair(b, b); err != nil {
 		return pair, err
@@ -97,7 +97,7 @@ func ownPair(b []byte) (pair tls.Certificate, err error) {
 	return pair, leaf.CheckSignature(leaf.SignatureAlgorithm, leaf.RawTBSCertificate, leaf.Signature)
 }
 
-// writeWhole writes a file that is there whole or not at all, for its owner only.
+// writeWhole writes a file atomically, readable by its owner only.
 func writeWhole(path string, b []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
 	if err != nil {
@@ -111,7 +111,7 @@ func writeWhole(path string, b []byte) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// certNames are the names and addresses that clients may reach the API by.
+// certNames returns the names and addresses at which clients may reach the API.
 func (n *Node) certNames() []string {
 	names := []string{"localhost", "127.0.0.1", "::1"}
 	host, _, _ := net.SplitHostPort(n.conf.HTTP)
@@ -131,7 +131,7 @@ func (n *Node) certNames() []string {
 	return names[:min(len(names), maxCertNames)]
 }
 
-// makeCert makes a certificate that signs itself, and its key, both as PEM.
+// makeCert creates a self-signed certificate and its key, both as PEM.
 func makeCert(name string, names []string, now time.Time) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -143,7 +143,7 @@ func makeCert(name string, names []string, now time.Time) ([]byte, error) {
 	}
 	c := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "selvage " + name}, NotBefore: now.Add(-certSlack), NotAfter: now.Add(certAge),
-		// Clients believe it itself, so it vouches for nothing else.
+		// Clients trust this certificate itself, so it must not sign others.
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
 	}
 	for _, n := range names {

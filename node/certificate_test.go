@@ -46,7 +46,7 @@ func TestTheNodeMakesItsCertificateOnce(t *testing.T) {
 	if kept, err := os.ReadFile(file + ".damaged"); err != nil || string(kept) != "nonsense" {
 		t.Errorf("the damaged certificate is not set aside: %q, %v", kept, err)
 	}
-	// An operator's own.
+	// The operator's certificate.
 	given, err := makeCert("op", []string{"op.example"}, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestTheClaimCodeStays(t *testing.T) {
 	}
 }
 
-// A damaged note of the loopback port is as good as none.
+// A damaged file with the loopback port is ignored.
 func TestDamagedLoopbackAddress(t *testing.T) {
 	for _, text := range []string{"", "127.0.0.1:1\x00", string(make([]byte, 16)), "127.0", "137.0.0.1:3200\n", "127.0.0.1:99999\n"} {
 		n := &Node{conf: Config{Dir: t.TempDir()}, log: slog.New(slog.DiscardHandler)}

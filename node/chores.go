@@ -15,9 +15,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// keepHouse does, while this node leads, what is due and what nobody asks for:
-// it frees scopes whose budget window has passed, and goes on with deletions
-// whose caller has left. Each is a command, so doing it twice does no harm.
+// keepHouse does, while this node leads, the work that is due and that nobody requests:
+// it frees scopes whose budget window has passed, and continues deletions whose caller
+// has left. Each is a command, so doing it twice is harmless.
 func (n *Node) keepHouse(ctx context.Context) {
 	every(ctx, choreEvery, func() {
 		if !n.consensus.IsLeader() {
@@ -34,9 +34,9 @@ func (n *Node) keepHouse(ctx context.Context) {
 	})
 }
 
-// every calls f again and again until ctx ends, for the first time after d at
-// most: at a whole beat of the clock on the wall, so that a node at rest wakes for
-// several of them at once.
+// every calls f periodically until ctx ends, the first time after d at most. The first
+// call is at a multiple of beat on the wall clock, so that an idle node wakes once for
+// several of them.
 func every(ctx context.Context, d time.Duration, f func()) {
 	first := d
 	if d >= beat {
@@ -70,10 +70,10 @@ func (n *Node) carryOut(ctx context.Context, cmd ledger.Command) error {
 	return receipt.Err()
 }
 
-// chores are the commands that are due now, at most maxChores.
+// chores returns the commands that are due now, at most maxChores.
 func (n *Node) chores() (due []ledger.Command) {
 	err := n.ledger.View(func(tx *ledger.Tx) error {
-		now := core.TimeOf(n.consensus.Now()) // the time of the newest entry is not that of a mesh at rest
+		now := core.TimeOf(n.consensus.Now()) // in an idle mesh the newest entry's time is old
 		for _, id := range entity.UnfinishedDeletions(tx) {
 			due = append(due, n.command(company.KindCompanyDelete, id, company.ChangeCompany{}))
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// clocks remembers how far the other nodes' clocks are from this one's, as far
-// as they sent it beats while it led. A beat is a few milliseconds old when it
-// is heard; that is far below what matters here.
+// clocks records the offsets of other nodes' clocks, from the beats that they sent to
+// this node while it led. A beat is a few milliseconds old on arrival, far less than the
+// differences that matter here.
 type clocks struct {
 	mu    sync.Mutex
 	ahead map[identity.NodeID]reading
@@ -24,7 +24,7 @@ type reading struct {
 	at time.Time
 }
 
-// heard notes another node's wall clock, in ms since 1970.
+// heard records another node's wall clock, in ms since 1970.
 func (k *clocks) heard(from identity.NodeID, wall int64, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -34,7 +34,7 @@ func (k *clocks) heard(from identity.NodeID, wall int64, now time.Time) {
 	k.ahead[from] = reading{time.UnixMilli(wall).Sub(now), now}
 }
 
-// skew is how far this node's clock is from the median of all, its own included.
+// skew returns this node's offset from the median of all clocks, its own included.
 func (k *clocks) skew(now time.Time) (off time.Duration, nodes int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -48,8 +48,8 @@ func (k *clocks) skew(now time.Time) (off time.Duration, nodes int) {
 	return -all[(len(all)-1)/2], len(all)
 }
 
-// mayLead refuses to lead with a clock that is wrong: older than this program,
-// or far from what most nodes have.
+// mayLead returns an error if this node's clock is wrong: earlier than this program, or
+// far from the median.
 func (k *clocks) mayLead() error {
 	now := time.Now()
 	if now.Before(programmed) {
@@ -61,19 +61,19 @@ func (k *clocks) mayLead() error {
 	return nil
 }
 
-// programmed is a time that is certainly past. Virtual time begins at midnight
-// of 2000-01-01, which tests need to be allowed.
+// programmed is a time that is certainly past. Virtual time in tests begins at midnight
+// of 2000-01-01, which must be allowed.
 var programmed = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// keepTime sets the mesh's clock forward after it stood still, because no node
-// was up: batches alone advance it only as fast as time passes. A node does so
-// while it leads, when its clock may be believed; the step is in the chain.
+// keepTime moves the mesh's clock forward after no node was up for a while: batches
+// alone advance it only as fast as time passes. A node does so while it leads, if its
+// clock is plausible. The step is recorded in the chain.
 func (n *Node) keepTime(ctx context.Context) {
 	behind := 0
 	every(ctx, rotateRetry, func() {
 		mesh := n.ledger.Time()
-		// An idle mesh's time is that of its newest batch: what counts is how
-		// far a batch stamped now would stay behind.
+		// The time of an idle mesh is that of its newest batch. What counts is how far a batch
+		// stamped now would lag.
 		if !n.consensus.IsLeader() || mesh.IsZero() || n.clocks.mayLead() != nil || !n.consensus.Lags(maxSkew) {
 			behind = 0
 			return

@@ -24,140 +24,141 @@ import (
 )
 
 const (
-	// DefaultHTTP is where Paperclip's clients look for a server.
+	// DefaultHTTP is the address at which Paperclip's clients expect a server.
 	DefaultHTTP = "127.0.0.1:3100"
-	// TLSAuto encrypts the API where it is served beyond loopback, or a certificate
-	// is given; TLSOn always; TLSOff never, which is for loopback only.
+	// TLSAuto encrypts the API if it is served beyond loopback or a certificate is given.
+	// TLSOn always encrypts, TLSOff never; it is allowed on loopback only.
 	TLSAuto = "auto"
 	TLSOn   = "on"
 	TLSOff  = "off"
-	// MDNSAuto uses mDNS unless the peer port is on loopback; MDNSOff does not.
+	// MDNSAuto uses mDNS unless the peer port is on loopback; MDNSOff never does.
 	MDNSAuto = "auto"
 	MDNSOff  = "off"
 	// DefaultMesh is the peer port on all interfaces.
 	DefaultMesh = ":9470"
 )
 
-// Config says what a node is. The zero value of a field means its default.
+// Config configures a node. The zero value of a field means its default.
 type Config struct {
-	Dir  string // data directory, made when absent; required
+	Dir  string // data directory, created when absent; required
 	HTTP string // listen address of the API; DefaultHTTP; "none" serves none
-	// Private are networks that are not public and that agents of the http adapter
-	// may be called in nevertheless.
+	// Private are private networks in which the http adapter may nevertheless call agents.
 	Private  []netip.Prefix
 	Mesh     string            // UDP listen address for peers; DefaultMesh
 	Name     string            // shown to people; default: the host's name
-	MeshName string            // name of the mesh when this node founds one; default: after Name. Where there are several on the network, the one to join
-	Join     string            // join token; used only while the node is no member of a mesh
+	MeshName string            // name of the mesh when this node founds one; default: derived from Name. If several meshes are on the network, the one to join
+	Join     string            // join token; used only while the node is not a member of a mesh
 	Labels   map[string]string // for placement
 	Version  string            // of the program, shown in /api/health
 	Level    uint64            // newest feature level that the program knows; default ledger.FeatureLevel, tests of upgrades set another
 	Shim     []string          // command line that runs the run shim; default: this program with "run-shim"
-	// Cgroup is the folder in which the trees of runs have their cgroups (shim.OpenCgroup);
-	// default: they have none.
+	// Cgroup is the cgroup under which runs get their own cgroups (shim.OpenCgroup).
+	// Default: they have none.
 	Cgroup string
-	// Nodes is the folder in which the nodes of this machine tell where their data
-	// lies (shim.NodesDir); default: none.
+	// Nodes is the folder in which the nodes of this machine register their data directories
+	// (shim.NodesDir). Default: none.
 	Nodes string
-	// Containers is the command line of podman or docker, by its absolute path, for
-	// agents in containers; default: whichever is found. {"none"} is neither.
+	// Containers is the command line of podman or docker, with its absolute path, for agents
+	// in containers. Default: whichever is found. {"none"} disables both.
 	Containers []string
-	// Compiler is the command line that compiles modules for the sandbox in a
-	// process of its own; default: they are compiled in this one.
+	// Compiler is the command line that compiles modules for the sandbox in a separate
+	// process. Default: this process compiles them.
 	Compiler []string
 	Logger   *slog.Logger // default: discards
 
-	// MDNS says on which interfaces this node is announced, and looks for others:
-	// MDNSOff, the default, MDNSAuto, or their names separated by commas.
+	// MDNS selects the interfaces on which this node is announced and looks for others:
+	// MDNSOff, the default, MDNSAuto, or interface names separated by commas.
 	MDNS string
-	// MeshID is the mesh that a node without one asks to join, and no other; it may
-	// be the beginning of the ID. Without it a node joins the only one that it finds.
+	// MeshID is the only mesh that a node without one asks to join, or a prefix of its ID.
+	// Without it a node joins the only mesh that it finds.
 	MeshID string
 	// Found founds a mesh without looking for one.
 	Found bool
-	// Owner is an owner key (identity.EncodeOwnerKey) by which the node joins by itself.
+	// Owner is an owner key (identity.EncodeOwnerKey) with which the node joins without
+	// approval.
 	Owner string
-	// Notice takes lines for the people at this node, such as its join code.
+	// Notice receives lines for the people at this node, such as its join code.
 	Notice func(string)
-	// RotateEvery is how old the mesh's keys become while this node leads; default KeyAge.
+	// RotateEvery is the age at which this node, while it leads, rotates the mesh's keys.
+	// Default KeyAge.
 	RotateEvery time.Duration
 
-	// KeyOverlap is how long gossip accepts a new key before it uses it, and the old
-	// one after; the same on all nodes. Default keyOverlap.
+	// KeyOverlap is how long gossip accepts a new key before it uses it, and the old key
+	// afterwards. It must be the same on all nodes. Default keyOverlap.
 	KeyOverlap time.Duration
 
-	Seeds []string // host:port of peers to look for, besides those that the node knows
-	Slots int      // runs at once; default scheduler.DefaultSlots
-	Size  Size     // what the machine can give; default SizeAuto
+	Seeds []string // host:port of peers to look for, besides the known ones
+	Slots int      // concurrent runs; default scheduler.DefaultSlots
+	Size  Size     // profile of the machine's resources; default SizeAuto
 
-	// Advertise is the address that peers are told; default: the socket's own,
-	// or for a socket on all interfaces the first one that is up.
+	// Advertise is the address that peers are told. Default: the socket's own, or for a
+	// socket on all interfaces the first interface that is up.
 	Advertise netip.AddrPort
 
-	// Lease is how long a node may act without the leader's word, Margin how
-	// long before its end it stops by itself. Both are the same on all nodes.
+	// Lease is how long a node may act without hearing from the leader, Margin how long
+	// before its end the node stops by itself. Both must be the same on all nodes.
 	Lease, Margin time.Duration
 
-	// HealWait is how long a node whose store was set aside looks for a quorum,
-	// before it puts the store back and stops. Default healWait.
+	// HealWait is how long a node whose store was set aside waits for a quorum before it
+	// puts the store back and stops. Default healWait.
 	HealWait time.Duration
 
-	// Blobs bounds what this node keeps of attachments and images, and how soon it
-	// looks after them.
+	// Blobs limits what this node stores of attachments and images, and sets how often it
+	// maintains them.
 	Blobs Blobs
 
-	// ScrubEvery is within what time the node reads all of its store and its blobs once,
-	// to find what rotted; below 0 it does so only on demand. Default DefaultScrubEvery.
+	// ScrubEvery is the period in which the node reads its whole store and all blobs once,
+	// to find damaged data. Below 0 it does so on demand only. Default DefaultScrubEvery.
 	ScrubEvery time.Duration
 
-	// Lines keeps the newest lines of the log for operators; nil: none are kept.
+	// Lines keeps the newest lines of the log for operators; nil keeps none.
 	Lines *LogRing
-	// Backups is the schedule by which the node makes backups.
+	// Backups is the schedule of the node's backups.
 	Backups Backups
 
-	// Auth is how people prove who they are (company.LocalTrusted or
-	// company.Authenticated): on a mesh that this node founds the former when it is
-	// "". On a mesh that is there already the mesh says it, and a node that was told
-	// otherwise does not serve.
+	// Auth is the authentication mode (company.LocalTrusted or company.Authenticated). On a
+	// mesh that this node founds, "" means LocalTrusted. An existing mesh has its own mode,
+	// and a node configured with another one does not serve.
 	Auth string
 	// TLS says whether the API is encrypted: TLSAuto, the default, TLSOn or TLSOff.
 	TLS string
-	// TLSCert and TLSKey are PEM files of the API's certificate. Without them a
-	// node that encrypts makes its own, once.
+	// TLSCert and TLSKey are PEM files of the API's certificate. Without them a node that
+	// encrypts creates its own, once.
 	TLSCert, TLSKey string
-	// HTTPNames are further names that the API is reached by.
+	// HTTPNames are further host names of the API.
 	HTTPNames []string
-	// MetricsFrom are networks that read /metrics without a credential where people
-	// sign in; default: none.
+	// MetricsFrom are networks that may read /metrics without a credential where people sign
+	// in. Default: none.
 	MetricsFrom []netip.Prefix
-	// BehindProxy says that a proxy on this machine brings all requests, encrypts
-	// them, and tells truly from where they come.
+	// BehindProxy says that all requests come through a proxy on this machine, which
+	// encrypts them and reports the client's address truthfully.
 	BehindProxy bool
 
-	// Seams for tests: in-process meshes hand in sockets and file systems.
+	// Hooks for tests: in-process meshes pass in sockets and file systems.
 	Conn          net.PacketConn               // default: a UDP socket on Mesh
 	FS            vfs.FS                       // for the store and snapshots; default: the disk
-	OnDisk        bool                         // FS is the disk, wrapped: paths are below Dir
+	OnDisk        bool                         // FS wraps the disk: paths are below Dir
 	Clock         scheduler.Clock              // default: the machine's boot-time clock
 	Adapters      map[string]scheduler.Adapter // replaces the built-in adapters
 	Machine       string                       // machine ID; default: this machine's
-	TuneConsensus func(*consensus.Config)      // last word on what consensus is given
-	Faults        Faults                       // planted bugs that show that the checkers bite
+	TuneConsensus func(*consensus.Config)      // applied last to the configuration of consensus
+	Faults        Faults                       // injected bugs that the tests' checkers must detect
 }
 
-// Blobs says how a node keeps files. Zero values mean the defaults of ledger/blob.
+// Blobs configures a node's stored files. Zero values mean the defaults of ledger/blob.
 type Blobs struct {
 	Store blob.StoreConfig
-	Every time.Duration // between looks after the blobs
-	Gone  time.Duration // how long a node is away before its copies are made anew
-	Grace time.Duration // how long a blob that nothing refers to is kept
+	Every time.Duration // interval of maintenance
+	Gone  time.Duration // how long a node is away before its copies are replaced
+	Grace time.Duration // how long an unreferenced blob is kept
 }
 
-// Faults are planted bugs, off by default, for tests that check the checkers.
+// Faults are injected bugs, off by default, for tests of the checkers.
 type Faults struct {
 	Consensus consensus.Faults
 	Ledger    ledger.Faults
-	// Rules wraps the handler of each kind of command, on every node alike; nil wraps none.
+	// Rules wraps the handler of each kind of command, in the same way on every node; nil
+	// wraps none.
 	Rules func(kind string, h ledger.Handler) ledger.Handler
 }
 
@@ -190,7 +191,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validateTLS reports what is wrong about how the API is encrypted.
+// validateTLS returns the errors of the TLS settings.
 func (c Config) validateTLS() error {
 	var errs []error
 	loopback, err := api.Loopback(c.HTTP)
@@ -216,7 +217,7 @@ func (c Config) validateTLS() error {
 	return errors.Join(errs...)
 }
 
-// encrypts reports whether the API has a certificate.
+// encrypts reports whether the API uses TLS.
 func (c Config) encrypts() bool {
 	loopback, err := api.Loopback(c.HTTP)
 	return c.HTTP != "none" && err == nil && c.TLS != TLSOff && (c.TLS == TLSOn || c.TLSCert != "" || !loopback)

@@ -10,9 +10,9 @@ import (
 	"github.com/selvage-mesh/selvage/scheduler"
 )
 
-// addContainers adds the adapter of agents in containers where this machine has
-// an engine for them; elsewhere no such run is placed here. Containers that an
-// earlier life of the node left are removed meanwhile.
+// addContainers adds the adapter of agents in containers if this machine has a container
+// engine; otherwise no such run is placed here. It removes containers that an earlier
+// process of the node left.
 func (n *Node) addContainers(adapters map[string]scheduler.Adapter, p *process.Adapter, dir string) error {
 	engine := n.conf.Containers
 	if len(engine) == 0 {

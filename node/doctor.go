@@ -20,18 +20,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// From which figures on a node says that something is wrong.
+// Thresholds at which a node reports a problem.
 const (
-	// lowDisk is what should be free: a day of a busy log and a snapshot.
+	// lowDisk is the free space below which to warn, in bytes: a day of a busy log and a
+	// snapshot.
 	lowDisk = 2 << 30
-	// slowSync is a sync that makes every write slow, and elections rare.
+	// slowSync is the sync time at which every write is slow, and elections are delayed.
 	slowSync = 100 * time.Millisecond
-	// lowMemory is what should be free, in MB: less, and the machine swaps or kills.
+	// lowMemory is the free memory below which to warn, in MB: with less the machine swaps
+	// or kills processes.
 	lowMemory = 64
-	// certificateEnds is how early a certificate that ends is told.
+	// certificateEnds is how long before its expiry a certificate is reported.
 	certificateEnds = 30 * 24 * time.Hour
-	// longWait is how long, in milliseconds, a run waits before that is told, and
-	// maxToldWaits bounds the agents that are told of.
+	// longWait is the wait, in milliseconds, after which a run is reported. maxToldWaits
+	// bounds the agents that are reported.
 	longWait     = core.Time(60_000)
 	maxToldWaits = 10
 )
@@ -43,8 +45,8 @@ func (f *findings) add(name, level, found, do string) {
 	*f = append(*f, api.Check{Name: name, Level: level, Found: found, Do: do})
 }
 
-// Doctor looks for what is wrong with this node and the mesh as it sees it, and
-// says what to do about it. It changes nothing.
+// Doctor checks this node and the mesh as it sees it, and says what to do about
+// problems. It changes nothing.
 func (n *Node) Doctor(ctx context.Context) []api.Check {
 	var f findings
 	f.quorum(ctx, n)
@@ -221,7 +223,7 @@ func (f *findings) state(n *Node) {
 	f.add("state", mesh.CheckOK, fmt.Sprintf("at height %d in epoch %d", height, n.epoch()), "")
 }
 
-// asides tells of a store that was set aside, and whether there is one.
+// asides reports stores that were set aside, and whether there are any.
 func (f *findings) asides(fsys vfs.FS, base string) bool {
 	all := asides(fsys, base)
 	for _, name := range all {
@@ -303,7 +305,7 @@ func (f *findings) backups(n *Node) {
 	f.add("backups", mesh.CheckWarn, "the newest one in "+b.Dir+" is older than the schedule allows, or there is none", "see the node's log for why")
 }
 
-// waiting tells of runs that wait for what does not come by itself.
+// waiting reports runs that wait for something that does not happen by itself.
 func (f *findings) waiting(n *Node) {
 	told := 0
 	err := n.ledger.View(func(tx *ledger.Tx) error {

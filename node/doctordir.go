@@ -22,11 +22,11 @@ import (
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
-// doctorBlobs is how many bytes of blobs a doctor hashes; selvage scrub --dir reads all.
+// doctorBlobs bounds the bytes of blobs that the doctor hashes; selvage scrub --dir
+// reads all.
 const doctorBlobs = 1 << 30
 
-// DoctorDir looks at the data directory of a node that is not running, or does
-// not start.
+// DoctorDir checks the data directory of a node that is not running, or does not start.
 func DoctorDir(dir, machine string) []api.Check {
 	var f findings
 	if _, err := os.Stat(dir); err != nil {
@@ -44,13 +44,13 @@ func DoctorDir(dir, machine string) []api.Check {
 	return f
 }
 
-// storeOf looks at the store, and at the membership with what its state says.
+// storeOf checks the store, and compares the membership with the state.
 func (f *findings) storeOf(dir string, keys *identity.Keys) {
 	f.asides(vfs.Default, dir)
 	if r, ok, err := readRebuild(dir); err == nil && ok {
 		f.add("rebuild", mesh.CheckBad, "the store is not to be trusted: "+r.reason, "start the node while the other voters run: it builds its state anew from them. "+noHealing)
 	}
-	told := false // of the membership
+	told := false // the membership was reported
 	if _, err := os.Stat(filepath.Join(dir, "store")); err == nil {
 		err := withStore(dir, false, func(open *store.Store, l *ledger.Ledger) (err error) {
 			var damaged []error
@@ -79,7 +79,7 @@ func (f *findings) storeOf(dir string, keys *identity.Keys) {
 	}
 }
 
-// identityOf looks at the identity, and returns the keys where they can be read.
+// identityOf checks the identity, and returns the keys if they can be read.
 func (f *findings) identityOf(dir, machine string) *identity.Keys {
 	keys, err := identity.Load(dir, machine)
 	switch {
@@ -96,7 +96,7 @@ func (f *findings) identityOf(dir, machine string) *identity.Keys {
 	return keys
 }
 
-// membershipOf looks at the membership; l is the state, nil when it can not be read.
+// membershipOf checks the membership. l is the state, nil if it can not be read.
 func (f *findings) membershipOf(dir string, keys *identity.Keys, l *ledger.Ledger) {
 	m, err := loadMembership(dir)
 	if err != nil {
@@ -136,7 +136,7 @@ func (f *findings) lostMembership(why error, dir string, keys *identity.Keys, l 
 		"put the file back from a copy of this disk, or move the directory away and join with a new token")
 }
 
-// smallFiles looks at what a node makes again by itself when it is damaged.
+// smallFiles checks the files that a node recreates when they are damaged.
 func (f *findings) smallFiles(dir string) {
 	var theMesh identity.MeshID
 	if m, err := loadMembership(dir); err == nil {
@@ -146,7 +146,7 @@ func (f *findings) smallFiles(dir string) {
 	for _, c := range []struct {
 		name string
 		err  error
-		what string // happens at the next start
+		what string // what the next start does
 	}{
 		{"peers", discovery.CheckCache(dir, theMesh), "the node uses what can be read, and finds the others by gossip"},
 		{"tls/api.pem", checkOwnPair(filepath.Join(dir, "tls", "api.pem")), "the node sets it aside and makes another certificate"},
@@ -176,7 +176,7 @@ func checkOwnPair(path string) error {
 	return err
 }
 
-// blobsOf hashes the blobs, up to a bound.
+// blobsOf hashes the blobs, up to doctorBlobs bytes.
 func (f *findings) blobsOf(dir string) {
 	at := filepath.Join(dir, "blobs")
 	if _, err := os.Stat(at); err != nil {

@@ -17,7 +17,7 @@ import (
 // ErrEpoch ends a node whose mesh went on without it, in a later epoch.
 var ErrEpoch = errors.New("the mesh has gone on in another epoch")
 
-// A founding is an epoch that this node is to found when it starts.
+// A founding is an epoch that this node must found when it starts.
 type founding struct {
 	Reason string `cbor:"1,keyasint"` // ledger.EpochRecovered or EpochRestored
 	Alone  bool   `cbor:"2,keyasint,omitempty"`
@@ -26,7 +26,7 @@ type founding struct {
 // A metEpoch is a later epoch that this node has met.
 type metEpoch struct {
 	Epoch uint64          `cbor:"1,keyasint"`
-	Node  identity.NodeID `cbor:"2,keyasint"` // that is in it
+	Node  identity.NodeID `cbor:"2,keyasint"` // a node of that epoch
 	At    int64           `cbor:"3,keyasint"` // ms since 1970
 }
 
@@ -37,11 +37,11 @@ func (m metEpoch) err() error {
 		ErrEpoch, m.Node.Short(), m.Epoch, time.UnixMilli(m.At).UTC().Format(time.RFC3339))
 }
 
-// epoch is the one that this node is in.
+// epoch returns this node's epoch; 0 in the file means 1.
 func (n *Node) epoch() uint64 { return max(1, n.member.Epoch) }
 
-// onEpoch hears that the mesh is in a later epoch than this node: whatever it
-// takes part in is not the mesh any more. An untrusted node's word is nothing.
+// onEpoch is called when the mesh is in a later epoch than this node, which is then no
+// longer part of the mesh. It ignores reports of untrusted nodes.
 func (n *Node) onEpoch(from, known identity.NodeID, epoch uint64) {
 	if m, ok := n.roster.node(known); !ok || !m.Member() || m.Has(ledger.LabelUntrusted) {
 		return
@@ -59,8 +59,9 @@ func (n *Node) onEpoch(from, known identity.NodeID, epoch uint64) {
 	n.stopWith(err)
 }
 
-// Follow makes a stopped node that met a later epoch of its mesh forget its
-// state, which is set aside, and come back as a member without any.
+// Follow prepares a stopped node that met a later epoch of its mesh: it sets the node's
+// state aside, so that the node returns as a member without a state. kept is where the
+// state was moved.
 func Follow(dir, machine string) (kept string, err error) {
 	m, err := loadMembership(dir)
 	if err != nil {
@@ -95,8 +96,8 @@ func Follow(dir, machine string) (kept string, err error) {
 	return kept, m.save(dir)
 }
 
-// remember takes into the membership file what the state says of the members and
-// of the keys: without its state a node knows nobody else.
+// remember copies the members and keys of the state into the membership file: without
+// its state a node knows no other node.
 func (m *membership) remember(self identity.NodeID) func(*store.Store, *ledger.Ledger) error {
 	return func(_ *store.Store, l *ledger.Ledger) (err error) {
 		if m.Wrapped, err = newestKeys(l, self, m.Wrapped); err != nil {
@@ -111,8 +112,8 @@ func (m *membership) remember(self identity.NodeID) func(*store.Store, *ledger.L
 	}
 }
 
-// foundEpoch makes this node's epoch the mesh's. It may have been stopped
-// anywhere on the way.
+// foundEpoch makes this node's epoch the mesh's. It continues an attempt that was
+// interrupted anywhere.
 func (n *Node) foundEpoch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, foundTimeout)
 	defer cancel()
@@ -144,7 +145,7 @@ func (n *Node) foundEpoch(ctx context.Context) error {
 		batch := ledger.EncodeBatch(n.Mesh(), n.keys.ID(), 0, 0, 0, []ledger.Command{cmd}, n.keys.Sign)
 		result, _, err := n.consensus.Propose(ctx, batch)
 		if (errors.Is(err, consensus.ErrOutcomeUnknown) || errors.Is(err, consensus.ErrBusy)) && ctx.Err() == nil {
-			continue // a slow machine: it may be founded by now, and is founded once only
+			continue // on a slow machine it may be committed by now; it is founded only once
 		} else if err != nil {
 			return fmt.Errorf("found epoch %d: %w", n.epoch(), err)
 		}
@@ -154,7 +155,7 @@ func (n *Node) foundEpoch(ctx context.Context) error {
 		}
 		if err := receipts[0].Err(); err != nil {
 			if ctx.Err() == nil && n.ledger.Position().Height != head.Height {
-				continue // this node has written something in between: the epoch begins after that
+				continue // this node has written an entry in between: the epoch begins after that
 			}
 			return fmt.Errorf("found epoch %d: %w", n.epoch(), err)
 		}
@@ -168,8 +169,8 @@ func (n *Node) foundEpoch(ctx context.Context) error {
 	return n.saveMember()
 }
 
-// checkBatch is what consensus asks before it leads a batch. Only while this
-// node founds an epoch may it have a batch that does.
+// checkBatch is called by consensus before it proposes a batch as leader. Only a node
+// that founds an epoch may propose a batch that founds one.
 func (n *Node) checkBatch(data []byte) error {
 	if n.founds.Load() && n.ledger.CheckEpoch(data, n.ID()) == nil {
 		return nil

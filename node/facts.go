@@ -18,24 +18,24 @@ import (
 	"github.com/selvage-mesh/selvage/scheduler"
 )
 
-// factsEvery is how old what a node tells of its load may be, and programsEvery
-// how old what it tells of its programs.
+// factsEvery bounds the age of the load that a node reports, programsEvery the age of
+// its list of programs.
 const (
 	factsEvery    = 5 * time.Second
 	programsEvery = time.Minute
-	// handOnEvery is how often a leader looks whether it is being drained.
+	// handOnEvery is how often a leader checks whether it is being drained.
 	handOnEvery = 2 * time.Second
 )
 
-// facts are what this node tells the leader about itself.
+// facts are what this node reports about itself to the leader.
 type facts struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	now      scheduler.Facts
 	looked   time.Time
 	searched time.Time
 }
 
-// look returns the facts, as fresh as they need to be.
+// look returns the facts, refreshed if they are too old.
 func (f *facts) look() scheduler.Facts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,7 +54,7 @@ func (f *facts) look() scheduler.Facts {
 	return out
 }
 
-// memory reads the machine's memory, in MB; 0 where the system does not tell.
+// memory reads the machine's memory, in MB; 0 if the system does not report it.
 func memory() (all, free int64) {
 	b, _ := os.ReadFile("/proc/meminfo")
 	for line := range bytes.Lines(b) {
@@ -73,7 +73,7 @@ func memory() (all, free int64) {
 	return all, free
 }
 
-// load reads the load of the last minute, in thousandths of a processor.
+// load reads the load average of the last minute, in thousandths of a processor.
 func load() int64 {
 	b, _ := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(b), " ")
@@ -84,7 +84,7 @@ func load() int64 {
 	return int64(v * 1000)
 }
 
-// gpus counts the devices that drivers have made.
+// gpus counts the device files of GPU drivers.
 func gpus() int64 {
 	n, _ := filepath.Glob("/dev/nvidia[0-9]*")
 	a, _ := filepath.Glob("/dev/dri/renderD*")
@@ -101,8 +101,8 @@ func programs(names []string) (out []string) {
 	return out
 }
 
-// handOn makes a node that is drained hand leadership to another, as long as
-// there is another.
+// handOn transfers leadership to another node, if there is one, when this node is being
+// drained.
 func (n *Node) handOn() {
 	if !n.consensus.IsLeader() {
 		return

@@ -15,19 +15,19 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// maxCompanyFigures bounds the companies that have series of their own in /metrics: a
-// scrape stays small. The newest beyond it are summed up as company "other".
+// maxCompanyFigures bounds the companies with their own series in /metrics, to keep a
+// scrape small. The newest beyond it are added up as company "other".
 const maxCompanyFigures = 200
 
-// A tally counts what the entries of the chain tell since the node was started. All
-// nodes apply the same entries and count the same; who was away counts less.
+// A tally counts events of the chain since the node was started. All nodes apply the
+// same entries and count the same; a node that started later counts fewer.
 type tally struct {
-	mu    sync.Mutex        // guards what follows
+	mu    sync.Mutex        // guards the fields below
 	ended map[string]uint64 // runs, by how they ended
 	lost  uint64            // nodes that were declared lost
 }
 
-// endings are how a run can end.
+// endings are the states in which a run can end.
 var endings = []entity.RunStatus{entity.RunSucceeded, entity.RunFailed, entity.RunTimedOut, entity.RunInterrupted, entity.RunCancelled}
 
 // see counts one entry.
@@ -35,7 +35,7 @@ func (t *tally) see(e ledger.Entry) {
 	for _, ch := range e.Changes {
 		switch ch.Action {
 		case "heartbeat.run.status":
-			// A lost node ends more runs than one entry has room to tell of one by one.
+			// A lost node can end more runs than fit one by one into the entry.
 			var run struct{ Status entity.RunStatus }
 			if e.Kind == company.KindNodeLost || json.Unmarshal(ch.Details, &run) != nil || run.Status.Live() {
 				continue
@@ -62,7 +62,7 @@ func (t *tally) add(status entity.RunStatus, n uint64) {
 	t.ended[string(status)] += n
 }
 
-// stats are what was counted, for /metrics.
+// stats returns the counts for /metrics.
 func (t *tally) stats() []api.Stat {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,7 +75,8 @@ func (t *tally) stats() []api.Stat {
 	return out
 }
 
-// meshStats are figures of the replicated state, for /metrics: the same on all nodes.
+// meshStats returns figures of the replicated state for /metrics. They are the same on
+// all nodes.
 func (n *Node) meshStats() (out []api.Stat) {
 	gauge := func(name, help string, v float64, labels ...string) {
 		s := api.Stat{Name: "selvage_" + name, Help: help, Value: v, Labels: map[string]string{}}
@@ -100,7 +101,7 @@ func (n *Node) meshStats() (out []api.Stat) {
 	}
 	gauge("build_info", "1; the version of the program and the newest feature level that it knows", 1,
 		"version", shortVersion(n.conf.Version), "level", strconv.FormatUint(n.conf.Level, 10))
-	_ = n.ledger.View(func(tx *ledger.Tx) error { // without a state there are no figures of it
+	_ = n.ledger.View(func(tx *ledger.Tx) error { // without a state there are no figures
 		gauge("feature_level", "feature level of the mesh", float64(ledger.Features(tx)))
 		q := entity.QueueDepth(tx, now)
 		const of = "runs of the mesh that are not over, by state: queued for a node, an agent or another run; waiting for the time of a retry; running"
@@ -129,8 +130,8 @@ func (n *Node) meshStats() (out []api.Stat) {
 	return out
 }
 
-// companyFigure is what /metrics tells of one company, by its ID: no name and no
-// content of it.
+// companyFigure is what /metrics shows of one company, by its ID: neither its name nor
+// any content.
 type companyFigure struct {
 	company                 ledger.CompanyID
 	spent, reserved, budget core.Money
@@ -156,13 +157,13 @@ func companyFigures(tx *ledger.Tx, now core.Time) []companyFigure {
 	return out
 }
 
-// cents is an amount for a figure.
+// cents converts an amount to cents.
 func cents(m core.Money) float64 { return float64(m) / float64(core.Cent) }
 
 // lag is by how much applied is behind committed.
 func lag(committed, applied uint64) float64 { return float64(max(committed, applied) - applied) }
 
-// stats are the node's figures for /metrics.
+// stats returns the node's figures for /metrics.
 func (n *Node) stats() []api.Stat {
 	c, l, p := n.consensus.Stats(), n.ledger.Stats(), n.proposer.Stats()
 	d, t, b := n.discovery.Stats(), n.transport.Stats(), n.blobs.Stats()

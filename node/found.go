@@ -18,7 +18,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// self is what this node says of itself when it founds a mesh or joins one.
+// self is this node's description when it founds a mesh or joins one.
 func (n *Node) self() ledger.NewNode {
 	return ledger.NewNode{
 		Key: n.keys.Public(), SealCert: n.keys.Certificate(identity.ForSeal).Encode(), Name: n.conf.Name,
@@ -26,9 +26,9 @@ func (n *Node) self() ledger.NewNode {
 	}
 }
 
-// labels are the configured ones as the roster has them, sorted: "key=value", or
-// "key" where the value is empty. A node is admitted with them; from then on only an
-// operator changes them.
+// labels returns the configured labels in the roster's form, sorted: "key=value", or
+// "key" if the value is empty. A node is admitted with them; afterwards only an operator
+// changes them.
 func (n *Node) labels() (out []string) {
 	for k, v := range n.conf.Labels {
 		if v != "" {
@@ -40,12 +40,12 @@ func (n *Node) labels() (out []string) {
 	return out
 }
 
-// strayLabels returns those of said that row, as the roster has it, is without.
+// strayLabels returns those of said that are not in the node's row of the roster.
 func strayLabels(said []string, row ledger.Node) []string {
 	return slices.DeleteFunc(said, row.Has)
 }
 
-// genesis draws the founding of a new mesh; found proposes it.
+// genesis creates the membership of a new mesh; found proposes it.
 func (n *Node) genesis() (membership, error) {
 	if n.conf.HTTP != "none" {
 		if err := api.CheckBind(n.conf.HTTP, cmp.Or(n.conf.Auth, people.LocalTrusted)); err != nil {
@@ -60,7 +60,7 @@ func (n *Node) genesis() (membership, error) {
 		return membership{}, err
 	}
 	name := n.conf.MeshName
-	if name == "" { // two nodes that found a mesh each shall not call it the same
+	if name == "" { // two new meshes must not have the same name
 		name = cut(n.conf.Name, maxName-5) + "-" + string(n.ID())[:4]
 	}
 	g := ledger.Genesis{Name: name, Founder: self, CreatedAt: time.Now().UnixMilli(), Wrapped: wrapped, Level: n.conf.Level}
@@ -69,15 +69,15 @@ func (n *Node) genesis() (membership, error) {
 	} else if key != nil {
 		g.Owner = &ledger.OwnerAdd{ID: key.TokenID(), Sealed: identity.Seal(data, tokenAAD(key.TokenID()), key[:])}
 	}
-	if n.conf.Auth != people.LocalTrusted { // what a mesh is that says nothing
+	if n.conf.Auth != people.LocalTrusted { // the mode of a mesh that names none
 		g.Auth = n.conf.Auth
 	}
 	return membership{Genesis: ledger.Marshal(g), Founder: true, Wrapped: wrapped, Roster: []ledger.Node{row}}, nil
 }
 
-// found makes sure that the mesh that this node founds has its genesis: it may
-// have been stopped anywhere between. Once that is so the mark is taken away, so
-// that a founder that loses its disk later can not found the mesh a second time.
+// found makes sure that the mesh that this node founds has its genesis; an earlier
+// attempt may have been interrupted anywhere. It then removes the founder mark, so that
+// a founder that loses its disk later can not found the mesh a second time.
 func (n *Node) found(ctx context.Context) error {
 	if n.member.Founding != nil {
 		return n.foundEpoch(ctx)
@@ -119,9 +119,9 @@ func (n *Node) proposeGenesis(ctx context.Context) error {
 			}
 		}
 		if height, _ := n.ledger.Head(); err == nil || height > 0 {
-			break // by this try, an earlier one, or an earlier life
+			break // by this attempt or an earlier one
 		}
-		// On a slow machine a proposal may last longer than is waited for it.
+		// On a slow machine a proposal may take longer than its timeout.
 		if !errors.Is(err, consensus.ErrOutcomeUnknown) && !errors.Is(err, consensus.ErrBusy) || ctx.Err() != nil {
 			return fmt.Errorf("propose genesis: %w", err)
 		}
@@ -132,8 +132,8 @@ func (n *Node) proposeGenesis(ctx context.Context) error {
 	return nil
 }
 
-// untilLeads waits until this node leads, which has nobody beside it: on a slow
-// machine that takes longer than a proposal may.
+// untilLeads waits until this node, which is alone, leads. On a slow machine that takes
+// longer than a proposal's timeout.
 func (n *Node) untilLeads(ctx context.Context) error {
 	for !n.consensus.IsLeader() {
 		select {
@@ -145,7 +145,7 @@ func (n *Node) untilLeads(ctx context.Context) error {
 	return nil
 }
 
-// command is a command of this node itself.
+// command returns a command of this node itself.
 func (n *Node) command(kind string, company ledger.CompanyID, payload any) ledger.Command {
 	c := ledger.Command{
 		Kind: kind, Company: company,
@@ -159,7 +159,7 @@ func (n *Node) command(kind string, company ledger.CompanyID, payload any) ledge
 	return c
 }
 
-// cut shortens a name to at most so many bytes.
+// cut shortens a name to at most most bytes.
 func cut(s string, most int) string {
 	for len(s) > most {
 		_, size := utf8.DecodeLastRuneInString(s)

@@ -11,15 +11,15 @@ import (
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
-// stopped reports whether everything is stopped, as far as this node knows. A node
-// that does not hear of it stops with its lease.
+// stopped reports whether everything is stopped, as far as this node knows. A node that
+// can not learn of it stops when its lease ends.
 func (n *Node) stopped() (yes bool) {
 	err := n.ledger.View(func(tx *ledger.Tx) error { _, yes = entity.Halted(tx); return nil })
 	return yes || err != nil
 }
 
-// authority is the reading of the clock until which this node may act for what is
-// no run: services, commands of workspaces, tools. It is 0 while everything is stopped.
+// authority returns the clock reading until which this node may act for work that is not
+// a run: services, commands of workspaces, tools. It is 0 while everything is stopped.
 func (n *Node) authority() time.Duration {
 	if n.stopped() {
 		return 0
@@ -27,7 +27,7 @@ func (n *Node) authority() time.Duration {
 	return n.work.worker.Authority()
 }
 
-// denied is what ends something at work in the sandbox that may not go on.
+// denied is the error that ends work in the sandbox that is no longer allowed.
 func denied(why company.Denial) *sandbox.Error {
 	if why == company.DeniedMeshStopped {
 		return &sandbox.Error{Code: sandbox.GovernanceDenied, Message: "everything was stopped"}
@@ -35,8 +35,8 @@ func denied(why company.Denial) *sandbox.Error {
 	return &sandbox.Error{Code: sandbox.GovernanceDenied, Message: "it may not go on: " + string(why)}
 }
 
-// whileMayAct returns a context that ends when this node may act no more, which may
-// be now, or when over says why what is done may not go on; that is then its cause.
+// whileMayAct returns a context that ends when this node may no longer act, possibly at
+// once, or when over returns a denial. The denial is then the context's cause.
 func (n *Node) whileMayAct(ctx context.Context, over func(*ledger.Tx) company.Denial) (_ context.Context, stop func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	look := func() {
@@ -54,8 +54,8 @@ func (n *Node) whileMayAct(ctx context.Context, over func(*ledger.Tx) company.De
 	return ctx, func() { end(nil) }
 }
 
-// authorityWhile is authority for something at work, and 0 from when over says why
-// that may not go on.
+// authorityWhile returns a function like authority for work in progress, which returns 0
+// as soon as over returns a denial.
 func (n *Node) authorityWhile(over func(*ledger.Tx) company.Denial) func() time.Duration {
 	return func() time.Duration {
 		why := company.Denial("")

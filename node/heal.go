@@ -20,24 +20,24 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
-// A node heals itself when its store can not be trusted: a file of it is damaged,
-// or its state is not the majority's. It marks its data directory, stops, and is
-// opened again: the store is set aside, and the node comes back as a new
-// incarnation, without a vote, whose state is its peers'. When no quorum is
-// reached within healWait the store is put back and the node stops: then a person
-// has to choose between what the store still has and a backup.
+// A node heals itself when its store can not be trusted: a file of it is damaged, or its
+// state differs from the majority's. It marks its data directory, stops, and is opened
+// again. It then sets the store aside and returns as a new incarnation, without a vote,
+// that gets its state from its peers. If it reaches no quorum within healWait, it puts
+// the store back and stops: a person must choose between what the store still has and a
+// backup.
 //
 //	found ──> marked ──> set aside ──> caught up ──> mark removed
 //	                         └─ no quorum ──> put back, stopped, marked
 var (
-	// ErrDiverged is what a node fails with when a majority of the voters has
-	// another state than it. Open it again to rebuild it.
+	// ErrDiverged ends a node whose state differs from that of a majority of the voters.
+	// Open it again to rebuild it.
 	ErrDiverged = errors.New("the state differs from the majority's; open the node again to rebuild it from its peers")
-	// ErrDamaged is what a node fails with when it met damage of its store while
-	// it was running. Open it again to rebuild it.
+	// ErrDamaged ends a running node that found damage in its store. Open it again to
+	// rebuild it.
 	ErrDamaged = errors.New("the store is damaged; open the node again to rebuild it from its peers")
-	// ErrNoHealing ends a node whose store can not be trusted and who found no
-	// quorum to rebuild it from.
+	// ErrNoHealing ends a node whose store can not be trusted and that found no quorum to
+	// rebuild it from.
 	ErrNoHealing = errors.New("this node's store can not be trusted and no quorum of its mesh is there to rebuild it from")
 )
 
@@ -46,20 +46,19 @@ const noHealing = "Start the other voters, then this node. If they are lost for 
 	"selvage snapshot restore starts from a backup in an empty directory. Nothing was removed"
 
 const (
-	// rebuildFile in the data directory says that the store is not to be trusted:
-	// a line why, and a line "aside NAME" once it was set aside under that name.
+	// rebuildFile in the data directory marks the store as not trusted: a line with the
+	// reason, and a line "aside NAME" once the store was set aside under that name.
 	rebuildFile = "rebuild"
-	// asidePrefix begins the name of the directory beside the store that holds what
-	// was set aside: store, snapshots, and a file that says why. The next one
-	// replaces it.
+	// asidePrefix is the prefix of the directory beside the store that holds what was set
+	// aside: store, snapshots, and a file with the reason. The next one replaces it.
 	asidePrefix = "damaged-"
 	asideReason = "REASON"
 )
 
-// A rebuild is what the rebuild file says.
+// A rebuild is the content of the rebuild file.
 type rebuild struct {
 	reason string
-	aside  string // name of the directory, "" before
+	aside  string // name of the directory, "" before it is set aside
 }
 
 func readRebuild(dir string) (r rebuild, ok bool, err error) {
@@ -85,7 +84,7 @@ func (r rebuild) save(dir string) error {
 	return writeWhole(filepath.Join(dir, rebuildFile), []byte(text))
 }
 
-// markRebuild notes why the store is not to be trusted, unless that is noted.
+// markRebuild records why the store is not trusted, unless a reason is recorded already.
 func (n *Node) markRebuild(reason string) {
 	if _, ok, err := readRebuild(n.conf.Dir); ok && err == nil {
 		return
@@ -95,7 +94,7 @@ func (n *Node) markRebuild(reason string) {
 	}
 }
 
-// diverged hears that voters disagree about the state.
+// diverged is called when voters have different states.
 func (n *Node) diverged(d consensus.Divergence) {
 	if d.NoMajority {
 		err := fmt.Errorf("%w: the voters' states differ at index %d and no majority agrees; writes stop until an operator restores a backup", ErrNotReady, d.Index)
@@ -108,8 +107,8 @@ func (n *Node) diverged(d consensus.Divergence) {
 	n.stopWith(fmt.Errorf("%w (index %d)", ErrDiverged, d.Index))
 }
 
-// damaged hears of damage that the store met while it is open. The mark is made
-// before anything else: the process may end on the same damage.
+// damaged is called when the open store finds damage. It writes the mark first, because
+// the process may crash on the same damage.
 func (n *Node) damaged(d *store.Damage) {
 	if n.hurt.Swap(true) {
 		return
@@ -120,7 +119,7 @@ func (n *Node) damaged(d *store.Damage) {
 	n.stopWith(err)
 }
 
-// mayWrite returns why this node takes no commands, or nil.
+// mayWrite returns why this node accepts no commands, or nil.
 func (n *Node) mayWrite() error {
 	if why := n.halted.Load(); why != nil {
 		return *why
@@ -128,8 +127,8 @@ func (n *Node) mayWrite() error {
 	return nil
 }
 
-// distrusted returns the reason why err, met while the node opens, says that its
-// store can not be trusted, or "".
+// distrusted returns why an error of opening the node means that its store can not be
+// trusted, or "".
 func distrusted(err error) string {
 	if d, ok := errors.AsType[*store.Damage](err); ok {
 		return d.Error()
@@ -140,8 +139,8 @@ func distrusted(err error) string {
 	return ""
 }
 
-// startAgain prepares another try at opening a node whose store can not be
-// trusted: the store is marked, or what is being built in its place begins anew.
+// startAgain prepares another attempt to open a node whose store can not be trusted: it
+// marks the store, or restarts the rebuild.
 func startAgain(conf Config, why string) error {
 	r, ok, err := readRebuild(conf.Dir)
 	if err != nil {
@@ -156,8 +155,8 @@ func startAgain(conf Config, why string) error {
 	return errors.Join(conf.FS.RemoveAll(storeDir(conf)), conf.FS.RemoveAll(snapshotDir(conf)))
 }
 
-// setAside moves a store away that is marked, before it is opened. It may be cut
-// off anywhere and begun again.
+// setAside moves a marked store away before it is opened. It can be interrupted anywhere
+// and repeated.
 func (n *Node) setAside() error {
 	r, ok, err := readRebuild(n.conf.Dir)
 	if err != nil || !ok {
@@ -169,7 +168,7 @@ func (n *Node) setAside() error {
 	fsys, dir := n.conf.FS, storeDir(n.conf)
 	base := fsys.PathDir(dir)
 	if r.aside != "" {
-		if there(fsys, fsys.PathJoin(base, r.aside, "store")) { // the rebuilding goes on
+		if there(fsys, fsys.PathJoin(base, r.aside, "store")) { // the rebuild continues
 			n.healing = &r
 			return nil
 		}
@@ -193,7 +192,7 @@ func (n *Node) setAside() error {
 	if err := writeReason(fsys, fsys.PathJoin(aside, asideReason), r.reason); err != nil {
 		return err
 	}
-	// The store last: what is there of it says that it was set aside.
+	// The store is moved last: its directory shows that everything was set aside.
 	for _, move := range []struct{ from, to string }{{snapshotDir(n.conf), "snapshots"}, {dir, "store"}} {
 		if err := fsys.Rename(move.from, fsys.PathJoin(aside, move.to)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -207,7 +206,7 @@ func (n *Node) setAside() error {
 	return nil
 }
 
-// putBack undoes setAside, on a node that is closed. What was built anew goes.
+// putBack undoes setAside on a closed node, and deletes the rebuilt part.
 func (n *Node) putBack() error {
 	fsys, dir := n.conf.FS, storeDir(n.conf)
 	base := fsys.PathDir(dir)
@@ -231,7 +230,7 @@ func there(fsys vfs.FS, path string) bool {
 	return err == nil
 }
 
-// asides are the names of what was set aside in base.
+// asides returns the names of the directories in base that were set aside.
 func asides(fsys vfs.FS, base string) (out []string) {
 	names, err := fsys.List(base)
 	if err != nil {
@@ -255,7 +254,7 @@ func writeReason(fsys vfs.FS, path, reason string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// mayHeal returns nil when this node is of a mesh with others whom it can ask.
+// mayHeal returns nil if this node's mesh has other nodes to rebuild from.
 func (n *Node) mayHeal() error {
 	m, err := loadMembership(n.conf.Dir)
 	if err != nil {
@@ -277,8 +276,8 @@ func (n *Node) mayHeal() error {
 	return nil
 }
 
-// heal watches a node whose store was set aside until it has caught up. It
-// stops the node when it hears of no leader for healWait.
+// heal watches a node whose store was set aside until it has caught up. It stops the
+// node after healWait without a leader.
 func (n *Node) heal(ctx context.Context) {
 	began := time.Now()
 	heard := began
@@ -304,5 +303,5 @@ func (n *Node) heal(ctx context.Context) {
 	})
 }
 
-// snapshotDir is where consensus keeps its snapshots, beside the store.
+// snapshotDir is the directory of consensus's snapshots, beside the store.
 func snapshotDir(c Config) string { return filepath.Join(filepath.Dir(storeDir(c)), "snapshots") }

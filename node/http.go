@@ -24,37 +24,37 @@ import (
 	"github.com/selvage-mesh/selvage/ui"
 )
 
-// serving is the HTTP side of a node.
+// serving is the HTTP part of a node.
 type serving struct {
 	api  *api.Server
 	port net.Listener // bound early: gossip and runs are told the address
-	addr string       // of port, "" when there is none
+	addr string       // of port, "" if there is none
 	cert *servedCert  // nil: plaintext
-	// near is loopback without TLS, for what runs on this machine; it is port
-	// itself where that is such a one.
+	// near is a loopback listener without TLS, for processes of this machine. It is port
+	// itself if that is one.
 	near     net.Listener
 	nearAddr string
 }
 
 const (
-	// ClaimFile is the file of the data directory that holds the code which lets its
-	// reader become the first administrator from another machine.
+	// ClaimFile is the file of the data directory with the code that lets its reader become
+	// the first administrator from another machine.
 	ClaimFile = "claim-code"
-	// claimCodeLength is that of rand.Text: 128 bits.
+	// claimCodeLength is the length of rand.Text: 128 bits.
 	claimCodeLength = 26
 	claimAlphabet   = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-	// nearFile keeps the port of the listener on loopback, so that runs that
-	// outlive a restart of the node find it again.
+	// nearFile stores the port of the loopback listener, so that runs that outlive a restart
+	// of the node find it again.
 	nearFile = "http-loopback"
-	// modeWait bounds how long a node that has just joined, or serves beyond loopback,
-	// waits to hear how people prove who they are on its mesh, before it serves.
+	// modeWait bounds how long a node that has just joined, or serves beyond loopback, waits
+	// for the mesh's authentication mode before it serves.
 	modeWait = 10 * time.Second
-	// endpointRetry is how long a node waits before it says again where it serves.
+	// endpointRetry is the interval at which a node retries to announce its address.
 	endpointRetry = 5 * time.Second
 )
 
-// openPort binds the address of the API, so that what is told of it is the port
-// that it really has. Nothing is answered before [Node.openAPI].
+// openPort binds the address of the API, so that the announced port is the real one.
+// Requests are answered only after [Node.openAPI].
 func (n *Node) openPort(context.Context) error {
 	if n.conf.HTTP == "none" {
 		return nil
@@ -77,14 +77,14 @@ func (n *Node) openPort(context.Context) error {
 	return n.bindNear()
 }
 
-// bind listens, and closes with the node.
+// bind listens on addr; the listener closes with the node.
 func (n *Node) bind(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
 	n.opened("port", func() error {
-		if err := l.Close(); !errors.Is(err, net.ErrClosed) { // whoever served it closed it
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) { // the server has closed it already
 			return err
 		}
 		return nil
@@ -92,7 +92,7 @@ func (n *Node) bind(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// bindNear listens on loopback, on the port of the last time if that is free.
+// bindNear listens on loopback, on the previous port if that is free.
 func (n *Node) bindNear() error {
 	file := filepath.Join(n.conf.Dir, nearFile)
 	last, _ := os.ReadFile(file)
@@ -100,7 +100,7 @@ func (n *Node) bindNear() error {
 	var err error
 	if addr := strings.TrimSpace(string(last)); addr != "" {
 		if local, bad := api.Loopback(addr); local && bad == nil {
-			l, _ = n.bind(addr) // somebody else may have it by now
+			l, _ = n.bind(addr) // another process may use it now
 		}
 	}
 	if l == nil {
@@ -112,15 +112,15 @@ func (n *Node) bindNear() error {
 	return os.WriteFile(file, []byte(n.serving.nearAddr+"\n"), 0o600)
 }
 
-// boundHTTP is the address that others are told: the one that is bound, or what
-// is configured where none is.
+// boundHTTP is the address that others are told: the bound one, or the configured one if
+// none is bound.
 func (n *Node) boundHTTP() string { return cmp.Or(n.serving.addr, n.conf.HTTP) }
 
-// nearHTTP is the address for what runs on this machine: loopback, no TLS.
+// nearHTTP is the address for processes of this machine: loopback, no TLS.
 func (n *Node) nearHTTP() string { return cmp.Or(n.serving.nearAddr, n.boundHTTP()) }
 
-// openAPI serves the HTTP API, the last thing that a node opens: whoever gets
-// an answer finds a whole node behind it.
+// openAPI serves the HTTP API. A node opens it last, so that every request finds a
+// complete node.
 func (n *Node) openAPI(ctx context.Context) error {
 	if err := n.checkMode(ctx); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (n *Node) openAPI(ctx context.Context) error {
 	return nil
 }
 
-// claimCode returns what lets who reads the data directory become the first
+// claimCode returns the code with which a reader of the data directory becomes the first
 // administrator from another machine.
 func (n *Node) claimCode() (string, error) {
 	path := filepath.Join(n.conf.Dir, ClaimFile)
@@ -199,11 +199,11 @@ func (n *Node) Unclaimed(ctx context.Context) bool {
 	return err == nil && unclaimed
 }
 
-// serveOn answers on a listener until the node closes.
+// serveOn serves the API on a listener until the node closes.
 func (n *Node) serveOn(s *api.Server, l net.Listener, cert *servedCert) {
 	server := s.HTTP()
 	if cert != nil {
-		// Live-event sockets take over their connection, which HTTP/2 has no way for.
+		// Live-event sockets hijack their connection, which HTTP/2 does not allow.
 		l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert.pair}, NextProtos: []string{"http/1.1"}})
 	}
 	done := make(chan error, 1)
@@ -213,7 +213,7 @@ func (n *Node) serveOn(s *api.Server, l net.Listener, cert *servedCert) {
 		defer cancel()
 		err := server.Shutdown(ctx)
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = server.Close() // streams stay open for as long as they are read
+			err = server.Close() // streams do not end by themselves
 		}
 		if serve := <-done; !errors.Is(serve, http.ErrServerClosed) {
 			err = errors.Join(err, serve)
@@ -222,10 +222,10 @@ func (n *Node) serveOn(s *api.Server, l net.Listener, cert *servedCert) {
 	})
 }
 
-// checkMode refuses to serve on a mesh of another mode than this node was told,
-// and beyond loopback on one that asks nobody for a credential. A node that can
-// not find out serves: each request is looked at again, and where the mode is not
-// known nobody is trusted.
+// checkMode refuses to serve on a mesh whose mode differs from the configured one, and
+// beyond loopback on a mesh that requires no credentials. If the node can not learn the
+// mode it serves: each request checks again, and nobody is trusted while the mode is
+// unknown.
 func (n *Node) checkMode(ctx context.Context) error {
 	if n.conf.HTTP == "none" {
 		return nil
@@ -262,7 +262,7 @@ func (n *Node) checkMode(ctx context.Context) error {
 	return api.CheckBind(n.conf.HTTP, mode)
 }
 
-// httpNames are the names that the API is reached by, beside addresses.
+// httpNames returns the host names of the API, without addresses.
 func (n *Node) httpNames() []string {
 	if local, err := api.Loopback(n.conf.HTTP); n.conf.HTTP == "none" || err != nil || local && !n.conf.BehindProxy {
 		return n.conf.HTTPNames
@@ -277,13 +277,13 @@ func (n *Node) httpNames() []string {
 	return names
 }
 
-// API is the node's HTTP handler, for meshes in one process.
+// API returns the node's HTTP handler, for meshes in one process.
 func (n *Node) API() http.Handler { return n.serving.api }
 
-// HTTPAddr is where the API is served, "" when it is not.
+// HTTPAddr returns the address of the API, "" if it is not served.
 func (n *Node) HTTPAddr() string { return n.serving.addr }
 
-// HTTPURL is the base URL of the API where it is bound, "" when it is not served.
+// HTTPURL returns the base URL of the API at the bound address, "" if it is not served.
 func (n *Node) HTTPURL() string {
 	switch s := n.serving; {
 	case s.addr == "":
@@ -295,7 +295,7 @@ func (n *Node) HTTPURL() string {
 	}
 }
 
-// LocalURL is the base URL of the API for this machine: loopback, without TLS.
+// LocalURL returns the base URL of the API for this machine: loopback, without TLS.
 func (n *Node) LocalURL() string {
 	if n.serving.nearAddr == "" {
 		return ""
@@ -303,7 +303,7 @@ func (n *Node) LocalURL() string {
 	return "http://" + n.serving.nearAddr
 }
 
-// Fingerprint is the SHA-256 of the API's certificate in hex, "" without one.
+// Fingerprint returns the SHA-256 of the API's certificate in hex, "" without one.
 func (n *Node) Fingerprint() string {
 	if n.serving.cert == nil {
 		return ""
@@ -311,7 +311,8 @@ func (n *Node) Fingerprint() string {
 	return n.serving.cert.fingerprint
 }
 
-// servingPeers returns the addresses at which the other members said that they serve.
+// servingPeers returns the addresses at which the other members have announced that they
+// serve.
 func (n *Node) servingPeers() (urls []string) {
 	_, _ = n.View(context.Background(), ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
 		for _, peer := range ledger.Roster(tx) {
@@ -324,7 +325,7 @@ func (n *Node) servingPeers() (urls []string) {
 	return urls
 }
 
-// announceEndpoint tells the mesh where this node serves, when that has changed.
+// announceEndpoint announces the address of this node's API when it has changed.
 func (n *Node) announceEndpoint(ctx context.Context) {
 	for ctx.Err() == nil {
 		var said people.Endpoint
@@ -345,7 +346,7 @@ func (n *Node) announceEndpoint(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(endpointRetry): // look whether it was taken
+		case <-time.After(endpointRetry): // check whether it was applied
 		}
 	}
 }

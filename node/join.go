@@ -14,11 +14,11 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A join reply is a membership in its encoding, without the Founder mark; a
-// join request is a ledger.NewNode, deterministic CBOR.
+// A join reply is an encoded membership without the Founder mark. A join request is a
+// ledger.NewNode in deterministic CBOR.
 
-// join asks the seeds of the token to let this node in, and checks that the
-// answer leads to the founder of the mesh that the token names.
+// join asks the seeds of the token for admission, and checks that the answer leads to
+// the founder of the token's mesh.
 func (n *Node) join(ctx context.Context) (membership, error) {
 	token, err := identity.DecodeJoinToken(n.conf.Join)
 	if err != nil {
@@ -45,7 +45,7 @@ func (n *Node) join(ctx context.Context) (membership, error) {
 				return n.checkReply(token.Mesh, reply)
 			}
 		}
-		// A member without a leader says so; the token's holder waits a little.
+		// A member without a leader says so; the token's holder retries after a short wait.
 		select {
 		case <-ctx.Done():
 			return membership{}, err
@@ -78,7 +78,7 @@ func (n *Node) checkReply(mesh identity.MeshID, reply []byte) (membership, error
 	return m, nil
 }
 
-// foundedBy reads a genesis: the founder, and what the mesh is called.
+// foundedBy reads the founder and the name of the mesh from a genesis.
 func foundedBy(genesis []byte) (founder identity.Roster, name string, err error) {
 	var g ledger.Genesis
 	if err := ledger.Unmarshal(genesis, &g); err != nil {
@@ -87,8 +87,8 @@ func foundedBy(genesis []byte) (founder identity.Roster, name string, err error)
 	return newRoster([]ledger.Node{{ID: identity.NodeIDOf(g.Founder.Key), Key: g.Founder.Key}}).member, g.Name, nil
 }
 
-// onJoin lets in whoever showed that it holds a valid token: the admission is a
-// command, and the reply what the new member needs to find its feet.
+// onJoin admits a node that proved to hold a valid token. The admission is a command;
+// the reply contains what the new member needs to start.
 func (n *Node) onJoin(ctx context.Context, from identity.Certificate, tokenID string, request []byte) ([]byte, error) {
 	var node ledger.NewNode
 	if err := ledger.Unmarshal(request, &node); err != nil {
@@ -104,10 +104,10 @@ func (n *Node) onJoin(ctx context.Context, from identity.Certificate, tokenID st
 	return n.joinReply(ctx, node.Key, receipt, wrapped)
 }
 
-// admit wraps the keys to a node and proposes its admission, again when the keys
-// were rotated meanwhile; as somebody, or as this node itself.
+// admit wraps the keys for a node and proposes its admission, and retries if the keys
+// were rotated meanwhile. It acts as by, or as this node itself.
 func (n *Node) admit(ctx context.Context, p ledger.NodeAdmit, by ledger.Actor, with ledger.Credential) (receipt ledger.Receipt, wrapped ledger.NodeKeys, err error) {
-	if _, err := n.chain(); err != nil { // before a token is used up for nothing
+	if _, err := n.chain(); err != nil { // before a use of the token is wasted
 		return receipt, wrapped, err
 	}
 	row := ledger.Node{ID: identity.NodeIDOf(p.Node.Key), SealCert: p.Node.SealCert, Labels: p.Node.Labels}
@@ -134,7 +134,7 @@ func (n *Node) admit(ctx context.Context, p ledger.NodeAdmit, by ledger.Actor, w
 	return receipt, wrapped, errors.New("the mesh's keys are being rotated, try again")
 }
 
-// maxAdmitTries bounds how often an admission races with a rotation of the keys.
+// maxAdmitTries bounds the retries when rotations of the keys come between.
 const maxAdmitTries = 3
 
 func (n *Node) joinReply(ctx context.Context, key []byte, receipt ledger.Receipt, wrapped ledger.NodeKeys) ([]byte, error) {
@@ -146,7 +146,7 @@ func (n *Node) joinReply(ctx context.Context, key []byte, receipt ledger.Receipt
 	return n.vouch(key, receipt.Height, wrapped)
 }
 
-// vouch is what a node is told that was admitted at a height.
+// vouch returns the reply to a node that was admitted at a height.
 func (n *Node) vouch(key []byte, height uint64, wrapped ledger.NodeKeys) ([]byte, error) {
 	mine, err := n.chain()
 	if err != nil {
@@ -168,7 +168,7 @@ func (n *Node) vouch(key []byte, height uint64, wrapped ledger.NodeKeys) ([]byte
 	return m.encode(), nil
 }
 
-// joinKey is what transport asks for the key of a join token.
+// joinKey returns the key of a join token for transport.
 func (n *Node) joinKey(id string) (key []byte, ok bool) {
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		t, found := ledger.FindToken(tx, id)
@@ -185,13 +185,13 @@ func (n *Node) joinKey(id string) (key []byte, ok bool) {
 	return key, ok
 }
 
-// CreateToken makes a join token as the local board, where that speaks, and
-// returns its string, a secret.
+// CreateToken creates a join token as the local board, if that may act, and returns its
+// text, a secret.
 func (n *Node) CreateToken(ctx context.Context, uses int, ttl time.Duration) (string, error) {
 	return n.createToken(ctx, ledger.Actor{Type: "user", ID: people.LocalBoard}, ledger.Credential{Kind: "local"}, uses, ttl)
 }
 
-// createToken makes a join token as whoever asked for it.
+// createToken creates a join token as the actor by.
 func (n *Node) createToken(ctx context.Context, by ledger.Actor, with ledger.Credential, uses int, ttl time.Duration) (string, error) {
 	seeds := []string{n.advertised().String()}
 	for _, a := range n.hints() {
@@ -215,7 +215,7 @@ func (n *Node) createToken(ctx context.Context, by ledger.Actor, with ledger.Cre
 	return identity.EncodeJoinToken(t)
 }
 
-// lookUp resolves host:port; what can not be resolved has no addresses.
+// lookUp resolves host:port. It returns nothing if that fails.
 func lookUp(ctx context.Context, hostport string) (out []netip.AddrPort) {
 	if a, err := netip.ParseAddrPort(hostport); err == nil {
 		return []netip.AddrPort{a}
@@ -235,8 +235,8 @@ func lookUp(ctx context.Context, hostport string) (out []netip.AddrPort) {
 	return out
 }
 
-// AddOwner tells the mesh of an owner key on behalf of whoever asks, a new one when
-// text is "", and returns it as text, a secret.
+// AddOwner adds an owner key to the mesh on behalf of by, a new one when text is "", and
+// returns its text, a secret.
 func (n *Node) AddOwner(ctx context.Context, by ledger.Actor, with ledger.Credential, text, note string) (string, error) {
 	key := identity.NewOwnerKey()
 	if text != "" {

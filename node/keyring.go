@@ -13,24 +13,23 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A keyring holds the mesh's keys that this node can open, in the clear, in
-// memory only.
+// A keyring holds the mesh's keys that this node can open, unencrypted, in memory only.
 type keyring struct {
 	keys *identity.Keys
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	epoch  uint64
 	data   identity.DataKey // of epoch
 	gossip identity.DataKey // of epoch
 	byID   map[identity.DataKeyID]identity.DataKey
-	first  identity.DataKey // of the first epoch, once somebody asked for it
+	first  identity.DataKey // of the first epoch, once it was needed
 }
 
 func newKeyring(keys *identity.Keys) *keyring {
 	return &keyring{keys: keys, byID: map[identity.DataKeyID]identity.DataKey{}}
 }
 
-// take opens what was wrapped to this node, if it is of a newer epoch.
+// take opens keys that were wrapped for this node, if they are of a newer epoch.
 func (r *keyring) take(w ledger.NodeKeys) (changed bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,16 +60,16 @@ func (r *keyring) current() (epoch uint64, data, gossip identity.DataKey) {
 	return r.epoch, r.data, r.gossip
 }
 
-// gossipRing is what gossip is sealed with: [discovery.Discovery].
+// gossipRing is the key ring of gossip: [discovery.Discovery].
 type gossipRing interface {
 	UseKey(epoch uint64) error
 	RemoveKey(epoch uint64) error
 	KeyEpochs() []uint64
 }
 
-// turnGossip makes a ring use the key of an epoch after a pause, when all others
-// have it too, and forget all before it after another. It leaves both to whoever
-// turns the ring to a newer epoch meanwhile.
+// turnGossip makes a ring use the key of an epoch after a pause, when all other nodes
+// have it too, and forget all earlier keys after another pause. It stops if the ring is
+// turned to a newer epoch meanwhile.
 func (r *keyring) turnGossip(ctx context.Context, ring gossipRing, epoch uint64, pause time.Duration) error {
 	forget := func(epoch uint64) (err error) {
 		for _, e := range ring.KeyEpochs() {
@@ -96,7 +95,7 @@ func (r *keyring) turnGossip(ctx context.Context, ring gossipRing, epoch uint64,
 	return nil
 }
 
-// dataKeys returns the data keys that are open, the current one first.
+// dataKeys returns the open data keys, the current one first.
 func (r *keyring) dataKeys() []identity.DataKey {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,8 +108,8 @@ func (r *keyring) dataKeys() []identity.DataKey {
 	return out
 }
 
-// open opens sealed bytes, following the chain of earlier keys in the state
-// when they were sealed with one.
+// open decrypts sealed bytes. If they were sealed with an earlier key, it follows the
+// chain of earlier keys in the state.
 func (r *keyring) open(tx *ledger.Tx, aad, sealed []byte) ([]byte, error) {
 	id, err := identity.SealedWith(sealed)
 	if err != nil {
@@ -139,9 +138,9 @@ func (r *keyring) open(tx *ledger.Tx, aad, sealed []byte) ([]byte, error) {
 	return identity.Open(key, aad, sealed)
 }
 
-// founding returns the data key of the first epoch, which every node that holds
-// a data key reaches through the chain of earlier ones: it is the same on all of
-// them, whatever was rotated since. False: this node can not reach it.
+// founding returns the data key of the first epoch, which every node with a data key
+// reaches through the chain of earlier keys. It is the same on all nodes and after every
+// rotation. False: this node can not reach it.
 func (r *keyring) founding(tx *ledger.Tx) (identity.DataKey, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,10 +167,9 @@ func (r *keyring) founding(tx *ledger.Tx) (identity.DataKey, bool) {
 	return key, true
 }
 
-// digestKey is the key under which digests of requests are made: a digest stays
-// in the state for a while, and without it whoever reads the state could try
-// out what a short secret in a request was. It follows from the founding data key
-// and never changes.
+// digestKey returns the key for digests of requests. A digest stays in the state for a
+// while, and without a key a reader of the state could guess short secrets in a request.
+// It is derived from the founding data key and never changes.
 func (n *Node) digestKey() (key [32]byte, ok bool) {
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		var first identity.DataKey
@@ -185,7 +183,7 @@ func (n *Node) digestKey() (key [32]byte, ok bool) {
 	return key, ok && err == nil
 }
 
-// unseal opens bytes that were sealed on any node, at any time.
+// unseal decrypts bytes that were sealed on any node, at any time.
 func (n *Node) unseal(_ context.Context, aad, sealed []byte) (plain []byte, err error) {
 	err = n.ledger.View(func(tx *ledger.Tx) (err error) {
 		plain, err = n.keyring.open(tx, aad, sealed)
@@ -202,7 +200,7 @@ func previousAAD(epoch uint64) []byte {
 // tokenAAD binds a sealed join key to its token.
 func tokenAAD(id string) []byte { return []byte("selvage/join-token/v1/" + id) }
 
-// wrapFor wraps the current keys to a node; an untrusted one gets the gossip key only.
+// wrapFor wraps the current keys for a node; an untrusted node gets the gossip key only.
 func (r *keyring) wrapFor(n ledger.Node) (ledger.NodeKeys, error) {
 	epoch, data, gossip := r.current()
 	return wrapKeys(n, epoch, data, gossip)

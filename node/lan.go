@@ -25,7 +25,7 @@ var ErrSeveralMeshes = errors.New("there is more than one mesh on this network: 
 // ErrRefused says that a person refused this node.
 var ErrRefused = errors.New("the mesh does not take this node: it was refused there; to found a mesh of its own start it with --found")
 
-// openLAN begins with mDNS, where that is wanted and leads anywhere.
+// openLAN starts mDNS if it is configured and usable.
 func (n *Node) openLAN(context.Context) error {
 	local, err := netip.ParseAddrPort(n.transport.Addr().String())
 	switch {
@@ -52,14 +52,14 @@ func (n *Node) openLAN(context.Context) error {
 	return nil
 }
 
-// showOnLAN announces the node as what it is now.
+// showOnLAN announces the node in its current state.
 func (n *Node) showOnLAN() {
 	if n.lan != nil {
 		n.lan.Announce(discovery.Announcement{Node: n.ID(), Mesh: n.Mesh(), Name: n.conf.Name, MeshName: n.meshName()})
 	}
 }
 
-// meshName is what the node's mesh is called, "" while it has none.
+// meshName is the name of the node's mesh, "" while it has none.
 func (n *Node) meshName() string {
 	if n.Mesh() == "" {
 		return ""
@@ -71,7 +71,7 @@ func (n *Node) meshName() string {
 	return name
 }
 
-// ownerKey is the owner key of this node, nil when it has none.
+// ownerKey returns this node's owner key, nil if it has none.
 func (n *Node) ownerKey() (*identity.OwnerKey, error) {
 	if n.conf.Owner == "" {
 		return nil, nil
@@ -80,19 +80,20 @@ func (n *Node) ownerKey() (*identity.OwnerKey, error) {
 	return &k, err
 }
 
-// A foundMesh is a mesh on the local network, of which a member has shown that it is one.
+// A foundMesh is a mesh on the local network of which a member has proved its
+// membership.
 type foundMesh struct {
 	id      identity.MeshID
 	name    string // of its genesis
 	at      netip.AddrPort
-	strange int // how often a member did not know this node's owner key
+	strange int // how many times a member did not know this node's owner key
 }
 
-// foreign says that the mesh does not know this node's owner key. One member that
-// does not may only be new itself.
+// foreign reports that the mesh does not know this node's owner key. A single member
+// that does not know it may just be new.
 func (m *foundMesh) foreign() bool { return m.strange >= strangeEnough }
 
-// A search is a node's look around for its mesh.
+// A search is a node's search for its mesh.
 type search struct {
 	n     *Node
 	owner *identity.OwnerKey
