@@ -23,35 +23,35 @@ import (
 )
 
 const (
-	maxFields  = 40 // of a payload, by number
+	maxFields  = 40 // highest key of a payload's fields
 	leastKinds = 150
 	leastLures = 2_000
 )
 
-// goes are the commands by which rows go.
+// goes are the verbs of commands that delete rows.
 var goes = map[string]bool{"delete": true, "remove": true, "undefine": true, "sweep": true, "unset": true, "archive": true, "forget": true, "revoke": true}
 
-// mostNamed are the tables whose rows other rows name most.
+// mostNamed are the tables whose rows are most often referred to.
 var mostNamed = []string{"agent", "issue", "project", "run"}
 
-// A world is two companies of one mesh, with a wall between them. Stories are told in
-// either; before each command of the first, it is tried with rows of the second.
+// A world is two companies of one mesh that must not reach each other's rows. Stories are
+// told in both. Before each command of the first, the command is tried with rows of the second.
 type world struct {
 	*storyteller
 	of      [2]string
 	rows    map[string]*spot          // by ID
-	at      map[string]string         // those of other companies than the first, by table
-	telling int                       // counts tellings
-	others  map[ledger.CompanyID]bool // the companies of which at is
+	at      map[string]string         // rows of other companies than the first, by table
+	telling int                       // number of stories told
+	others  map[ledger.CompanyID]bool // the companies whose rows are in at
 }
 
-// A place is where an ID was first the ID of a row; of is "" for rows of the mesh.
+// A spot is the first row that has an ID; of is its company, "" for rows of the mesh.
 type spot struct {
 	of     ledger.CompanyID
 	tables []string
 }
 
-// namesAnything are the kinds that may name what is not of their company, with the reason.
+// namesAnything are the kinds that may refer to rows of other companies, with the reason.
 var namesAnything = map[string]string{
 	"sidebar.order": "the companies and projects that a person wants to see first: what is not theirs is not shown, and stays in the order when it is gone",
 }
@@ -64,7 +64,7 @@ var (
 	hashes = regexp.MustCompile(`[0-9a-f]{64}`)
 )
 
-// rowTables are the tables of rows; all other keys are those by which rows are found.
+// rowTables are the tables of rows. All other keys belong to indexes.
 var rowTables = func() map[string]bool {
 	out := map[string]bool{}
 	for _, kind := range company.Staying {
@@ -78,8 +78,8 @@ var rowTables = func() map[string]bool {
 	return out
 }()
 
-// rowOf returns the table of a key, and the last ID in the rest; table is "" when it
-// is none of a row.
+// rowOf returns the table of a key and the last ID in the rest. table is "" if the key is not
+// the key of a row.
 func rowOf(key string) (company ledger.CompanyID, table, id string) {
 	parts := strings.SplitN(key, "/", 4)
 	switch {
@@ -98,7 +98,7 @@ func rowOf(key string) (company ledger.CompanyID, table, id string) {
 	return company, table, id
 }
 
-// newWorld makes two companies, with nothing in them.
+// newWorld makes two empty companies.
 func newWorld(t *testing.T) *world {
 	w := &world{storyteller: newStory(t, map[string]int{}), rows: map[string]*spot{}}
 	w.quiet = true
@@ -112,14 +112,14 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// look learns which rows there are.
+// look reads which rows exist.
 func (w *world) look() {
 	for k := range w.Tx.Scan(nil, []byte{0xff}, false) {
 		w.note(string(k))
 	}
 }
 
-// note learns of one row.
+// note records the row of one key.
 func (w *world) note(key string) {
 	of, table, id := rowOf(key)
 	if id == "" {
@@ -135,7 +135,7 @@ func (w *world) note(key string) {
 	}
 }
 
-// foreign returns an ID in text that is of a row of another company than of.
+// foreign returns an ID in text that belongs to a row of another company than of.
 func (w *world) foreign(of ledger.CompanyID, text []byte) string {
 	for _, id := range uuids.FindAll(text, -1) {
 		if p := w.rows[string(id)]; p != nil && p.of != "" && p.of != of {
@@ -145,8 +145,8 @@ func (w *world) foreign(of ledger.CompanyID, text []byte) string {
 	return ""
 }
 
-// crosses returns how a command that was carried out broke the wall: what it wrote,
-// told or answered of another company than its own.
+// crosses returns how an executed command reached another company: in its writes, its entries
+// or its answer.
 func (w *world) crosses(cmd ledger.Command, c *ledger.Context, answer []byte) string {
 	of := cmd.Company
 	if namesAnything[cmd.Kind] != "" {
@@ -154,7 +154,7 @@ func (w *world) crosses(cmd ledger.Command, c *ledger.Context, answer []byte) st
 	}
 	for k, v := range c.Tx.Writes() {
 		if !strings.HasPrefix(k, "c/") {
-			owner := of // what finds a row from outside is of one company
+			owner := of // an index key outside companies belongs to one company
 			for _, id := range uuids.FindAll(slices.Concat([]byte(k), []byte(" "), v), -1) {
 				if p := w.rows[string(id)]; p != nil && p.of != "" && p.of != owner {
 					return fmt.Sprintf("writes %s of another company: %q", plain(k), v)
@@ -183,8 +183,8 @@ func (w *world) crosses(cmd ledger.Command, c *ledger.Context, answer []byte) st
 	return ""
 }
 
-// try carries out a command on a copy of the world, and returns how it broke the wall.
-// It may name the row text.
+// try executes a command on a copy of the world, and returns how it reached another company.
+// The command may contain the ID text.
 func (w *world) try(c *ledger.Context, payload []byte, text string) (done bool, broken string) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -209,7 +209,7 @@ func (w *world) try(c *ledger.Context, payload []byte, text string) (done bool, 
 	return true, w.crosses(at, &other, v)
 }
 
-// wellFormed reports whether a payload decodes, whatever it says.
+// wellFormed reports whether a payload decodes, whatever its values.
 func (w *world) wellFormed(c *ledger.Context, payload []byte) bool {
 	cmd, other := *c.Cmd, *c
 	cmd.Payload = payload
@@ -218,7 +218,8 @@ func (w *world) wellFormed(c *ledger.Context, payload []byte) bool {
 	return err == nil || !strings.Contains(err.Error(), "malformed payload")
 }
 
-// quits is what a story runs into when the world is not as it needs it: the story ends there.
+// quits is the testing.TB of a story. A failure ends the story and not the test, because the
+// world may not be as the story needs it.
 type quits struct{ testing.TB }
 
 type storyOver struct{}
@@ -229,7 +230,7 @@ func (quits) Error(...any)          {}
 func (quits) Fatalf(string, ...any) { panic(storyOver{}) }
 func (quits) Fatal(...any)          { panic(storyOver{}) }
 
-// over takes what ended a story that wanted what is not there, and nothing else.
+// over recovers the panic that ended a story whose rows do not exist, and no other panic.
 func over(v any) {
 	switch v := v.(type) {
 	case nil, storyOver, interface{ RuntimeError() }:
@@ -238,8 +239,8 @@ func over(v any) {
 	}
 }
 
-// tellIn tells a story in a company and forgives what it meets; nothing of it goes if it
-// is to stay. Hashes of credentials are others in each company.
+// tellIn tells a story in a company and ignores its failures. With stay, commands that delete
+// rows do nothing. Hashes of credentials differ between companies.
 func (w *world) tellIn(company ledger.CompanyID, tell func(*storyteller), stay bool) {
 	s := w.storyteller
 	w.telling++
@@ -262,21 +263,21 @@ func (w *world) tellIn(company ledger.CompanyID, tell func(*storyteller), stay b
 	tell(s)
 }
 
-// hashes gives a command in the second company hashes and addresses of its own, others
-// in each telling: no two credentials and no two people are the same.
+// hashes gives a command in the second company its own hashes and addresses, different each
+// time a story is told: two credentials, or two users, are never equal.
 func (w *world) hashes(c *ledger.Context) {
 	p := bytes.ReplaceAll(c.Cmd.Payload, []byte("@example.com"), []byte("@example.net"))
 	tag := fmt.Sprintf("%04x", w.telling)
 	p = bytes.ReplaceAll(p, []byte(strings.Repeat("ab", 12)), []byte(strings.Repeat("ab", 10)+tag))
 	c.Cmd.Payload = hashes.ReplaceAllFunc(p, func(b []byte) []byte {
-		if !bytes.Equal(b[:32], b[32:]) { // of bytes
+		if !bytes.Equal(b[:32], b[32:]) { // the hash of real bytes; the tests' own hashes repeat
 			return b
 		}
 		return append(b[:60:60], tag...)
 	})
 }
 
-// settle chooses the rows of other companies that lures are made of: of each table the last.
+// settle chooses the rows of other companies for lures: the last row of each table.
 func (w *world) settle() {
 	w.at, w.others = map[string]string{}, map[ledger.CompanyID]bool{}
 	for _, id := range slices.Sorted(maps.Keys(w.rows)) {
@@ -288,16 +289,16 @@ func (w *world) settle() {
 	}
 }
 
-// A lure is a payload with rows of the other company in the place of one's own.
+// A lure is a payload in which rows of the company are replaced by rows of the other one.
 type lure struct {
 	payload []byte
-	what    string // that was replaced
-	text    string // an ID that is only a text there
+	what    string // what was replaced
+	text    string // an ID that is only a text in this field
 }
 
-// lures are what can be made of a payload: with each row that it names in turn replaced
-// by one of the other company; and, when twin is the same command as the other company
-// is about to carry it out, with all of them replaced, and with all but one.
+// lures returns variants of a payload: with each row that it refers to replaced, one at a
+// time, by a row of the other company. If twin is the payload of the same command in the
+// other company, also with all rows replaced, and with all but one.
 func (w *world) lures(of ledger.CompanyID, payload, twin []byte) (out []lure) {
 	ids, others := uuids.FindAllString(string(payload), -1), uuids.FindAllString(string(twin), -1)
 	pairs := map[string]string{}
@@ -327,9 +328,9 @@ func (w *world) lures(of ledger.CompanyID, payload, twin []byte) (out []lure) {
 	return slices.DeleteFunc(out, func(l lure) bool { return w.foreign(of, l.payload) == "" })
 }
 
-// fills are what can be made of a payload by giving each of its fields that is empty or
-// a text, in turn, a row of the other company of each table. A field that takes any
-// text is not tried; free are their numbers.
+// fills returns variants of a payload in which one field, if it is empty or a text, is set to
+// a row of the other company, for each table. Fields that accept any text are not tried; free
+// are their numbers.
 func (w *world) fills(c *ledger.Context) (out []lure, free []string) {
 	var m map[uint64]any
 	if ledger.Unmarshal(c.Cmd.Payload, &m) != nil {
@@ -345,7 +346,7 @@ func (w *world) fills(c *ledger.Context) (out []lure, free []string) {
 			continue // there is no such field
 		}
 		if old, ok := m[field].(string); m[field] != nil && (!ok || w.rows[old] != nil) {
-			continue // its lures are tried
+			continue // covered by its lures
 		}
 		as := func(id string) any { return id }
 		if !w.wellFormed(c, with(field, companytest.UID(0))) {
@@ -355,7 +356,7 @@ func (w *world) fills(c *ledger.Context) (out []lure, free []string) {
 		}
 		if taken, _ := w.try(c, with(field, as(nowhere)), ""); taken {
 			free = append(free, strconv.FormatUint(field, 10))
-			for _, table := range mostNamed { // what it says may stay, and nothing else may come of it
+			for _, table := range mostNamed { // the text may stay in the row, but must have no other effect
 				out = append(out, lure{with(field, as(w.at[table])), fmt.Sprintf("%s in field %d", table, field), w.at[table]})
 			}
 			continue
@@ -367,8 +368,8 @@ func (w *world) fills(c *ledger.Context) (out []lure, free []string) {
 	return out, free
 }
 
-// twin tells a story in the other company, one command each time that it is asked, and
-// yields the payload of the command that is next.
+// twin tells a story in the other company, one command per call of next, and yields the
+// payload of the next command.
 func (w *world) twin(tell func(*storyteller)) (next func() ([]byte, bool), stop func()) {
 	w.telling++
 	d := *w.Desk
@@ -387,16 +388,17 @@ func (w *world) twin(tell func(*storyteller)) (next func() ([]byte, bool), stop 
 	})
 }
 
-// wander tells all stories in one company, beside another in which they have been told
-// and are told once more. It returns how many lures were tried, by kind, how many were
-// carried out, the fields that take anything, and the ways in which the wall was broken.
-// plant may put bugs in the rules; only are the stories to tell then, nil for all.
+// wander tells all stories in one company. In the other company they have been told before,
+// and are told again at the same time. It returns the number of lures that were tried, by
+// kind, and that were executed, the fields that accept anything, and the ways in which a
+// command reached the other company. plant may add bugs to the rules; then only are the
+// stories to tell, nil for all.
 func wander(t *testing.T, only []string, plant func(*world)) (tried, taken map[string]int, free, broken []string) {
 	w := newWorld(t)
 	for _, story := range stories {
-		if story.of != "people" { // they are the mesh's, and its first may claim it once
+		if story.of != "people" { // people belong to the mesh, and its first may claim it once
 			w.tellIn(ledger.CompanyID(w.of[1]), story.tell, false)
-			if story.of != "imports" && story.of != "the mesh" { // of which there is one at a time
+			if story.of != "imports" && story.of != "the mesh" { // only one of each runs at a time
 				w.tellIn(ledger.CompanyID(w.of[1]), story.tell, true)
 			}
 		}
@@ -460,10 +462,10 @@ func wander(t *testing.T, only []string, plant func(*world)) (tried, taken map[s
 	return tried, taken, free, broken
 }
 
-// Each command of each story is tried with the rows that it names replaced by those of
-// another company, and with such rows in each other field: it is refused, or what it does
-// names nothing of the other company. The fields that take anything are those that have
-// been read and are texts, or IDs that the command gives to what it makes.
+// Each command of each story is tried with its rows replaced by rows of another company, and
+// with such rows in every other field. The command is refused, or its effects refer to no row
+// of the other company. The fields that accept anything were reviewed: they are texts, or IDs
+// that the command gives to new rows.
 func TestNoCommandReachesIntoAnotherCompany(t *testing.T) {
 	t.Parallel()
 	tried, taken, free, broken := wander(t, nil, nil)
@@ -501,7 +503,7 @@ func TestNoCommandReachesIntoAnotherCompany(t *testing.T) {
 	}
 }
 
-// A wake about what is nowhere is refused.
+// A wake for a row that does not exist is refused.
 func TestNobodyIsWokenAboutWhatIsNowhere(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -514,13 +516,13 @@ func TestNobodyIsWokenAboutWhatIsNowhere(t *testing.T) {
 	}
 }
 
-// Walls that are broken on purpose are found.
+// Bugs that let commands reach another company are found.
 func TestBrokenWallsAreFound(t *testing.T) {
 	t.Parallel()
 	_, _, _, broken := wander(t, []string{"issues", "companies", "runs"}, func(w *world) {
 		w.Mux = maps.Clone(w.Mux)
 		create, remove, cancel := w.Mux["issue.create"], w.Mux["goal.delete"], w.Mux["run.cancel"]
-		w.Mux["issue.create"] = func(c *ledger.Context) ([]byte, error) { // takes the goal of whomever
+		w.Mux["issue.create"] = func(c *ledger.Context) ([]byte, error) { // accepts a goal of any company
 			var p company.CreateIssue
 			if ledger.Unmarshal(c.Cmd.Payload, &p) != nil || !c.Has(core.OwnerKey(p.Goal)) {
 				return create(c)
@@ -535,7 +537,7 @@ func TestBrokenWallsAreFound(t *testing.T) {
 			}
 			return v, err
 		}
-		w.Mux["goal.delete"] = func(c *ledger.Context) ([]byte, error) { // wherever it is
+		w.Mux["goal.delete"] = func(c *ledger.Context) ([]byte, error) { // in any company
 			var p company.DeleteGoal
 			if ledger.Unmarshal(c.Cmd.Payload, &p) == nil {
 				if of, ok := c.Get(core.OwnerKey(p.ID)); ok {
@@ -545,7 +547,7 @@ func TestBrokenWallsAreFound(t *testing.T) {
 			}
 			return remove(c)
 		}
-		w.Mux["run.cancel"] = func(c *ledger.Context) ([]byte, error) { // shows a run of whomever
+		w.Mux["run.cancel"] = func(c *ledger.Context) ([]byte, error) { // returns a run of any company
 			var p company.Cancel
 			if ledger.Unmarshal(c.Cmd.Payload, &p) == nil {
 				if r, ok := entity.RunByID(c.Tx, p.Run); ok && r.Company != c.Cmd.Company {
@@ -562,8 +564,8 @@ func TestBrokenWallsAreFound(t *testing.T) {
 	}
 }
 
-// calm makes a mesh in which commands can be carried out again: people need no
-// credential, and nothing is stopped.
+// calm resets a mesh so that commands can be executed again: people need no credential, and
+// nothing is stopped.
 func calm(tx *ledger.Tx) {
 	ledger.SetAuthMode(tx, people.LocalTrusted)
 	for id := range entity.Halts.All(tx) {

@@ -19,9 +19,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
-// BenchmarkApplyCosts measures what a cost event takes of one node's apply, 48 of
-// as many agents in a batch, as a busy mesh has them: cpu-ns/op is CPU time of all
-// threads, which other work on the machine disturbs less than the time.
+// BenchmarkApplyCosts measures what a cost event costs one node's apply, in batches of 48
+// events of as many agents, as on a busy mesh. cpu-ns/op is the CPU time of all threads,
+// which other load on the machine disturbs less than the elapsed time.
 func BenchmarkApplyCosts(b *testing.B) {
 	const agentsOf, batch = 64, 48
 	ledger.CheckHot = false
@@ -88,7 +88,7 @@ func BenchmarkApplyCosts(b *testing.B) {
 	apply(entry(0, self(ledger.KindSessionOpen, ledger.SessionOpen{Incarnation: "1", Nonce: "1"})))
 	apply(entry(1, self("bench.seed", nil)))
 	n, seq := 0, uint64(2)
-	write := func() []ledger.LogEntry { // ahead of the clock
+	write := func() []ledger.LogEntry { // outside the measured time
 		var log []ledger.LogEntry
 		for range 8192 / batch {
 			cmds := make([]ledger.Command, batch)
@@ -127,7 +127,7 @@ func BenchmarkApplyCosts(b *testing.B) {
 	b.ReportMetric(float64(used+cpuNanos()-at)/float64(b.N), "cpu-ns/op")
 }
 
-// cpuNanos is what the process has used.
+// cpuNanos returns the CPU time that the process has used.
 func cpuNanos() int64 {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {

@@ -26,17 +26,17 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Books are all rows of a state with what follows from them: every key by which a
-// row is found, and its value. They are made anew from the rows alone, so that what
-// the rules kept up by themselves can be compared.
+// Books are all rows of a state and everything that follows from them: every index key and its
+// value. They are computed from the rows alone, to compare them with the indexes that the
+// rules maintain.
 type books struct {
 	tx   *ledger.Tx
 	want map[string]string // by key
-	may  map[string]bool   // keys that may be there besides
+	may  map[string]bool   // further keys that may exist
 }
 
-// bookFamilies are the keys of a company that are no rows, each of which follows
-// from rows; spanning are those that lie outside of companies.
+// bookFamilies are the keys of a company that are not rows; each follows from rows. spanning
+// are such keys outside companies.
 var (
 	bookFamilies = []string{"agent-urlkey", "agent-manager", "agent-status", "approval-status-type", "approval-by-issue", "issue-by-approval", "approval-by-agent",
 		"asset-created", "asset-object", "attachment-issue", "budget-incident-status", "comment-at", "comment-request", "cost-agent", "cost-id",
@@ -62,7 +62,7 @@ func (b *books) some(company ledger.CompanyID, name, value, id string) {
 }
 func (b *books) owned(company ledger.CompanyID, id string) { b.key(core.OwnerKey(id), string(company)) }
 
-// booksOf makes the books of some companies, and of the mesh.
+// booksOf computes the books of some companies, and of the mesh.
 func booksOf(tx *ledger.Tx, of ...string) *books {
 	of = slices.Compact(slices.Sorted(slices.Values(of)))
 	b := &books{tx: tx, want: map[string]string{}, may: map[string]bool{}}
@@ -100,7 +100,7 @@ func booksOf(tx *ledger.Tx, of ...string) *books {
 	return b
 }
 
-// work is what there is to do: goals, projects, issues, and what is said on them.
+// work computes the keys of goals, projects, issues, and the comments on them.
 func (b *books) work(c string) {
 	tx := b.tx
 	var oldest entity.Goal
@@ -225,7 +225,7 @@ func (b *books) work(c string) {
 	}
 }
 
-// people are agents, members, and those who want to be.
+// people computes the keys of agents, members, invites and requests to join.
 func (b *books) people(c string) {
 	tx := b.tx
 	for id, a := range entity.AgentTable.All(tx, ledger.CompanyID(c)) {
@@ -262,7 +262,7 @@ func (b *books) people(c string) {
 	}
 }
 
-// runs are runs with what wakes, keeps and places them.
+// runs computes the keys of runs, their wakes, logs and placement.
 func (b *books) runs(c string, blobs map[string]uint32) {
 	tx := b.tx
 	for id, r := range entity.RunTable.All(tx, ledger.CompanyID(c)) {
@@ -278,7 +278,7 @@ func (b *books) runs(c string, blobs map[string]uint32) {
 			b.key(entity.QueueKey(r), string(entity.QueueValue(r)))
 		case r.Session != 0 && (r.Status.Live() || r.Owed):
 			b.key(entity.SessionKey(r.Session, id), c)
-		case r.Session != 0 && r.ControlDeadlineAt != 0: // what stands for a node in tests owes nothing
+		case r.Session != 0 && r.ControlDeadlineAt != 0: // the fixture that stands for a node never sets Owed
 			b.may[string(entity.SessionKey(r.Session, id))] = true
 		}
 		if r.LogKeptAt != 0 {
@@ -350,7 +350,7 @@ func (b *books) money(c ledger.CompanyID) {
 	}
 }
 
-// places are working trees with what goes on in them.
+// places computes the keys of execution workspaces, services and operations.
 func (b *books) places(c string) {
 	tx := b.tx
 	for id, w := range place.ExecWorkspaces.All(tx, ledger.CompanyID(c)) {
@@ -404,7 +404,7 @@ func (b *books) routines(c string) {
 	}
 }
 
-// memories are records with what counts them.
+// memories computes the keys of memories and their counters.
 func (b *books) memories(c string) {
 	var sum memory.Count
 	memory.Each(b.tx, ledger.CompanyID(c), func(r memory.Record) bool {
@@ -421,7 +421,7 @@ func (b *books) memories(c string) {
 	}
 }
 
-// kept are the keys of all families.
+// kept returns the existing keys of all families.
 func (b *books) kept(of []string) map[string]bool {
 	var prefixes [][]byte
 	for _, c := range of {
@@ -434,7 +434,7 @@ func (b *books) kept(of []string) map[string]bool {
 	}
 	seen := map[string]bool{}
 	for _, prefix := range prefixes {
-		if !strings.HasSuffix(string(prefix), "/") { // a key of its own
+		if !strings.HasSuffix(string(prefix), "/") { // a single key
 			if _, ok := b.tx.Get(prefix); ok {
 				seen[string(prefix)] = true
 			}
@@ -447,7 +447,7 @@ func (b *books) kept(of []string) map[string]bool {
 	return seen
 }
 
-// wrong compares what is kept with what follows from the rows.
+// wrong returns a difference between the stored keys and those that follow from the rows.
 func (b *books) wrong(of ...string) string {
 	for _, k := range slices.Sorted(maps.Keys(b.kept(of))) {
 		if _, ok := b.want[k]; !ok && !b.may[k] {
@@ -471,7 +471,7 @@ func plain(k string) string {
 	return k
 }
 
-// Each way in which a key and its row can part is seen.
+// Each way in which a key can differ from its row is found.
 func TestTheBooksSeeWhatParted(t *testing.T) {
 	t.Parallel()
 	s := newStory(t, map[string]int{})

@@ -1,5 +1,5 @@
-// Package rules is all rooms of the company in one literal list: the handlers and the
-// hooks of a node. Whoever carries commands out, or asks what spans rooms, imports it.
+// Package rules is all rooms of the company in one literal list: the handlers and the hooks
+// of a node. Packages that execute commands, or read rows of several rooms, import it.
 package rules
 
 import (
@@ -35,9 +35,9 @@ func init() {
 	company.Compose(people.Rules, care.Rules, routine.Rules, money.Rules, skill.Rules, inbox.Rules, file.Rules, place.Rules, paper.Rules, secret.Rules, transfer.Rules, memory.Rules)
 }
 
-// One issue.sweep removes ThreadChunk rows, each of which may name all parts of a long
+// One issue.sweep deletes ThreadChunk rows, each of which may refer to all parts of a long
 // document.
 const _ = uint(ledger.MaxTouched - company.ThreadChunk*(3*(paper.MaxDocument/company.MaxPart+2)+2))
 
-// Deleting an issue at all of its bounds stays within one command.
+// Deleting the largest possible issue fits one command.
 const _ = uint(ledger.MaxTouched - 4*entity.MaxChildren - 4*company.MaxBlocked - 3*entity.MaxComments - 2*entity.MaxReads - 2*money.MaxApprovalLinks - 2*(inbox.MaxVoices+1) - 100)

@@ -13,11 +13,11 @@ import (
 const (
 	// DashboardDays is how many days of runs the dashboard shows.
 	DashboardDays = 14
-	// maxDashboardRuns bounds the runs that it counts, newest first.
+	// maxDashboardRuns bounds the runs that it counts; it counts the newest.
 	maxDashboardRuns = 20_000
 )
 
-// A Dashboard sums up a company.
+// A Dashboard is a summary of a company.
 type Dashboard struct {
 	Company ledger.CompanyID `json:"companyId"`
 	Agents  struct {
@@ -36,7 +36,7 @@ type Dashboard struct {
 		Spend       core.Money   `json:"monthSpendCents"`
 		Budget      core.Money   `json:"monthBudgetCents"`
 		Utilization core.Percent `json:"monthUtilizationPercent"`
-		Held        core.Money   `json:"heldCents"` // set aside for calls under way
+		Held        core.Money   `json:"heldCents"` // reserved for calls in progress
 	} `json:"costs"`
 	PendingApprovals int `json:"pendingApprovals"`
 	Budgets          struct {
@@ -48,7 +48,7 @@ type Dashboard struct {
 	RunActivity []RunDay `json:"runActivity"`
 }
 
-// A RunDay counts the runs of a day (UTC) by how they ended.
+// A RunDay counts the runs of one day (UTC) by their status.
 type RunDay struct {
 	Date      string         `json:"date"`
 	Succeeded int            `json:"succeeded"`
@@ -59,7 +59,7 @@ type RunDay struct {
 	ByError   map[string]int `json:"failedByErrorCode"`
 }
 
-// DashboardOf sums up company at now.
+// DashboardOf returns the dashboard of a company at time now.
 func DashboardOf(tx *ledger.Tx, of ledger.CompanyID, now core.Time) Dashboard {
 	d := Dashboard{Company: of}
 	for _, a := range entity.AgentTable.All(tx, of) {
@@ -98,7 +98,7 @@ func DashboardOf(tx *ledger.Tx, of ledger.CompanyID, now core.Time) Dashboard {
 	return d
 }
 
-// runActivity counts the runs of the last days by the day when they were made.
+// runActivity counts the runs of the last days by the day on which they were made.
 func runActivity(tx *ledger.Tx, of ledger.CompanyID, now core.Time) []RunDay {
 	days := make([]RunDay, DashboardDays)
 	today := now.Std().Truncate(24 * time.Hour)
@@ -106,7 +106,7 @@ func runActivity(tx *ledger.Tx, of ledger.CompanyID, now core.Time) []RunDay {
 	for i := range days {
 		days[i] = RunDay{Date: first.AddDate(0, 0, i).Format(time.DateOnly), ByError: map[string]int{}}
 	}
-	// The newest come first, so a retry is met before what it retries.
+	// The loop goes from the newest run, so it sees a retry before the run that failed.
 	healed := map[string]bool{}
 	n := 0
 	for r := range entity.RunsOf(tx, of) {
@@ -151,8 +151,8 @@ type Badges struct {
 	JoinRequests int `json:"joinRequests"`
 }
 
-// BadgesOf counts what waits for the board: approvals, requests to join, and agents
-// whose last run went wrong.
+// BadgesOf counts what needs the board's attention: approvals, requests to join, and agents
+// whose last run failed.
 func BadgesOf(tx *ledger.Tx, of ledger.CompanyID) (b Badges) {
 	for range entity.AgentsByStatus.IDs(tx, of, string(entity.AgentError), false) {
 		b.FailedRuns++
@@ -165,7 +165,7 @@ func BadgesOf(tx *ledger.Tx, of ledger.CompanyID) (b Badges) {
 	return b
 }
 
-// A Stat counts what a company has.
+// A Stat counts the agents and issues of a company.
 type Stat struct {
 	Agents int `json:"agentCount"`
 	Issues int `json:"issueCount"`

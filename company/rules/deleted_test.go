@@ -11,11 +11,10 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A company with more rows than one command removes is deleted by several, is
-// gone for everybody after the first, and leaves nothing in the end; what is
-// another company's stays.
-// Whatever was done in a company, nothing names it when it is deleted but the ledger's own
-// rows, and rows of the mesh that tell of what was.
+// A company with more rows than one command deletes is deleted by several commands. After
+// the first, nobody sees it any more; after the last, no row of it is left, and rows of other
+// companies are unchanged. Whatever was done in the company, only the ledger's own rows and
+// the mesh's records of past events still refer to it.
 func TestDeletingACompanyLeavesNothingOfAnyKind(t *testing.T) {
 	t.Parallel()
 	for _, story := range stories {
@@ -24,9 +23,9 @@ func TestDeletingACompanyLeavesNothingOfAnyKind(t *testing.T) {
 			story.tell(s)
 			gone := s.Company
 			if _, ok := entity.CompanyOf(s.Tx, gone); !ok {
-				return // the story deleted it
+				return // a story deleted the company itself
 			}
-			for table := range core.OwnedTables { // of each that is found by its ID, one row at least
+			for table := range core.OwnedTables { // at least one row of each table that is indexed by ID
 				id := s.ID()
 				s.Tx.Set(ledger.Key("c", string(gone), table, id), []byte{0xa0}) // an empty map
 				s.Tx.Set(core.OwnerKey(id), []byte(gone))

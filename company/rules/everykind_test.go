@@ -31,8 +31,8 @@ import (
 	index "github.com/selvage-mesh/selvage/memory"
 )
 
-// tellsNothing are the kinds that leave no line in the activity log, each with
-// the reason. Whatever else is carried out leaves exactly one line of its own.
+// tellsNothing are the kinds that leave no line in the activity log, with the reason. Every
+// other executed command leaves exactly one line of its own.
 var tellsNothing = map[string]string{
 	"run.place":           "where a run goes is told live, and by its lease when it starts",
 	"run.return":          "a run that goes back to the queue as it was; told live",
@@ -42,11 +42,11 @@ var tellsNothing = map[string]string{
 	"part.put":            "bytes that are nothing yet; what they become part of is told",
 }
 
-// alreadyTold are the lines of what only takes up what another command told.
+// alreadyTold is the lines of a command that continues what another one has logged.
 const alreadyTold = ""
 
-// A storyteller carries out one command after the other on a company and looks,
-// after each, at the lines that it left and whether the rules hold.
+// A storyteller executes one command after the other on a company, and after each checks the
+// lines that it left and that the rules hold.
 type storyteller struct {
 	*player
 	t       testing.TB
@@ -54,9 +54,9 @@ type storyteller struct {
 	keys    *identity.Keys
 	node    string
 	session uint64
-	quiet   bool                                      // nobody looks after each command
-	before  func(c *ledger.Context)                   // a command is carried out; may be nil
-	after   func(kind, own string, c *ledger.Context) // one was; may be nil
+	quiet   bool                                      // checks nothing after a command
+	before  func(c *ledger.Context)                   // called before a command; may be nil
+	after   func(kind, own string, c *ledger.Context) // called after a command; may be nil
 }
 
 func newStory(t *testing.T, told map[string]int) *storyteller {
@@ -79,14 +79,14 @@ func ofMesh(kind string) bool {
 	return slices.Contains([]string{"mesh", "node", "user", "instance", "board_key", "cli_auth", "import_job"}, noun)
 }
 
-// by carries a command out for the board or an agent; lines are the actions of
-// the lines that it leaves, its own first.
+// by executes a command for the board or an agent. lines are the actions of the lines that it
+// leaves, its own first.
 func (s *storyteller) by(who companytest.As, kind string, payload any, lines string, out ...any) {
 	s.t.Helper()
 	s.carryOut(s.Context(who, kind, payload), kind, lines, out)
 }
 
-// byNode carries one out for the node.
+// byNode executes a command for the node.
 func (s *storyteller) byNode(kind string, payload any, lines string, out ...any) {
 	s.t.Helper()
 	c := s.Context(companytest.Board, kind, payload)
@@ -94,7 +94,7 @@ func (s *storyteller) byNode(kind string, payload any, lines string, out ...any)
 	s.carryOut(c, kind, lines, out)
 }
 
-// byUser carries one out for a person who is signed in.
+// byUser executes a command for a user who is signed in.
 func (s *storyteller) byUser(user, session, kind string, payload any, lines string, out ...any) {
 	s.t.Helper()
 	c := s.Context(companytest.Board, kind, payload)
@@ -132,7 +132,7 @@ func (s *storyteller) carryOut(c *ledger.Context, kind, lines string, out []any)
 	}
 	own, besides, _ := strings.Cut(lines, " & ")
 	want := strings.Fields(besides)
-	if besides == "leases" { // of as many runs as one command tells of
+	if besides == "leases" { // one line for each of the runs that the command handles
 		want, got = nil, slices.DeleteFunc(got, func(action string) bool { return action == "environment.lease_released" })
 	}
 	silent := tellsNothing[kind] != "" || own == alreadyTold && s.told[kind] > 1
@@ -171,9 +171,9 @@ func occurs(list []string, of string) (n int) {
 	return n
 }
 
-// Each kind of command that a node knows is carried out at least once, leaves
-// exactly one line of its own in the activity log, and no rule broken. A new
-// kind is missed here until a story tells of it.
+// Each kind of command that a node knows is executed at least once, leaves exactly one line of
+// its own in the activity log, and breaks no rule. A new kind fails this test until a story
+// uses it.
 func TestEveryKindLeavesOneLine(t *testing.T) {
 	t.Parallel()
 	told := map[string]int{}
@@ -192,7 +192,7 @@ func TestEveryKindLeavesOneLine(t *testing.T) {
 	}
 }
 
-// stories are all there are; together they tell of each kind.
+// stories together use every kind of command.
 var stories = []struct {
 	of   string
 	tell func(*storyteller)
@@ -234,7 +234,7 @@ func tellOfCompanies(s *storyteller) {
 	s.by(companytest.Board, "label.create", company.CreateLabel{ID: label, Name: "bug", Color: "#ff0000"}, "label.created")
 	s.by(companytest.Board, "label.delete", company.DeleteLabel{ID: label}, "label.deleted")
 	late := s.Agent("Late")
-	for range company.MaxStoppedRuns + 1 { // more than pausing ends at once
+	for range company.MaxStoppedRuns + 1 { // more than one pause ends
 		s.Run(late)
 	}
 	s.by(companytest.Board, "company.pause", company.ChangeCompany{}, "company.paused & leases")
@@ -272,7 +272,7 @@ func tellOfIssues(s *storyteller) {
 	s.by(companytest.Board, "issue.update", company.UpdateIssue{Issue: id, Status: entity.IssueInProgress, Assignee: &ada, ExecutionPolicy: json.RawMessage(`{"monitor":{"nextCheckAt":"` + due.String() + `","maxAttempts":5}}`)}, "issue.updated")
 	s.by(companytest.Board, "issue.monitor", care.CheckMonitor{Issue: id}, "issue.monitor_triggered")
 
-	// Comments that wait for the run at work to end.
+	// Comments that wait for the end of the current run.
 	queued := s.Issue(s.t, company.CreateIssue{Assignee: ada, Status: entity.IssueBacklog})
 	at = s.OnIssue(s.t, ada, queued)
 	one, two := s.ID(), s.ID()
@@ -303,7 +303,7 @@ func tellOfIssues(s *storyteller) {
 	s.by(companytest.Board, "product.update", file.SaveProduct{ID: product.ID, Status: new("merged")}, "issue.work_product_updated")
 	s.by(companytest.Board, "product.delete", file.DeleteProduct{ID: product.ID}, "issue.work_product_deleted")
 
-	// An issue that nothing brings on.
+	// A stalled issue: no agent works on it.
 	left := s.Issue(s.t, company.CreateIssue{Status: entity.IssueTodo, Assignee: ada})
 	for r := range entity.RunsOfIssue(s.Tx, s.Company, left.ID) {
 		c := s.Context(companytest.As{}, "", nil)
@@ -640,7 +640,7 @@ func tellOfTheMesh(s *storyteller) {
 	s.by(companytest.Board, "node.uncordon", company.Uncordon{Node: s.node}, "node.uncordoned")
 	ada := s.Hired("Ada")
 	busy := func() {
-		for range company.MaxStoppedRuns + 1 { // more than a stop ends at once
+		for range company.MaxStoppedRuns + 1 { // more than one stop ends
 			id := s.Run(ada)
 			r, _ := entity.RunTable.Get(s.Tx, s.Company, id)
 			r.Node, r.Session, r.Owed = s.node, s.session, true

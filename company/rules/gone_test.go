@@ -10,8 +10,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// What named an agent, a project, a goal or an issue that was deleted names it no
-// more, and can be changed as before.
+// Rows that referred to a deleted agent, project, goal or issue no longer do, and can be
+// changed as before.
 func TestWhatIsGoneIsNotNamed(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -44,8 +44,7 @@ func TestWhatIsGoneIsNotNamed(t *testing.T) {
 	}
 }
 
-// A company's issues are done where its projects are, and those answer for it who
-// belong to it.
+// Projects, workspaces and responsible users of an issue must belong to its company.
 func TestWhatIsNamedBelongsThere(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)

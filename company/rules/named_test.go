@@ -15,7 +15,8 @@ import (
 	"github.com/selvage-mesh/selvage/company/place"
 )
 
-// What names nothing, or what is gone, is refused where it is said. What was named before it went stays.
+// A new reference to a row that does not exist is refused. A reference to a row that was
+// deleted later may stay.
 func TestWhatIsNamedIsThere(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)

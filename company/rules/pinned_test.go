@@ -15,14 +15,14 @@ import (
 const (
 	pinnedSeeds = 200
 	pinnedSteps = 150
-	// pinnedOf seeds share a line, so that the file stays short.
+	// pinnedOf is the number of seeds per line, so that the file stays short.
 	pinnedOf = 10
 )
 
-// TestStatesArePinned plays random commands of all nouns and a story of every kind, and
-// compares what they leave and answer, byte for byte, with what earlier versions left
-// and answered. Code that is moved changes nothing here. A rule that is changed does:
-// say so with the change, and write the digests anew with
+// TestStatesArePinned executes random commands of all nouns and a story of every kind, and
+// compares the resulting rows and answers, byte for byte, with those of earlier versions.
+// Moving code changes nothing here. Changing a rule does: say so in the commit, and rewrite
+// the digests with
 //
 //	go test ./company/rules -run TestStatesArePinned -update
 func TestStatesArePinned(t *testing.T) {
@@ -54,7 +54,7 @@ func TestStatesArePinned(t *testing.T) {
 	kit.Golden(t, "states.txt", lines.String())
 }
 
-// pin adds what a command came to: its answer and its entries, or its refusal.
+// pin adds the outcome of a command: its answer and its entries, or its refusal.
 func pin(t *testing.T, h hash.Hash, kind string, value any, changes []ledger.Change, err error) {
 	t.Helper()
 	said := struct {

@@ -20,32 +20,30 @@ import (
 
 const (
 	everySeeds = 6
-	// branchEvery is one in how many places of a story something else happens first,
-	// branchSteps how much.
+	// At one in branchEvery places of a story, a branch of branchSteps other commands is
+	// executed first.
 	branchEvery, branchSteps = 2, 8
 )
 
-// A played is a command as a story carried it out.
+// A played is a command that a story executed.
 type played struct {
 	cmd     ledger.Command
 	session uint64
 }
 
-// A brancher knows the commands of all stories, and plays them where they do not
-// belong.
+// A brancher has the commands of all stories, and executes them at random places.
 type brancher struct {
 	rng   *rand.Rand
 	all   []played
-	owns  map[string]map[string]bool // by kind, the actions of its own line
+	owns  map[string]map[string]bool // the actions of a kind's own line
 	drawn map[string]int
 	done  map[string]int
 
 	bug companytest.Bug
 }
 
-// branch plays commands at random on a copy of the company as it is: those that the
-// story is about to tell, out of their order and again, and those of all stories. It
-// returns what was broken.
+// branch executes random commands on a copy of the company: later commands of this story, out
+// of order and repeated, and commands of all stories. It returns the rule that was broken.
 func (b *brancher) branch(s *storyteller, mine []played, at int) (broken string) {
 	tx, height, now := s.Tx, s.Height, s.Now
 	defer func() { s.Tx, s.Height, s.Now = tx, height, now }()
@@ -54,7 +52,7 @@ func (b *brancher) branch(s *storyteller, mine []played, at int) (broken string)
 		p := b.all[b.rng.IntN(len(b.all))]
 		switch {
 		case n == 0 && b.rng.IntN(2) == 0:
-			p = mine[at] // what would be next: the rest meets what came of it
+			p = mine[at] // the next command, so that the others run after it
 		case b.rng.IntN(3) > 0:
 			p = mine[min(max(at-2+b.rng.IntN(8), 0), len(mine)-1)]
 		}
@@ -85,7 +83,7 @@ func (b *brancher) play(s *storyteller, p played) string {
 	if bad := b.lines(kind, c.Changes(), changed); bad != "" {
 		return bad
 	}
-	if kind == "budget.reserve" && changed { // asking again gives what was made before
+	if kind == "budget.reserve" && changed { // repeating the request returns the existing reservation
 		if bad := withinLimits(s); bad != "" {
 			return bad
 		}
@@ -93,8 +91,8 @@ func (b *brancher) play(s *storyteller, p played) string {
 	return s.check() + s.checkMore()
 }
 
-// lines looks whether a command that changed something left exactly one line of its
-// own about what it is about, or one that its story does not tell.
+// lines checks that a command that changed something left exactly one line of its own about
+// its target, or one that its story does not have.
 func (b *brancher) lines(kind string, changes []ledger.Change, changed bool) string {
 	if tellsNothing[kind] != "" || b.owns[kind][alreadyTold] {
 		return ""
@@ -105,7 +103,7 @@ func (b *brancher) lines(kind string, changes []ledger.Change, changed bool) str
 			continue
 		}
 		if !b.owns[kind][ch.Action] {
-			others++ // the story told of another outcome: created, not updated
+			others++ // the story had another outcome: created, not updated
 			continue
 		}
 		if own == 0 {
@@ -115,7 +113,7 @@ func (b *brancher) lines(kind string, changes []ledger.Change, changed bool) str
 			own++
 		}
 	}
-	if own == 1 || own == 0 && (!changed || others > 0 || kind == "company.delete") { // in parts, of which one tells
+	if own == 1 || own == 0 && (!changed || others > 0 || kind == "company.delete") { // deleted in several commands, of which one logs it
 		return ""
 	}
 	actions := []string{}
@@ -125,7 +123,7 @@ func (b *brancher) lines(kind string, changes []ledger.Change, changed bool) str
 	return fmt.Sprintf("%d lines of its own: %v, want one of %v", own, actions, slices.Sorted(maps.Keys(b.owns[kind])))
 }
 
-// digestOf is a sum of all rows.
+// digestOf returns a hash of all rows.
 func digestOf(tx *ledger.Tx) [32]byte {
 	h := sha256.New()
 	for k, v := range tx.Scan(nil, []byte{0xff}, false) {
@@ -134,8 +132,8 @@ func digestOf(tx *ledger.Tx) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// withinLimits returns which scope or allowance holds and spent more than its limit
-// lets it, just after something was set aside, or "".
+// withinLimits returns a scope or allowance whose reserved and spent money is above its limit
+// right after a reservation, or "".
 func withinLimits(s *storyteller) string {
 	for _, sc := range money.Budgets(s.Tx, s.Company, core.TimeOf(s.Now)) {
 		if room, by, limited := sc.Room(); limited && room < 0 {
@@ -150,8 +148,8 @@ func withinLimits(s *storyteller) string {
 	return ""
 }
 
-// playStories tells all stories, with branches from seed to seed, until something is
-// broken. The bug is planted in the branches.
+// playStories tells all stories, with branches of successive seeds, until a rule is broken.
+// The planted bug is active in the branches.
 func playStories(t *testing.T, planted companytest.Bug) (b *brancher, broken string) {
 	b = &brancher{owns: map[string]map[string]bool{}, drawn: map[string]int{}, done: map[string]int{}, bug: planted}
 	told := make([][]played, len(stories))
@@ -188,9 +186,9 @@ func playStories(t *testing.T, planted companytest.Bug) (b *brancher, broken str
 	return b, ""
 }
 
-// Every kind of command is drawn at random places of every story: too early, again,
-// and where it was never meant. What is carried out leaves one line of its own, and no
-// orphan work, circle, second owner or reservation beyond a limit.
+// Every kind of command is executed at random places of every story: too early, repeatedly,
+// and where it makes no sense. An executed command leaves one line of its own, and no orphaned
+// work, cycle, second owner, or reservation above a limit.
 func TestEveryKindAtRandom(t *testing.T) {
 	t.Parallel()
 	b, broken := playStories(t, nil)
@@ -213,7 +211,7 @@ func TestEveryKindAtRandom(t *testing.T) {
 	}
 }
 
-// A planted bug is found: locks that outlive their runs.
+// A planted bug is found: locks that are kept after their runs end.
 func TestEveryKindAtRandomFindsBugs(t *testing.T) {
 	t.Parallel()
 	if _, broken := playStories(t, companytest.KeptLocks); !strings.Contains(broken, "held by a run that is over") {

@@ -19,19 +19,19 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A planned is a document of an issue that people remark on and agree on.
+// A planned is a document of an issue that users comment on and approve.
 type planned struct{ issue, revision, thread string }
 
-// nouns are the newer ones of a player: what people leave on plans, skills and
-// routines, machines and workspaces, who looks after what, and accounts.
+// nouns is a player's state of the newer nouns: comments on plans, skills and routines,
+// environments and workspaces, duties, and accounts.
 type nouns struct {
 	plans                                                       []planned
-	skills, spaces, machines, comments, said, tests, inputs, on []string // on: routines with a remark
+	skills, spaces, machines, comments, said, tests, inputs, on []string // on: routines with a comment thread
 	people                                                      []string
 	holds                                                       [][2]string
 }
 
-// further plays one of the newer commands.
+// further executes one command of the newer nouns.
 func (p *player) further() (kind, broken string) {
 	id, who := p.ID(), p.actor()
 	plan := func() *planned {
@@ -75,7 +75,7 @@ func (p *player) further() (kind, broken string) {
 	case 4:
 		d := thread()
 		return "annotation.update", p.command(who, "annotation.update", d.issue, paper.ChangeAnnotation{Issue: d.issue, Key: "plan", Thread: d.thread, Status: []string{"open", "resolved"}[p.rng.IntN(2)]})
-	case 5: // a plan is agreed on, and turned into issues
+	case 5: // a plan is approved, and turned into issues
 		d := plan()
 		payload, _ := json.Marshal(map[string]any{"version": 1, "prompt": "Agreed?", "target": map[string]any{"type": "issue_document", "issueId": d.issue, "key": "plan", "revisionId": d.revision}})
 		if bad := p.command(companytest.Board, "interaction.create", d.issue, paper.CreateInteraction{ID: id, Issue: d.issue, Kind: paper.Confirmation, Payload: payload}); bad != "" {
@@ -194,7 +194,7 @@ func (p *player) further() (kind, broken string) {
 	}
 }
 
-// keeps carries out what makes a row, and remembers the row if it was made.
+// keeps executes a command that makes a row, and stores its ID if the row was made.
 func (p *player) keeps(list *[]string, id, kind string, do func() string) string {
 	had := p.done[kind]
 	bad := do()
@@ -204,7 +204,7 @@ func (p *player) keeps(list *[]string, id, kind string, do func() string) string
 	return bad
 }
 
-// account signs people up, shuts them out and lets them in again.
+// account signs users up, suspends them and lifts the suspension.
 func (p *player) account(id string) (kind, broken string) {
 	if len(p.people) < 3 || p.rng.IntN(6) == 0 {
 		p.people = append(p.people, id)
@@ -214,14 +214,14 @@ func (p *player) account(id string) (kind, broken string) {
 	return "user.suspend", p.command(companytest.Board, "user.suspend", user, people.SuspendUser{User: user, Suspend: p.rng.IntN(2) == 0})
 }
 
-// byNode carries out what only a node may ask for.
+// byNode executes a command that only a node may give.
 func (p *player) byNode(kind, target string, payload any) string {
 	c := p.Context(companytest.Board, kind, payload)
 	c.Cmd.Actor = ledger.Actor{Type: "system", ID: "auth"}
 	return p.carry(c, kind, target)
 }
 
-// checkMore returns which rule of the newer nouns does not hold, or "".
+// checkMore returns the rule of the newer nouns that does not hold, or "".
 func (p *player) checkMore() string {
 	there := func(id string) bool { return p.Tx.Has(entity.IssueTable.Key(p.Company, id)) }
 	for id, w := range care.Watchdogs.All(p.Tx, p.Company) {
@@ -248,7 +248,7 @@ func (p *player) checkMore() string {
 		for k := range p.Tx.Prefix(at) {
 			owner, _, _ := strings.Cut(string(k[len(at):]), ".")
 			_, routine := routine.Routines.Get(p.Tx, p.Company, owner)
-			swept := p.Tx.Has(company.ThreadKey(p.Company, owner)) // a node removes what is left of a deleted issue
+			swept := p.Tx.Has(company.ThreadKey(p.Company, owner)) // a node will delete the rest of a deleted issue
 			if !there(owner) && !routine && !swept {
 				return table + " of what is gone: " + owner
 			}

@@ -18,8 +18,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A player plays random commands of all nouns, by the board and by agents under
-// runs, and looks after each of them whether the rules hold.
+// A player executes random commands of all nouns, as the board and as agents under runs, and
+// checks after each that the rules hold.
 type player struct {
 	*companytest.Desk
 	rng                                   *rand.Rand
@@ -28,7 +28,7 @@ type player struct {
 	nouns
 	bug           companytest.Bug
 	done, refused map[string]int
-	witness       func(kind string, value any, changes []ledger.Change, err error) // of each command; may be nil
+	witness       func(kind string, value any, changes []ledger.Change, err error) // called for each command; may be nil
 }
 
 const (
@@ -40,15 +40,15 @@ func newPlayer(seed uint64, planted companytest.Bug) *player {
 	return &player{Desk: companytest.NewDesk(companytest.Nil2{}), rng: rand.New(rand.NewPCG(seed, 7)), bug: planted, done: map[string]int{}, refused: map[string]int{}}
 }
 
-// begin makes what there is before the first step, and returns what is wrong with it.
+// begin makes the initial rows, and returns what is wrong with them.
 func (p *player) begin() string {
-	_ = p.command(companytest.Board, "instance.auth", "", people.SetAuth{Mode: people.Authenticated}) // where people sign in
+	_ = p.command(companytest.Board, "instance.auth", "", people.SetAuth{Mode: people.Authenticated}) // so that people sign in
 	root := p.ID()
 	p.goals = append(p.goals, root)
 	return p.command(companytest.Board, "goal.create", root, entity.SaveGoal{ID: root, Title: new("Root"), Level: new(entity.GoalLevel("company"))})
 }
 
-// play returns what was broken, and after which step.
+// play returns the rule that was broken, and after which step.
 func play(seed uint64, steps int, planted companytest.Bug) (broken string, p *player) {
 	p = newPlayer(seed, planted)
 	if err := p.begin(); err != "" {
@@ -68,8 +68,8 @@ func play(seed uint64, steps int, planted companytest.Bug) (broken string, p *pl
 	return "", p
 }
 
-// command carries out one command and returns what is wrong about its entries:
-// a command that is carried out has exactly one of its own about its target.
+// command executes one command and returns what is wrong with its entries: an executed command
+// has exactly one of its own about its target.
 func (p *player) command(who companytest.As, kind, target string, payload any) string {
 	return p.carry(p.Context(who, kind, payload), kind, target)
 }
@@ -87,7 +87,7 @@ func (p *player) carry(c *ledger.Context, kind, target string) string {
 		p.refused[kind]++
 		for _, list := range []*[]string{&p.agents, &p.goals, &p.projects, &p.issues, &p.routines, &p.skills, &p.machines, &p.people} {
 			if n := len(*list); n > 0 && (*list)[n-1] == target && strings.HasSuffix(kind, ".create") || kind == "environment.save" && n > 0 && (*list)[n-1] == target {
-				*list = (*list)[:n-1] // it was not made
+				*list = (*list)[:n-1] // the row was not made
 			}
 		}
 		return ""
@@ -97,13 +97,13 @@ func (p *player) carry(c *ledger.Context, kind, target string) string {
 	c.Tx.Merge()
 	own := 0
 	for _, ch := range c.Changes() {
-		// That a run ended is told of its agent and its locks besides.
-		// A hold that cancels is told, and each issue that it cancels besides.
+		// The end of a run also has entries about its agent and its locks.
+		// A hold that cancels issues also has an entry for each of them.
 		if ch.EntityID == target && ch.Action != "issue.lock_released" && ch.Action != "agent.status" && !(kind == "tree.hold" && ch.Action == "issue.updated") {
 			own++
 		}
 	}
-	if own != 1 && (own != 0 || p.rows(target) != before) { // what changes nothing needs no entry
+	if own != 1 && (own != 0 || p.rows(target) != before) { // a command without effect needs no entry
 		actions := []string{}
 		for _, ch := range c.Changes() {
 			actions = append(actions, ch.Action+" "+ch.EntityID)
@@ -113,7 +113,7 @@ func (p *player) carry(c *ledger.Context, kind, target string) string {
 	return ""
 }
 
-// rows are the rows of whatever has an ID, as they are stored.
+// rows returns the stored rows with an ID.
 func (p *player) rows(id string) string {
 	out := ""
 	for _, key := range [][]byte{entity.AgentTable.Key(p.Company, id), entity.Goals.Key(p.Company, id), entity.ProjectTable.Key(p.Company, id), entity.IssueTable.Key(p.Company, id), routine.Routines.Key(p.Company, id)} {
@@ -125,12 +125,12 @@ func (p *player) rows(id string) string {
 
 func pick(p *player, of []string) string {
 	if len(of) == 0 || p.rng.IntN(12) == 0 {
-		return companytest.UID(p.rng.IntN(9) + 1) // what is not there
+		return companytest.UID(p.rng.IntN(9) + 1) // a row that does not exist
 	}
 	return of[p.rng.IntN(len(of))]
 }
 
-// maybe is nil, or a pick, or nothing.
+// maybe returns nil, a pick, or "".
 func maybe(p *player, of []string) *string {
 	switch p.rng.IntN(4) {
 	case 0:
@@ -148,7 +148,7 @@ func value(s *string) string {
 	return *s
 }
 
-// actor is the board, or an agent with a run that goes on.
+// actor returns the board, or an agent with a live run.
 func (p *player) actor() companytest.As {
 	if p.rng.IntN(3) > 0 {
 		for range 5 {
@@ -193,7 +193,7 @@ func (p *player) step() (kind, broken string) {
 		p.goals = append(p.goals, id)
 		return "goal.create", p.command(who, "goal.create", id, entity.SaveGoal{ID: id, Title: new("Goal"), Parent: maybe(p, p.goals)})
 	case 5:
-		id = pick(p, p.goals[1:]) // the root stays
+		id = pick(p, p.goals[1:]) // never the root
 		return "goal.update", p.command(who, "goal.update", id, entity.SaveGoal{ID: id, Parent: new(value(maybe(p, p.goals)))})
 	case 6:
 		id = pick(p, p.goals[1:])
@@ -231,12 +231,12 @@ func (p *player) step() (kind, broken string) {
 			return "issue.force_release", p.command(who, "issue.force_release", id, company.ForceReleaseIssue{Issue: id, ClearAssignee: p.rng.IntN(2) == 0})
 		}
 		return "issue.delete", p.command(companytest.Board, "issue.delete", id, company.DeleteIssue{Issue: id})
-	case 21, 22: // a run begins
+	case 21, 22: // a run starts
 		if agent := pick(p, p.agents); entity.AgentExists(p.Tx, p.Company, agent) && len(entity.LiveRunsOfAgent(p.Tx, p.Company, agent)) < 5 {
 			p.runs = append(p.runs, p.Run(agent))
 		}
 		return "a run", ""
-	case 23, 24: // one ends
+	case 23, 24: // a run ends
 		if r, ok := entity.RunTable.Get(p.Tx, p.Company, pick(p, p.runs)); ok && r.Status.Live() {
 			c := p.Context(companytest.As{}, "", nil)
 			_, _ = p.bug.In(func(c *ledger.Context) ([]byte, error) {
@@ -271,9 +271,9 @@ func (p *player) step() (kind, broken string) {
 	}
 }
 
-// circle follows next from id and returns what it comes back to, or "".
+// circle follows next from id and returns the ID at which it finds a cycle, or "".
 func circle(id string, next func(string) []string) string {
-	state := map[string]int{} // 1: on the way, 2: done
+	state := map[string]int{} // 1: on the current path, 2: done
 	var walk func(string) string
 	walk = func(at string) string {
 		switch state[at] {
@@ -296,7 +296,7 @@ func circle(id string, next func(string) []string) string {
 	return walk(id)
 }
 
-// check returns which rule does not hold, or "".
+// check returns the rule that does not hold, or "".
 func (p *player) check() string {
 	goal := func(id string) []string {
 		g, _ := entity.Goals.Get(p.Tx, p.Company, id)
@@ -321,7 +321,7 @@ func (p *player) check() string {
 			return "agent " + id + " reports to one that is gone"
 		}
 	}
-	owners := map[string]int{} // how often the index has an issue
+	owners := map[string]int{} // number of times an issue is in the index
 	for a := range entity.AgentTable.All(p.Tx, p.Company) {
 		for _, status := range entity.IssueStatuses {
 			for i := range entity.IssuesByAssignee.IDs(p.Tx, p.Company, a+"."+string(status), false) {
@@ -342,7 +342,7 @@ func (p *player) check() string {
 	return ""
 }
 
-// stopped reports whether a scope is at rest, for whatever reason.
+// stopped reports whether a scope is paused, for any reason.
 func (p *player) stopped(b money.ScopeBudget) bool {
 	switch b.Type {
 	case entity.ScopeAgent:
@@ -405,9 +405,8 @@ func (p *player) checkIssue(i entity.Issue, owners int) string {
 	return ""
 }
 
-// Whatever is asked of a company, in whatever order, there is no orphan work,
-// no circle, no second owner, no scope that goes on beyond its limit, and one
-// entry for each mutation.
+// After any sequence of commands there is no orphaned work, no cycle, no second owner, no scope
+// that continues beyond its limit, and one entry for each mutation.
 func TestRulesHoldUnderRandomCommands(t *testing.T) {
 	t.Parallel()
 	done, refused := map[string]int{}, map[string]int{}
@@ -435,7 +434,7 @@ func TestRulesHoldUnderRandomCommands(t *testing.T) {
 	}
 }
 
-// A planted bug is found: locks that outlive their runs, and rows that break a rule.
+// Planted bugs are found: locks that are kept after their runs end, and rows that break a rule.
 func TestRandomCommandsFindBugs(t *testing.T) {
 	t.Parallel()
 	found := ""

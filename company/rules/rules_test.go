@@ -93,7 +93,7 @@ func TestACompanyAlwaysHasARootGoal(t *testing.T) {
 		t.Errorf("by the issue above: %+v", chain)
 	}
 
-	// What is put below the implied root makes it one of the company's own.
+	// A goal that is put below the implied root turns the root into a stored goal of the company.
 	d.Must(t, companytest.Board, "goal.update", entity.SaveGoal{ID: team.ID, Parent: &implied}, nil)
 	if list := entity.GoalsOf(d.Tx, d.Company); len(list) != 2 || entity.DefaultGoal(d.Tx, d.Company) != implied {
 		t.Fatalf("%+v", list)
@@ -105,7 +105,7 @@ func TestACompanyAlwaysHasARootGoal(t *testing.T) {
 	task := d.Goal(t, "Detail", team.ID)
 	companytest.WantRefusal(t, d.Do(companytest.Board, "goal.create", entity.SaveGoal{ID: d.ID(), Title: new("x"), Level: levels["company"], Parent: &task.ID}, nil), ledger.Unprocessable, "A goal of level company cannot stand below one of level task")
 
-	// Issues of a goal that goes move up.
+	// Issues of a deleted goal move to its parent.
 	served := d.Issue(t, company.CreateIssue{Goal: task.ID})
 	d.Must(t, companytest.Board, "goal.delete", company.DeleteGoal{ID: task.ID}, nil)
 	if got, _ := entity.IssueOf(d.Tx, d.Company, served.ID); got.Goal != team.ID {
@@ -115,7 +115,7 @@ func TestACompanyAlwaysHasARootGoal(t *testing.T) {
 	if got, _ := entity.IssueOf(d.Tx, d.Company, served.ID); got.Goal != implied {
 		t.Errorf("the issue serves %q", got.Goal)
 	}
-	d.Must(t, companytest.Board, "goal.delete", company.DeleteGoal{ID: implied}, nil) // alone, it is implied again
+	d.Must(t, companytest.Board, "goal.delete", company.DeleteGoal{ID: implied}, nil) // without children, it is implied again
 	if chain := entity.GoalChain(d.Tx, served); len(chain) != 1 || chain[0].ID != implied {
 		t.Errorf("in the end: %+v", chain)
 	}
@@ -133,8 +133,8 @@ func TestAGoalOfTooManyIssuesStays(t *testing.T) {
 	}
 }
 
-// Who may take an issue from whom: the board from everybody, an agent from itself
-// and its subtree, what it made, and with the permission to assign tasks.
+// Who may take over an issue: the board from everybody; an agent from itself and its subtree,
+// issues that it made, and any issue with the permission to assign tasks.
 func TestAgentsTakeNoTasksFromOthers(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)
@@ -143,7 +143,7 @@ func TestAgentsTakeNoTasksFromOthers(t *testing.T) {
 	by := func(agent string) companytest.As { return companytest.As{Agent: agent, Run: d.Run(agent)} }
 	asAda, asBob, asBoss := by(ada), by(bob), by(boss)
 	me, yes, no := "local-board", true, false
-	for _, agent := range []string{ada, bob, boss} { // new ones may assign
+	for _, agent := range []string{ada, bob, boss} { // new agents may assign
 		d.Must(t, companytest.Board, "agent.permissions", company.GrantAgent{Agent: agent, Grant: entity.Grant{CreateAgents: &no, AssignTasks: &no}}, nil)
 	}
 	of := func(p company.CreateIssue) string { return d.Issue(t, p).ID }
@@ -176,13 +176,13 @@ func TestAgentsTakeNoTasksFromOthers(t *testing.T) {
 	d.Must(t, companytest.Board, "agent.permissions", company.GrantAgent{Agent: bob, Grant: entity.Grant{AssignTasks: &no}}, nil)
 	companytest.WantRefusal(t, give(asBob, theirs, &bob), ledger.Forbidden, "Missing permission: tasks:assign")
 
-	// Out of sight is as good as cancelled.
+	// A hidden issue counts as cancelled.
 	at := core.TimeOf(d.Now)
 	companytest.WantRefusal(t, d.Do(asAda, "issue.update", company.UpdateIssue{Issue: theirs, HiddenAt: &at}, nil), ledger.Forbidden, "Board access required")
 	d.Must(t, asBob, "issue.update", company.UpdateIssue{Issue: made.Issue.ID, HiddenAt: &at}, nil)
 	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: theirs, HiddenAt: &at}, nil)
 
-	// Whom an issue is assigned to belongs to the company.
+	// An issue's assignee must belong to the company.
 	for user, ok := range map[string]bool{me: true, "stranger": false} {
 		if err := d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "For " + user, AssigneeUser: user}, nil); ok {
 			if err != nil {
@@ -198,11 +198,11 @@ func TestAgentsTakeNoTasksFromOthers(t *testing.T) {
 	people.Members.Put(d.Tx, d.Company, gone.ID, gone)
 	d.Must(t, companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "For Ann", AssigneeUser: "ann"}, nil)
 	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "For Eve", AssigneeUser: "eve"}, nil), ledger.NotFound, "Assignee user not found")
-	d.SignsIn(t) // the machine's user can do nothing any more
+	d.SignsIn(t) // the local board may do nothing any more
 	companytest.WantRefusal(t, d.Do(companytest.Board, "issue.create", company.CreateIssue{ID: d.ID(), Title: "For the board", AssigneeUser: me}, nil), ledger.NotFound, "Assignee user not found")
 }
 
-// What a cancellation is refused with names statuses that the issue can have.
+// The refusal of a cancellation names only statuses that the issue can have.
 func TestCancellingNamesWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	d := companytest.NewDesk(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 )
 
-// TestEveryTableTravelsOrSaysWhyNot reads the tables from the sources: one that is
-// new is either in packages, or in the list of what stays, with a reason.
+// TestEveryTableTravelsOrSaysWhyNot reads the tables from the sources: each is included in
+// packages, or is in the list of excluded tables, with a reason.
 func TestEveryTableTravelsOrSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	var tables []string
@@ -67,7 +67,7 @@ func TestEveryTableTravelsOrSaysWhyNot(t *testing.T) {
 	}
 }
 
-// sources are the files of all rooms that are no tests.
+// sources returns the files of all rooms except tests.
 func sources(t *testing.T) (out []string) {
 	t.Helper()
 	all, err := filepath.Glob("../*.go")
