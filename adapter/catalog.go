@@ -1,6 +1,5 @@
-// Package adapter says which kinds of agents there are and what each needs, and
-// looks whether a node has it. How they are carried out stands in the folders
-// below.
+// Package adapter is the catalogue of adapters: which kinds there are and what each needs. It
+// checks whether a node has that. The folders below execute runs.
 package adapter
 
 import (
@@ -23,38 +22,37 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/webcall"
 )
 
-// A Level is how much of a run an adapter tells.
+// A Level is how much an adapter reports about a run.
 type Level string
 
 const (
-	Minimum Level = "minimum" // it is called, and its end is known
-	Status  Level = "status"  // success, failure and progress; usage as the agent tells it
-	Full    Level = "full"    // calls are paid in advance, issues and comments are the agent's to change
+	Minimum Level = "minimum" // start and end
+	Status  Level = "status"  // success, failure and progress; usage as reported by the agent
+	Full    Level = "full"    // calls are paid in advance; the agent can change issues and comments
 )
 
 // A Kind is one adapter.
 type Kind struct {
 	Type    string
-	Name    string // for people
-	Program string // that it starts where no command is configured; "" for none
+	Name    string // display name
+	Program string // program to start if no command is configured; "" for none
 	Level   Level
-	// Gateway says that model calls of the agent go through its node by themselves.
+	// Gateway says that model calls of the agent go through its node without configuration.
 	Gateway bool
-	// Keys are variables of which the agent needs one, for a vendor that the
-	// gateway does not speak for.
+	// Keys are environment variables of which the agent needs one, if the gateway does not
+	// support its vendor.
 	Keys []string
-	// Tool says that it is a command line that takes instructions and skills.
+	// Tool says that it is a command line that accepts instructions and skills.
 	Tool   bool
 	ACP    bool // it speaks the Agent Client Protocol
 	Models []OfferedModel
 	Fields []ConfigField
-	Note   string // one paragraph for whoever sets it up
-	// takes are the structs, with nothing in them, that a run decodes adapterConfig
-	// into.
+	Note   string // one paragraph for whoever configures it
+	// takes are zero values of the structs into which a run decodes adapterConfig.
 	takes []any
 }
 
-// An OfferedModel is one that the board offers; others are possible.
+// An OfferedModel is a model that the board's form offers; others can be configured.
 type OfferedModel struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
@@ -94,7 +92,7 @@ func choice(key, label, hint string, values ...string) ConfigField {
 	return f
 }
 
-// tool are the fields of a command line, with those that it has beside them.
+// tool returns the fields of a command line, and those that only this one has.
 func tool(program string, gateway bool, more ...ConfigField) []ConfigField {
 	out := []ConfigField{
 		{Key: "model", Label: "Model", Type: "text", Hint: "as the model gateway, or the program, knows it"},
@@ -111,7 +109,7 @@ func tool(program string, gateway bool, more ...ConfigField) []ConfigField {
 	return append(append(out, more...), cwd, env, timeout, grace)
 }
 
-// command are what a command line takes, with what it has beside.
+// command returns what a command line decodes its configuration into, including more.
 func command(more any) []any { return []any{process.Settings(), cli.Options{}, more} }
 
 var kinds = []Kind{

@@ -11,16 +11,15 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/live"
 )
 
-// A Misfit is a member of an adapterConfig that no run could decode.
+// A Misfit is a member of an adapterConfig that a run can not decode.
 type Misfit struct {
 	Path     []string // of the member, such as limits, memoryMb
 	Expected string   // string, int, number, boolean, object, or array of one of them
 }
 
-// Misfits returns the members of a configuration that the adapter knows and that are
-// of another type than it takes, each once, in the order in which the adapter names
-// them. Members that it does not know are anybody's, and null is as if it were not
-// there. What is no object has none.
+// Misfits returns the members of a configuration that the adapter knows and whose type it does
+// not accept, without duplicates, in the adapter's order. Members that it does not know are
+// ignored, and null counts as absent. A configuration that is no object has none.
 func (k Kind) Misfits(config json.RawMessage) (out []Misfit) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(config, &members) != nil {
@@ -34,7 +33,7 @@ func (k Kind) Misfits(config json.RawMessage) (out []Misfit) {
 			}
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			for _, given := range slices.Sorted(maps.Keys(members)) {
-				if name == "-" || name == "" || seen[given] || !strings.EqualFold(given, name) { // as a run finds it
+				if name == "-" || name == "" || seen[given] || !strings.EqualFold(given, name) { // matched as encoding/json matches names
 					continue
 				}
 				if m, bad := misfit(given, members[given], f.Type); bad {
@@ -47,7 +46,7 @@ func (k Kind) Misfits(config json.RawMessage) (out []Misfit) {
 	return out
 }
 
-// misfit decodes a member as a run would.
+// misfit decodes a member as a run does, and returns what does not fit.
 func misfit(name string, v json.RawMessage, t reflect.Type) (Misfit, bool) {
 	if of := (map[string]json.RawMessage{}); t == reflect.TypeFor[map[string]live.Value]() && json.Unmarshal(v, &of) == nil {
 		for _, key := range slices.Sorted(maps.Keys(of)) {
@@ -69,7 +68,7 @@ func misfit(name string, v json.RawMessage, t reflect.Type) (Misfit, bool) {
 	return m, true
 }
 
-// expected names a type as JSON has it.
+// expected returns the JSON name of a type.
 func expected(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:

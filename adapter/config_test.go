@@ -9,8 +9,8 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-// What a run could not decode is known before there is one, of every adapter; what an
-// adapter does not know is anybody's.
+// Values that a run of an adapter could not decode are found without a run; members that the
+// adapter does not know are accepted.
 func TestMisfitsAreWhatNoRunCouldDecode(t *testing.T) {
 	t.Parallel()
 	for _, kind := range entity.AdapterTypes {
@@ -21,7 +21,7 @@ func TestMisfitsAreWhatNoRunCouldDecode(t *testing.T) {
 		if bad := k.Misfits([]byte(`{"theirs":{"a":[1]},"timeoutSec":null,"env":{"A":"b","B":{"type":"secret_ref","secretId":"x","version":3}}}`)); len(bad) > 0 {
 			t.Errorf("%s refuses what it does not know: %v", kind, bad)
 		}
-		for _, f := range k.Fields { // what a form shows is known, with the type that the form has
+		for _, f := range k.Fields { // each field of the form is known, with the form's type
 			good := map[string]string{"text": `"x"`, "textarea": `"x"`, "select": `"x"`, "number": `3`, "toggle": `true`, "list": `["x"]`}[f.Type]
 			if f.Key == "env" || f.Key == "headers" {
 				good = `{"A":"b"}`

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// docs/adapters.md says of each adapter how much of a run it tells, as the catalogue
-// has it, and of no other.
+// docs/adapters.md has exactly the adapters of the catalogue, with their levels.
 func TestTheTableOfAdaptersIsTheCatalogues(t *testing.T) {
 	b, err := os.ReadFile("../docs/adapters.md")
 	if err != nil {

@@ -17,47 +17,47 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 )
 
-// An Offer is something on a node that agents can work with.
+// An Offer is a program, a server or a key on a node that agents can use.
 type Offer struct {
 	Kind string `json:"kind"` // program, server or key
-	// Name is what people call it: Claude Code, Ollama, ANTHROPIC_API_KEY.
+	// Name is the display name: Claude Code, Ollama, ANTHROPIC_API_KEY.
 	Name string `json:"name"`
-	// Adapter is the adapter of a program, Path where the program is.
+	// Adapter is the adapter for a program, Path the program's path.
 	Adapter string `json:"adapterType,omitempty"`
 	Path    string `json:"path,omitempty"`
-	// Provider is the kind of upstream that a server or a key is for.
+	// Provider is the kind of upstream of a server or a key.
 	Provider string   `json:"provider,omitempty"`
 	BaseURL  string   `json:"baseUrl,omitempty"`
 	Models   []string `json:"models,omitempty"` // of a server, at most maxOfferedModels
-	// Tried says that the server was asked for an answer; Problem why it gave none.
+	// Tried says that the server was sent a test request; Problem, why that failed.
 	Tried   bool   `json:"tried,omitempty"`
 	Problem string `json:"problem,omitempty"`
 	TookMs  int64  `json:"tookMs,omitempty"`
 }
 
 const (
-	// lookWait bounds finding out what listens on a port: it is on this machine.
+	// lookWait bounds the check of what listens on a port of this machine.
 	lookWait = 2 * time.Second
-	// tryWait bounds one answer of a server. One that has to load its model first may
-	// take longer, and is asked again by whoever wants to know.
+	// tryWait bounds one test request. A server that has to load its model first may take
+	// longer; the user can test it again.
 	tryWait = 20 * time.Second
-	// maxOfferedModels bounds the models that are told of a server.
+	// maxOfferedModels bounds the models that are listed for one server.
 	maxOfferedModels = 20
 	// maxServerAnswer bounds what is read of a server's answer, in bytes.
 	maxServerAnswer = 1 << 20
-	// tryTokens bounds the answer that a server is asked for.
+	// tryTokens bounds the answer to a test request, in tokens.
 	tryTokens = 4
 )
 
-// A ModelServer is a server of models that people run on their own machine, and
-// where it listens unless it is told otherwise.
+// A ModelServer is a model server that people run on their own machine, and its default
+// address.
 type ModelServer struct {
 	Name, Provider, URL string
-	// owner is what its list of models says of itself, "" for nothing in particular.
+	// owner is the owned_by value in its list of models; "" if it has no fixed one.
 	owner string
 }
 
-// modelServers are looked for on a node.
+// modelServers are the servers that a node checks for.
 var modelServers = []ModelServer{
 	{Name: "Ollama", Provider: "ollama", URL: "http://127.0.0.1:11434/v1"},
 	{Name: "llama.cpp", Provider: "llamacpp", URL: "http://127.0.0.1:8080/v1", owner: "llamacpp"},
@@ -65,8 +65,8 @@ var modelServers = []ModelServer{
 	{Name: "LM Studio", Provider: "openai_compatible", URL: "http://127.0.0.1:1234/v1"},
 }
 
-// ModelServers are the servers that a node looks for. Where its environment ("K=V")
-// has OLLAMA_HOST, as Ollama itself reads it, Ollama is looked for there.
+// ModelServers returns the servers that a node checks for. If its environment ("K=V") sets
+// OLLAMA_HOST, that is the address of Ollama.
 func ModelServers(environ []string) []ModelServer {
 	out := slices.Clone(modelServers)
 	for _, kv := range environ {
@@ -82,8 +82,8 @@ func ModelServers(environ []string) []ModelServer {
 	return out
 }
 
-// A KeyVariable is a variable in which a vendor's programs look for a key. Base is the one in
-// which they look for another address than the vendor's, where they do.
+// A KeyVariable is an environment variable from which a vendor's programs read a key. Base is
+// the variable from which they read another address than the vendor's, if there is one.
 type KeyVariable struct{ Name, Provider, Base string }
 
 var keyVariables = []KeyVariable{
@@ -94,11 +94,10 @@ var keyVariables = []KeyVariable{
 	{"OPENROUTER_API_KEY", "openrouter", ""},
 }
 
-// KeyVariables are the variables in which keys are looked for.
+// KeyVariables returns the variables that are checked for keys.
 func KeyVariables() []KeyVariable { return slices.Clone(keyVariables) }
 
-// Keys returns the variables of an environment ("K=V") that have a key: their names
-// alone.
+// Keys returns the variables of an environment ("K=V") that hold a key: their names only.
 func Keys(environ []string) (out []KeyVariable) {
 	for _, k := range keyVariables {
 		if slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, k.Name+"=") && len(kv) > len(k.Name)+1 }) {
@@ -108,14 +107,14 @@ func Keys(environ []string) (out []KeyVariable) {
 	return out
 }
 
-// A Look says how closely a node looks at what it offers.
+// A Look says how thoroughly a node checks what it offers.
 type Look struct {
-	Try  bool `json:"try,omitempty"`  // model servers are asked for one short answer
-	Port int  `json:"port,omitempty"` // of this machine, where a model server may listen as well; 0: none
+	Try  bool `json:"try,omitempty"`  // send each model server a short test request
+	Port int  `json:"port,omitempty"` // a further port of this machine to check for a model server; 0: none
 }
 
-// Offers looks which of servers answer, which vendors' programs are on the PATH, and
-// which variables have keys, whose values it does not read.
+// Offers checks which of servers answer, which vendors' programs are on the PATH, and which
+// variables have keys. It does not return the keys.
 func (p Prober) Offers(ctx context.Context, servers []ModelServer, look Look) []Offer {
 	if look.Port != 0 {
 		servers = append(slices.Clone(servers), ModelServer{Name: "llama.cpp", Provider: "llamacpp", URL: fmt.Sprintf("http://127.0.0.1:%d/v1", look.Port), owner: "llamacpp"})
@@ -149,7 +148,7 @@ func (p Prober) Offers(ctx context.Context, servers []ModelServer, look Look) []
 	return out
 }
 
-// offer asks a server for its models, nil where nothing answers that is one.
+// offer asks a server for its models; nil if no model server answers.
 func (s ModelServer) offer(ctx context.Context, try bool) *Offer {
 	asked, cancel := context.WithTimeout(ctx, lookWait)
 	defer cancel()
@@ -165,7 +164,7 @@ func (s ModelServer) offer(ctx context.Context, try bool) *Offer {
 	o := &Offer{Kind: "server", Name: s.Name, Provider: s.Provider, BaseURL: s.URL}
 	for _, m := range list.Data {
 		if s.owner != "" && m.Owner != s.owner {
-			// Something else listens there that speaks the same.
+			// Another server with the same protocol listens there.
 			o.Name, o.Provider = "model server", "openai_compatible"
 		}
 		if m.ID != "" && len(o.Models) < maxOfferedModels {
@@ -181,10 +180,10 @@ func (s ModelServer) offer(ctx context.Context, try bool) *Offer {
 	return o
 }
 
-// TooSlow begins the problem of a server that gave no answer in time.
+// TooSlow is the beginning of the problem of a server that did not answer in time.
 const TooSlow = "it gave no answer within"
 
-// try asks for one short answer of the first model that is not for embeddings.
+// try sends a test request to the first model that is not for embeddings.
 func (o *Offer) try(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tryWait)
 	defer cancel()
@@ -206,7 +205,7 @@ func (o *Offer) try(ctx context.Context) {
 	}
 }
 
-// Answers is the model of a server that answers in words, "" where it has none.
+// Answers returns a model of the server that generates text, "" if it has none.
 func (o Offer) Answers() string {
 	n := slices.IndexFunc(o.Models, func(m string) bool { return !strings.Contains(strings.ToLower(m), "embed") })
 	if n < 0 {
@@ -215,7 +214,7 @@ func (o Offer) Answers() string {
 	return o.Models[n]
 }
 
-// exchange makes one request of JSON. Servers on this machine get no key.
+// exchange makes one JSON request. Servers on this machine are sent no key.
 func exchange(ctx context.Context, method, url string, in, out any) error {
 	var body []byte
 	if in != nil {

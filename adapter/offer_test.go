@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A node offers the model servers that answer, the programs on its PATH and the names
-// of variables with keys, never a value.
+// A node offers the model servers that answer, the programs on its PATH, and the names of
+// variables with keys, never their values.
 func TestANodeTellsWhatItOffers(t *testing.T) {
 	t.Parallel()
 	asked := 0

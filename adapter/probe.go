@@ -14,7 +14,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 )
 
-// A Finding is one thing that was looked at.
+// A Finding is the result of one check.
 type Finding struct {
 	Code    string `json:"code"`
 	Level   string `json:"level"` // info, warn or error
@@ -23,7 +23,7 @@ type Finding struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// Verdict is pass, warn or fail, by the worst of the checks.
+// Verdict returns pass, warn or fail, by the worst of the checks.
 func Verdict(checks []Finding) string {
 	worst := "pass"
 	for _, c := range checks {
@@ -37,21 +37,21 @@ func Verdict(checks []Finding) string {
 	return worst
 }
 
-// A Prober looks whether a node has what an adapter needs.
+// A Prober checks whether a node has what an adapter needs.
 type Prober struct {
-	// Has says whether this node carries runs of a type out.
+	// Has reports whether this node executes runs of a type.
 	Has func(kind string) bool
 	// Environ is the node's environment as "K=V".
 	Environ []string
-	// Run asks a program for its version: it returns what it printed.
+	// Run runs a program to get its version, and returns its output.
 	Run func(ctx context.Context, path string, env map[string]string) (string, error)
 }
 
-// probeTime bounds asking a program for its version.
+// probeTime bounds running a program to get its version.
 const probeTime = 20 * time.Second
 
-// Probe looks. The configuration has no secrets in place: what refers to one
-// counts as given.
+// Probe makes the checks for a configuration. Its secrets are not resolved: a reference to a
+// secret counts as a value.
 func (p Prober) Probe(ctx context.Context, kind string, config json.RawMessage) (checks []Finding) {
 	add := func(level, code, hint, format string, args ...any) {
 		checks = append(checks, Finding{Code: code, Level: level, Message: fmt.Sprintf(format, args...), Hint: hint})
@@ -119,7 +119,7 @@ func (p Prober) Probe(ctx context.Context, kind string, config json.RawMessage) 
 	return checks
 }
 
-// program looks for the program, and asks it for its version.
+// program checks that the program exists and returns a version.
 func (p Prober) program(ctx context.Context, k Kind, command, dir string, given map[string]json.RawMessage) []Finding {
 	if command == "" {
 		command = k.Program
@@ -148,7 +148,7 @@ func (p Prober) program(ctx context.Context, k Kind, command, dir string, given 
 	}
 	checks := []Finding{{Code: "command_found", Level: "info", Message: command + " is there", Detail: at}}
 	if k.Program == "" || p.Run == nil {
-		return checks // an unknown program is not started for a test
+		return checks // a program that we do not know is not started for a check
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()

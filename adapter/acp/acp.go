@@ -1,22 +1,22 @@
 // Package acp runs any agent that speaks the Agent Client Protocol (the acp
-// adapter): JSON-RPC 2.0, one message a line, on the agent's standard input and
+// adapter): JSON-RPC 2.0, one message per line, on the agent's standard input and
 // output.
 //
-// The adapter is the client: it sends initialize, session/new (or session/load
-// where the last run on the task left a session that the agent can load), and
-// session/prompt; it hears session/update, answers session/request_permission by
-// policy, and reads and writes files for the agent within the run's own folders.
-// The run is over when the prompt is answered. On a cancel it sends
-// session/cancel and gives the agent until its grace ends.
+// The adapter is the client. It sends initialize, session/new and session/prompt; instead of
+// session/new, it sends session/load if the last run on the task left a session that the
+// agent can load. It receives session/update, answers session/request_permission by policy,
+// and reads and writes files for the agent within the run's own folders. The run is over
+// when the prompt is answered. On a cancel it sends session/cancel and gives the agent its
+// grace time.
 //
 // adapterConfig is that of a process (command, args, cwd, env, timeoutSec,
 // graceSec), and
 //
-//	permissions     allow (default): what is asked for is allowed; edits: only what
-//	                reads or edits files; deny: nothing
-//	model           a model of the agent's, where it lets one be chosen
+//	permissions     allow (default): allow everything; edits: allow only reading and
+//	                editing files; deny: allow nothing
+//	model           a model of the agent's, if the agent lets the client choose one
 //	promptTemplate  as for command lines
-//	gateway         false: no addresses of the model gateway among the variables
+//	gateway         false: no addresses of the model gateway in the environment
 package acp
 
 import (
@@ -42,29 +42,29 @@ import (
 )
 
 const (
-	// protocolVersion is that of the protocol which is spoken.
+	// protocolVersion is the version of the protocol.
 	protocolVersion = 1
-	// maxSaid bounds what is kept of the agent's words, maxFile a file that is read
-	// or written for it.
+	// maxSaid bounds the agent's text that is kept; maxFile bounds a file that is read or
+	// written for it. Both are in bytes.
 	maxSaid = 16 << 10
 	maxFile = 4 << 20
-	// maxServed bounds the requests of the agent that are served at once.
+	// maxServed bounds the agent's requests that are served concurrently.
 	maxServed = 16
-	// maxPast bounds the wait for an agent to tell the past of a session again.
+	// maxPast bounds the wait for an agent to replay the past of a loaded session.
 	maxPast = 10 * time.Second
 	// settle is how long an agent may take to close its output after its answer.
 	settle = 2 * time.Second
 )
 
-// Codes of JSON-RPC.
+// Error codes of JSON-RPC.
 const (
 	noMethod  = -32601
 	badParams = -32602
 	internal  = -32603
-	mustSign  = -32000 // the agent wants to be signed in first
+	mustSign  = -32000 // the agent requires authentication first
 )
 
-// A message is a request, a notification or an answer.
+// A message is a request, a notification or a response.
 type message struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -82,17 +82,17 @@ type rpcError struct {
 
 func (e *rpcError) Error() string { return e.Message }
 
-// Tool is an agent behind the protocol, for [cli.New].
+// Tool is an agent that speaks the protocol, for [cli.New].
 type Tool struct {
 	past time.Duration // 0: maxPast; for tests
 }
 
-// Program is none: one has to be configured.
+// Program returns "": a command has to be configured.
 func (Tool) Program() string { return "" }
 
-// known are agents, by the names of their programs, that are led to the gateway in
-// their own way and keep what they know in the agent's folder; of them no key
-// reaches the agent. Others find variables, and may use them.
+// known are agents, by the names of their programs, for which an adapter exists: it configures
+// the gateway and keeps their state in the agent's folder, and they get no keys. Other agents
+// get environment variables, which they may use.
 var known = map[string]func(*cli.Run, *cli.Call) error{
 	"claude-agent-acp": claude.Lead,
 	"claude-code-acp":  claude.Lead,
@@ -101,12 +101,12 @@ var known = map[string]func(*cli.Run, *cli.Call) error{
 	"opencode":         opencode.Lead,
 }
 
-// Options are what adapterConfig may have beside [cli.Options].
+// Options are the members of adapterConfig besides [cli.Options].
 type Options struct {
 	Permissions string `json:"permissions"`
 }
 
-// Call prepares a run.
+// Call returns how the agent is started for a run.
 func (t Tool) Call(r *cli.Run) (cli.Call, error) {
 	var o Options
 	if err := r.Set(&o); err != nil {
@@ -124,7 +124,7 @@ func (t Tool) Call(r *cli.Run) (cli.Call, error) {
 		o.Permissions = "deny"
 	}
 	if o.Permissions == "edits" || o.Permissions == "deny" {
-		r.Skip = false // it has to ask
+		r.Skip = false // requests for permission must be sent to the client
 	}
 	name := strings.TrimSuffix(filepath.Base(r.Command), filepath.Ext(r.Command))
 	c := cli.Call{Env: map[string]string{}, State: []string{"." + name, ".config/" + name, ".local/share/" + name, ".local/state/" + name}}
@@ -146,7 +146,7 @@ func (t Tool) Call(r *cli.Run) (cli.Call, error) {
 	if _, err := r.WriteSkills(filepath.Join(r.Scratch, "skills")); err != nil {
 		return cli.Call{}, err
 	}
-	has := func(name string) bool { // after the call's variables are set
+	has := func(name string) bool { // called after the call's variables are set
 		v, set := c.Env[name]
 		return v != "" || !set && r.Place.Env[name] != ""
 	}
@@ -156,17 +156,17 @@ func (t Tool) Call(r *cli.Run) (cli.Call, error) {
 	return c, nil
 }
 
-// Read is not asked: each call brings its own reader along.
+// Read returns nil: each call has its own reader.
 func (Tool) Read() cli.Reader { return nil }
 
-// An exchange is the conversation of one run. Line is called from the goroutine
-// that reads the output, talk in one of its own.
+// An exchange is the conversation of one run. The goroutine that reads the output calls Line;
+// talk runs in its own goroutine.
 type exchange struct {
 	run    *cli.Run
 	past   time.Duration
 	policy string
 	roots  []string
-	has    func(variable string) bool // whether the agent finds it among its variables
+	has    func(variable string) bool // reports whether the agent has an environment variable
 	log    func(stream, text string)
 
 	out struct {
@@ -174,20 +174,20 @@ type exchange struct {
 		w    *os.File
 		over bool
 	}
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	next    int
 	answers map[string]chan message
 	session string
-	heeds   bool // the prompt was sent: what the agent tells now is of this run
-	told    int  // updates that came
+	heeds   bool // the prompt was sent: updates now belong to this run
+	told    int  // number of updates received
 	said    strings.Builder
 	r       cli.Result
 	done    bool
 
 	once   sync.Once
 	closed chan struct{} // closed at the end of the agent's output
-	over   chan struct{} // closed when the prompt is answered, or will not be
-	slots  chan struct{} // one token a request of the agent that is served
+	over   chan struct{} // closed when the prompt is answered, or can not be
+	slots  chan struct{} // one token per request that is being served
 }
 
 // send writes one message.
@@ -211,10 +211,10 @@ func (x *exchange) call(method string, params, result any) error {
 	return x.callFor(0, method, params, result)
 }
 
-// errNoAnswer says that an agent let a request lie.
+// errNoAnswer says that the agent did not answer a request in time.
 var errNoAnswer = errors.New("the agent did not answer in time")
 
-// callFor is call, with a bound of the wait; 0 is none.
+// callFor is call with a timeout; 0 means none.
 func (x *exchange) callFor(wait time.Duration, method string, params, result any) error {
 	var late <-chan time.Time
 	if wait > 0 {
@@ -261,10 +261,10 @@ func (x *exchange) callFor(wait time.Duration, method string, params, result any
 	}
 }
 
-// errEnded says that the agent is gone, or takes nothing any more.
+// errEnded says that the agent has ended or closed its input.
 var errEnded = errors.New("the agent ended without an answer")
 
-// talk holds the conversation. When it returns, the agent's input ends.
+// talk conducts the conversation. When it returns, the agent's input is closed.
 func (x *exchange) talk(w *os.File) {
 	x.out.Lock()
 	x.out.w = w
@@ -273,7 +273,7 @@ func (x *exchange) talk(w *os.File) {
 	x.mu.Lock()
 	if err != nil && !x.done {
 		x.r.Failed = true
-		if !errors.Is(err, errEnded) { // how it ended says more
+		if !errors.Is(err, errEnded) { // else its exit says more
 			x.r.Error = err.Error()
 		}
 	}
@@ -330,7 +330,7 @@ func (x *exchange) converse() error {
 		x.setSession(made.ID)
 	}
 	if x.run.Model != "" {
-		// Not all agents let it be chosen; those that do not go on with theirs.
+		// Not all agents let the client choose the model; those keep their own.
 		_ = x.call("session/set_model", map[string]string{"sessionId": x.sessionID(), "modelId": x.run.Model}, nil)
 	}
 	text := x.run.Told()
@@ -348,7 +348,7 @@ func (x *exchange) converse() error {
 			Output int64 `json:"outputTokens"`
 			Cached int64 `json:"cachedReadTokens"`
 		} `json:"usage"`
-		Meta struct { // where Gemini CLI tells it
+		Meta struct { // where Gemini CLI reports usage
 			Quota struct {
 				Tokens *struct {
 					Input  int64 `json:"input_tokens"`
@@ -383,10 +383,10 @@ func (x *exchange) converse() error {
 	return nil
 }
 
-// hearOut waits until an agent that loaded a session has told all of its past: some
-// answer first, and tell afterwards. What an agent writes is in order, so each
-// question that it answers, be it with a no, shows that what came before is
-// written; when nothing came between two of them, nothing more will.
+// hearOut waits until an agent that loaded a session has replayed its past: some agents
+// answer session/load first and replay afterwards. An agent's output is in order, so each
+// answer to a request, even an error, shows that everything before it has arrived. If nothing
+// arrived between two answers, the replay is complete.
 func (x *exchange) hearOut() error {
 	heard := func() int {
 		x.mu.Lock()
@@ -406,7 +406,7 @@ func (x *exchange) hearOut() error {
 	return nil
 }
 
-// A way is one in which an agent lets itself be signed in.
+// A way is an authentication method that an agent offers.
 type way struct {
 	ID   string `json:"id"`
 	Type string `json:"type"`
@@ -415,8 +415,8 @@ type way struct {
 	} `json:"vars"`
 }
 
-// begin calls what begins a session. An agent that wants to be signed in first is
-// told to take the key that it finds among its variables.
+// begin sends the request that starts a session. If the agent requires authentication first,
+// begin selects a method that takes a key from the agent's environment.
 func (x *exchange) begin(method string, params, result any, ways []way) error {
 	err := x.call(method, params, result)
 	if e, ok := errors.AsType[*rpcError](err); !ok || e.Code != mustSign {
@@ -451,7 +451,7 @@ func (x *exchange) sessionID() string {
 	return x.session
 }
 
-// stop asks the agent to end its turn, and lets it.
+// stop asks the agent to end its turn, and returns how long it may take.
 func (x *exchange) stop() time.Duration {
 	id := x.sessionID()
 	if id == "" {
@@ -464,11 +464,11 @@ func (x *exchange) stop() time.Duration {
 	return settle
 }
 
-// Line takes one message of the agent.
+// Line handles one message of the agent.
 func (x *exchange) Line(line []byte) {
 	var m message
 	if json.Unmarshal(line, &m) != nil {
-		x.log("stdout", string(line)+"\n") // not of the protocol
+		x.log("stdout", string(line)+"\n") // not a message of the protocol
 		return
 	}
 	switch {
@@ -479,14 +479,14 @@ func (x *exchange) Line(line []byte) {
 		if answer != nil {
 			select {
 			case answer <- m:
-			default: // answered twice
+			default: // a second answer
 			}
 		}
 	case m.Method == "session/update":
 		x.update(m.Params)
 	case m.Method != "" && len(m.ID) > 0:
-		// Not here: an agent that writes much before it reads would wait for us, and
-		// we for it.
+		// In its own goroutine: an agent that writes much before it reads would block on us
+		// while we block on it.
 		x.slots <- struct{}{}
 		go func() {
 			defer func() { <-x.slots }()
@@ -505,10 +505,10 @@ func (x *exchange) answer(m message) {
 			answer.Result, answer.Error = nil, &rpcError{Code: internal, Message: bad.Error()}
 		}
 	}
-	_ = x.send(answer) // an agent that is gone needs none
+	_ = x.send(answer) // an agent that has ended needs no answer
 }
 
-// Result ends the conversation and is what it came to.
+// Result ends the conversation and returns its result.
 func (x *exchange) Result(string) cli.Result {
 	x.once.Do(func() { close(x.closed) })
 	x.mu.Lock()
@@ -520,7 +520,7 @@ func (x *exchange) Result(string) cli.Result {
 	return x.r
 }
 
-// update takes what the agent tells of its work.
+// update handles a session/update notification.
 func (x *exchange) update(params json.RawMessage) {
 	var p struct {
 		Session string `json:"sessionId"`
@@ -539,13 +539,13 @@ func (x *exchange) update(params json.RawMessage) {
 	now := x.heeds && p.Session == x.session
 	x.mu.Unlock()
 	if !now {
-		return // the past, told again when a session is loaded
+		return // part of the past, replayed after session/load
 	}
 	var c struct {
 		Type string `json:"type"`
 		Text string `json:"text"`
 	}
-	_ = json.Unmarshal(p.Update.Content, &c) // other content says nothing here
+	_ = json.Unmarshal(p.Update.Content, &c) // other kinds of content have no text
 	switch p.Update.Kind {
 	case "agent_message_chunk":
 		x.log("stdout", c.Text)
@@ -557,7 +557,7 @@ func (x *exchange) update(params json.RawMessage) {
 	case "tool_call":
 		x.log("stdout", "\n[tool] "+p.Update.Title+"\n")
 		x.mu.Lock()
-		x.said.Reset() // what counts is said after the work
+		x.said.Reset() // only text after the last tool call is the result
 		x.mu.Unlock()
 	case "tool_call_update":
 		if p.Update.Status == "failed" {

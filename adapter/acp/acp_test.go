@@ -15,7 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-// The test binary is the agent too.
+// The test binary also plays the agent.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "acp-agent" {
 		(&agent{mode: os.Args[2], in: bufio.NewScanner(os.Stdin)}).run()
@@ -24,12 +24,12 @@ func TestMain(m *testing.M) {
 	shimtest.Main(m)
 }
 
-// An agent speaks the protocol from its other side.
+// An agent is the agent's side of the protocol.
 type agent struct {
 	mode   string
 	in     *bufio.Scanner
 	asks   int
-	past   int // pieces of the past that are left to tell
+	past   int // number of replayed messages that are left to send
 	signed bool
 }
 
@@ -55,7 +55,7 @@ func (a *agent) say(session, text string) {
 	a.update(session, "agent_message_chunk", map[string]any{"content": map[string]string{"type": "text", "text": text}})
 }
 
-// ask asks the client and returns its answer as text.
+// ask sends a request to the client and returns the answer as text.
 func (a *agent) ask(method string, params map[string]any) string {
 	a.asks++
 	a.send(map[string]any{"id": fmt.Sprint("a", a.asks), "method": method, "params": params})
@@ -111,7 +111,7 @@ func (a *agent) run() {
 			}
 			a.say("sess-1", "What was said before. ")
 			answer(nil)
-			a.say("sess-1", "What was said just before. ") // some go on after their answer
+			a.say("sess-1", "What was said just before. ") // some agents continue after their answer
 			a.past = 3
 		case "session/prompt":
 			a.prompt(m, dir, answer)
@@ -198,7 +198,7 @@ func TestAnAgentWorksOverTheProtocol(t *testing.T) {
 	if !strings.Contains(b.Log("stdout"), "[tool] Write a file") || !strings.Contains(b.Log("system"), "asked for permission, allowed: Do it") {
 		t.Errorf("log %q %q", b.Log("stdout"), b.Log("system"))
 	}
-	// The next run goes on; what is told again of the past is not of it.
+	// The next run resumes the session; the replayed past is not part of its result.
 	o = b.Again(o)
 	if o.Status != entity.RunSucceeded || strings.Contains(clitest.Summary(o), "before") || !strings.Contains(string(o.Result), `"resumed":true`) {
 		t.Errorf("%+v %s", o, o.Result)
@@ -209,7 +209,7 @@ func TestAnAgentWorksOverTheProtocol(t *testing.T) {
 	}
 }
 
-// An agent that lets a request lie which it does not know is not waited for for ever.
+// An agent that does not answer a request which it does not know does not block the run.
 func TestAnAgentThatIsMuteIsToldAllTheSame(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -232,8 +232,8 @@ func TestAnAgentThatWantsToBeSignedInTakesItsKey(t *testing.T) {
 	}
 }
 
-// Agents that are known are led to the gateway in their own way, and no key of the
-// agent's own variables reaches them.
+// Agents that are known use the gateway by their own configuration, and get no key from the
+// agent's variables.
 func TestKnownAgentsAreLedToTheGateway(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{

@@ -23,8 +23,8 @@ func (x *exchange) serve(method string, params json.RawMessage) (any, *rpcError)
 	return nil, &rpcError{Code: noMethod, Message: "there is no " + method + " here"}
 }
 
-// permit answers by policy: the option that allows once if it may, else the one
-// that rejects.
+// permit answers by policy. It selects the option that allows once if the policy allows the
+// request, else the one that rejects.
 func (x *exchange) permit(params json.RawMessage) (any, *rpcError) {
 	var p struct {
 		Tool struct {
@@ -61,8 +61,8 @@ func (x *exchange) permit(params json.RawMessage) (any, *rpcError) {
 	return map[string]any{"outcome": map[string]string{"outcome": "cancelled"}}, nil
 }
 
-// within opens the one of the run's folders that a path lies in. Links that lead
-// out of it are not followed.
+// within opens the one of the run's folders that contains path. It does not follow links that
+// lead out of the folder.
 func (x *exchange) within(path string) (*os.Root, string, *rpcError) {
 	if !filepath.IsAbs(path) {
 		return nil, "", &rpcError{Code: badParams, Message: "path is not absolute"}
@@ -144,7 +144,7 @@ func (x *exchange) write(params json.RawMessage) (any, *rpcError) {
 	return nil, nil
 }
 
-// reason is an error of a file without its path.
+// reason returns the text of a file error without its path.
 func reason(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err

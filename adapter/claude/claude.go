@@ -2,9 +2,9 @@
 // (the claude_local adapter).
 //
 // It is started as `claude --print -` with the prompt on its standard input and
-// writes events as lines of JSON. Its configuration and its sessions lie in
-// .claude in the agent's folder, so that agents do not see each other's, nor those
-// of whoever runs the node.
+// writes events as lines of JSON. Its configuration and sessions are in .claude in
+// the agent's folder, so that an agent sees neither those of other agents nor those
+// of the user who runs the node.
 package claude
 
 import (
@@ -21,24 +21,24 @@ import (
 // Tool is Claude Code.
 type Tool struct{}
 
-// Program is claude.
+// Program returns "claude".
 func (Tool) Program() string { return "claude" }
 
-// asRoot are the tools that it may use without a question where it refuses to
-// leave all questions out, which it does for root.
+// asRoot are the tools that may be used without a question. As root, Claude Code refuses the
+// flag that skips all questions.
 const asRoot = "Bash,Edit,Write,NotebookEdit,Read,Glob,Grep,WebFetch,WebSearch,Task,TodoWrite,Skill"
 
-// elsewhere are variables that would lead calls past the gateway.
+// elsewhere are variables that would direct calls past the gateway.
 var elsewhere = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX",
 	"CLAUDE_CODE_USE_FOUNDRY", "AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL", "ANTHROPIC_UNIX_SOCKET"}
 
-// Options are what adapterConfig may have beside [cli.Options].
+// Options are the members of adapterConfig besides [cli.Options].
 type Options struct {
 	Chrome bool   `json:"chrome"`
 	Tools  string `json:"allowedTools"`
 }
 
-// Call starts it for a run.
+// Call returns how Claude Code is started for a run.
 func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	var more Options
 	if err := r.Set(&more); err != nil {
@@ -87,8 +87,8 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	return c, nil
 }
 
-// Lead leads another program of the vendor's kit, which is not started by [Tool],
-// to the gateway of its node, with its state in the agent's folder.
+// Lead configures another program of the same vendor, which [Tool] does not start, to use the
+// node's gateway, and to keep its state in the agent's folder.
 func Lead(r *cli.Run, c *cli.Call) error {
 	if err := settle(r, c.Env); err != nil {
 		return err
@@ -100,9 +100,8 @@ func Lead(r *cli.Run, c *cli.Call) error {
 	return nil
 }
 
-// settle puts its state in the agent's folder, its temporary files, for which it
-// takes a folder of /tmp and not $TMPDIR, with the run's, and lets it ask nobody
-// but its model.
+// settle puts its state into the agent's folder and its temporary files into the run's: it
+// does not use $TMPDIR but a folder of /tmp. It also disables all traffic but model calls.
 func settle(r *cli.Run, env map[string]string) (err error) {
 	if r.Place.Env["CLAUDE_CODE_TMPDIR"] == "" {
 		env["CLAUDE_CODE_TMPDIR"] = r.Place.Scratch
@@ -112,8 +111,8 @@ func settle(r *cli.Run, env map[string]string) (err error) {
 	return err
 }
 
-// lead sets what leads model calls to the gateway, and takes away what would lead
-// them elsewhere.
+// lead sets the variables that direct model calls to the gateway, and removes those that would
+// direct them elsewhere.
 func lead(r *cli.Run, env map[string]string) {
 	for _, k := range elsewhere {
 		env[k] = ""
@@ -122,8 +121,8 @@ func lead(r *cli.Run, env map[string]string) {
 	if !foreign(r.Model) {
 		return
 	}
-	// What it does beside its work, such as naming a session, is for small models of
-	// the vendor, which this mesh may not have.
+	// For side tasks, such as naming a session, it uses small models of the vendor, which
+	// this mesh may not have.
 	for _, k := range []string{"ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL"} {
 		if r.Place.Env[k] == "" {
 			env[k] = r.Model
@@ -131,7 +130,7 @@ func lead(r *cli.Run, env map[string]string) {
 	}
 }
 
-// foreign reports whether a model is none of the vendor's.
+// foreign reports whether a model is not of this vendor.
 func foreign(model string) bool {
 	switch model {
 	case "", "default", "sonnet", "opus", "haiku", "fable", "opusplan", "best":
@@ -140,11 +139,11 @@ func foreign(model string) bool {
 	return !strings.HasPrefix(model, "claude")
 }
 
-// Read returns a reader of its events.
+// Read returns a reader of Claude Code's events.
 func (Tool) Read() cli.Reader { return &reader{} }
 
-// reader takes events: {"type":"system","subtype":"init"} with the session and the
-// model, "assistant" with what is said, and at the end "result".
+// reader handles events: {"type":"system","subtype":"init"} with the session and the model,
+// "assistant" with the agent's text, and at the end "result".
 type reader struct {
 	r    cli.Result
 	done bool
@@ -155,7 +154,7 @@ type event struct {
 	Subtype string `json:"subtype"`
 	Session string `json:"session_id"`
 	Model   string `json:"model"`
-	Keys    string `json:"apiKeySource"` // "none" when it is signed in with a plan
+	Keys    string `json:"apiKeySource"` // "none" if it is signed in with a subscription
 	Parent  string `json:"parent_tool_use_id"`
 	Message struct {
 		Content []struct {
@@ -178,7 +177,7 @@ type event struct {
 	} `json:"usage"`
 }
 
-// Line takes one event. What is none is passed over.
+// Line handles one event and ignores other lines.
 func (r *reader) Line(line []byte) {
 	var e event
 	if json.Unmarshal(line, &e) != nil {
@@ -237,7 +236,7 @@ func (r *reader) result(e event) {
 	}
 }
 
-// Result is what the events came to. Without a last one it did not get to its end.
+// Result returns the result of the events. Without a "result" event the run has failed.
 func (r *reader) Result(string) cli.Result {
 	if !r.done {
 		r.r.Failed = true

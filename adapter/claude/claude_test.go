@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { shimtest.Main(m) }
 
-// Lines as version 2.1.197 writes them, shortened.
+// Output of version 2.1.197, shortened.
 const (
 	begun = `{"type":"system","subtype":"init","cwd":"/w","session_id":"34afb3d5-07bb-4152-8480-4e1ee0532b7d","tools":["Bash"],"model":"claude-sonnet-4-5","permissionMode":"default"}`
 	said  = `{"type":"assistant","message":{"id":"msg_1","role":"assistant","content":[{"type":"text","text":"Hello"}]},"parent_tool_use_id":null,"session_id":"34afb3d5-07bb-4152-8480-4e1ee0532b7d"}`
@@ -29,7 +29,7 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 		"env": map[string]any{"ANTHROPIC_API_KEY": "sk-mine-0123456789", "MINE": "1"}}, clitest.Print(begun, said, won))
 	b.Inv.Instructions = &company.RunInstructions{Entry: "AGENTS.md", Texts: map[string]string{"AGENTS.md": "Be kind."}}
 	b.Inv.Skills = []company.RunSkill{{Name: "knots", Files: map[string]string{"SKILL.md": "Tie them."}}}
-	// The skills are looked at while the program runs: they go with the run.
+	// The skills are checked while the program runs: they are deleted with the run.
 	b.Program("claude", `for a in "$@"; do test -d "$a/.claude/skills" && cat $a/.claude/skills/*/SKILL.md >>$at/skill; test -f "$a" && cat "$a" >>$at/skill; done
 `+clitest.Print(begun, said, won))
 	o := b.Invoke()
@@ -74,13 +74,13 @@ func TestItGoesOnWithItsSession(t *testing.T) {
 	if o := b.Again(first); o.Status != entity.RunSucceeded || !clitest.Has(b.Call(1).Args, "--resume", first.SessionID) || !strings.Contains(string(o.Result), `"resumed":true`) {
 		t.Errorf("%+v %q", o, b.Call(1).Args)
 	}
-	// One that is gone is begun anew, once.
+	// If a session no longer exists, a new one is started, once.
 	b.Program("claude", `case "$*" in *--resume*) echo '`+gone+`'; exit 1;; esac
 `+clitest.Print(begun, said, won))
 	if o := b.Again(first); o.Status != entity.RunSucceeded || clitest.Has(b.Call(3).Args, "--resume") {
 		t.Errorf("%+v %q", o, b.Call(3).Args)
 	}
-	// One of another node, or in another folder, is not asked for.
+	// A session of another node, or of another folder, is not resumed.
 	for _, params := range []string{`{"sessionId":"s","cwd":"/","placeId":"elsewhere"}`, strings.Replace(string(first.SessionParams), `"cwd":"`, `"cwd":"/other`, 1), `{}`} {
 		first.SessionParams = []byte(params)
 		if b.Again(first); clitest.Has(b.Call(4).Args, "--resume") {
@@ -124,7 +124,7 @@ func TestForeignModelsDoItsSideWorkToo(t *testing.T) {
 	if c := b.Call(0); c.Env["ANTHROPIC_DEFAULT_HAIKU_MODEL"] != "local/qwen" {
 		t.Error("side work goes to a model that this mesh may not have")
 	}
-	// Without the gateway it uses what it is signed in with.
+	// Without the gateway it uses its own sign-in.
 	b = clitest.New(t, Tool{}, map[string]any{"gateway": false, "env": map[string]any{"ANTHROPIC_API_KEY": "sk-mine-0123456789"}}, clitest.Print(begun, won))
 	b.Invoke()
 	if c := b.Call(0); c.Env["ANTHROPIC_API_KEY"] != "sk-mine-0123456789" || c.Env["ANTHROPIC_BASE_URL"] != "" {
@@ -132,8 +132,8 @@ func TestForeignModelsDoItsSideWorkToo(t *testing.T) {
 	}
 }
 
-// What a run cost that did not go through the gateway is told with its outcome;
-// what did is the gateway's to book.
+// The cost of a run that bypassed the gateway is reported with its outcome; otherwise the
+// gateway accounts for it.
 func TestWhatItCostIsTold(t *testing.T) {
 	t.Parallel()
 	usage := entity.Usage{InputTokens: 30, OutputTokens: 7, CachedInputTokens: 70}
