@@ -1,29 +1,29 @@
 // Package cli runs agents that are command lines of model vendors: programs that
 // take a prompt, work in a folder, and print what they do as lines of JSON.
 //
-// What they have in common is here: the folder, variables and time of a process
-// (see adapter/process), the prompt on standard input, instructions and skills,
-// the model gateway in place of keys, and the session that the next run on the
-// same task goes on with. What is particular to one of them is its [Tool].
+// It implements what they have in common: the folder, environment and timeout of a process
+// (see adapter/process), the prompt on standard input, instructions and skills, the model
+// gateway in place of keys, and the session that the next run on the same task resumes. What
+// is particular to one program is its [Tool].
 //
 // # adapterConfig
 //
 //	command         the program, by path or name; default: the tool's own
 //	cwd, env, timeoutSec (900), graceSec (15)   as for a process
-//	model           as the gateway, or the tool, knows it
-//	effort          how hard the model thinks, where the tool can be told
-//	promptTemplate  what the agent is told; see [company.Invocation.Fill]
+//	model           a name that the gateway, or the tool, knows
+//	effort          reasoning effort, if the tool has such an option
+//	promptTemplate  the prompt; see [company.Invocation.Fill]
 //	instructionsFilePath   an absolute path on the node, for agents without instructions in the mesh
-//	maxTurnsPerRun  where the tool can be told
+//	maxTurnsPerRun  if the tool has such an option
 //	dangerouslySkipPermissions   false: the tool asks, and nobody answers; default true
 //	gateway         false: the tool calls its vendor with keys of its own
 //	extraArgs       more arguments
-//	landlock, writable, hidden, limits   as for a process: it writes in its folder, its
+//	landlock, writable, hidden, limits   as for a process: it can write in its folder, its
 //	                agent's, those for temporary files, and where the tool keeps its state
 //
-// With the gateway the tool gets the run's token and the address of its node, and
-// variables that would lead it elsewhere are taken away: no key reaches the agent,
-// and each call is paid from the budget before it leaves.
+// With the gateway the tool gets the run's token and the address of its node. Variables that
+// would direct it elsewhere are removed: the agent gets no key, and each call is paid from
+// the budget before it is sent.
 package cli
 
 import (
@@ -47,30 +47,30 @@ import (
 )
 
 const (
-	// maxLine bounds a line of JSON that is understood; the rest of a longer one
-	// is passed over. A tool's result may hold a whole file.
+	// maxLine bounds a line of JSON that is decoded, in bytes; the rest of a longer one is
+	// skipped. A tool's result may hold a whole file.
 	maxLine = 4 << 20
-	// maxInstructions bounds a file of instructions that is not in the mesh.
+	// maxInstructions bounds a file of instructions that the mesh does not store, in bytes.
 	maxInstructions = 256 << 10
-	// maxSummary bounds what is kept of what the agent said last.
+	// maxSummary bounds the agent's last text that is kept, in bytes.
 	maxSummary = 16 << 10
-	// maxArgs bounds extraArgs.
+	// maxArgs bounds the number of extraArgs.
 	maxArgs = 200
 )
 
-// A Tool is one command line. It holds no state.
+// A Tool is one command line. It has no state.
 type Tool interface {
-	// Program is what it is called where no command is configured.
+	// Program is the name of the program to start if no command is configured.
 	Program() string
-	// Call says how it is started for a run. It may write below r.Home, which
-	// several runs of the agent share, and r.Scratch, which is the run's.
+	// Call returns how the tool is started for a run. It may write below r.Home, which
+	// several runs of the agent share, and r.Scratch, which belongs to the run.
 	Call(r *Run) (Call, error)
-	// Read returns what makes sense of one run's output.
+	// Read returns a reader of one run's output.
 	Read() Reader
 }
 
-// A Reader takes a run's standard output line by line. Result is asked once,
-// after the last line, with the end of the standard error.
+// A Reader parses a run's standard output, line by line. Result is called once, after the
+// last line, with the end of the standard error.
 type Reader interface {
 	Line(line []byte)
 	Result(stderr string) Result
@@ -79,15 +79,15 @@ type Reader interface {
 // A Call is how a tool is started.
 type Call struct {
 	Args   []string
-	Env    map[string]string // "" takes a variable away
-	Hidden []string          // values that nobody may see
+	Env    map[string]string // "" removes a variable
+	Hidden []string          // values to redact
 	Input  string            // its standard input
-	// State are folders of the user's home that it keeps things in, beside those of
-	// the agent, such as ".cursor".
+	// State are folders in the user's home, besides the agent's, in which the tool keeps its
+	// state, such as ".cursor".
 	State []string
 
-	// For tools that are talked to: see [process.Job]. Reader takes the place of
-	// the tool's.
+	// Talk is for tools with a conversation: see [process.Job]. Reader replaces the tool's
+	// reader.
 	Talk   func(w *os.File)
 	Over   <-chan struct{}
 	Stop   func() time.Duration
@@ -95,29 +95,28 @@ type Call struct {
 	Reader Reader
 }
 
-// A Result is what a tool told of a run.
+// A Result is what a tool reported about a run.
 type Result struct {
-	Session string // to go on with
+	Session string // to resume
 	Model   string
-	Summary string // what the agent said last
+	Summary string // the agent's last text
 	Usage   *entity.Usage
-	// Cumulative says that Usage is of the whole session, not of this run.
+	// Cumulative says that Usage is that of the whole session, not of this run.
 	Cumulative bool
-	CostUSD    json.Number // as the tool reckons; the gateway's is what is paid
-	// Subscription says that the tool is signed in with a plan of its vendor, which
-	// covers what it used.
+	CostUSD    json.Number // by the tool's calculation; with the gateway, the gateway's is what is paid
+	// Subscription says that the tool is signed in with a subscription of its vendor, which
+	// covers its usage.
 	Subscription bool
 	Turns        int
-	// Failed says that the run did not do its work, whatever the exit code; Error
-	// and Code say why.
+	// Failed says that the run has failed, whatever the exit code; Error and Code say why.
 	Failed      bool
 	Error, Code string
 	Transient   bool // worth a retry
-	// Lost says that there is no such session; nothing was done.
+	// Lost says that the session does not exist; the run did nothing.
 	Lost bool
 }
 
-// Options are those of adapterConfig that all tools share.
+// Options are the members of adapterConfig that all tools share.
 type Options struct {
 	Command      string            `json:"command"`
 	Model        string            `json:"model"`
@@ -136,9 +135,9 @@ type Options struct {
 
 // Config is what an adapter of command lines needs.
 type Config struct {
-	// Process starts the programs; one serves all types.
+	// Process starts the programs; all tools share one.
 	Process *process.Adapter
-	// Dir holds a file by which this node's sessions are known as its own.
+	// Dir has the file with the name by which this node recognises its own sessions.
 	Dir string
 }
 
@@ -161,8 +160,8 @@ func New(conf Config, tool Tool) (*Adapter, error) {
 	return &Adapter{Adapter: conf.Process, tool: tool, place: place}, nil
 }
 
-// CheckPlace returns an error when the name of this node's sessions in dir is damaged; a
-// node that starts draws another. One that is not there is fine.
+// CheckPlace returns an error if the file with the name of this node's sessions is damaged; a
+// node that starts then draws another name. A missing file is no error.
 func CheckPlace(dir string) error {
 	b, err := os.ReadFile(filepath.Join(dir, "place"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -174,16 +173,16 @@ func CheckPlace(dir string) error {
 	return err
 }
 
-// isPlace reports whether a name can be one that was drawn.
+// isPlace reports whether a name has the form of those that are drawn.
 func isPlace(name string) bool {
 	return len(name) == len(rand.Text()) && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
-// placeOf reads the name of this node's sessions, which it makes once: tools keep
-// them on their disk, so another node can not go on with them.
+// placeOf reads the name of this node's sessions, or draws one. Tools keep sessions on their
+// disk, so another node can not resume them.
 func placeOf(path string) (string, error) {
 	if b, err := os.ReadFile(path); err == nil && isPlace(strings.TrimSpace(string(b))) {
-		return strings.TrimSpace(string(b)), nil // another one is damaged; sessions begin anew
+		return strings.TrimSpace(string(b)), nil // a file of another form is damaged; its sessions are not resumed
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
@@ -194,15 +193,15 @@ func placeOf(path string) (string, error) {
 	return name, os.WriteFile(path, []byte(name+"\n"), 0o600)
 }
 
-// session is sessionParamsJson: where the session lies, and what it came to.
+// session is sessionParamsJson: where the session is stored, and its usage.
 type session struct {
 	ID    string        `json:"sessionId"`
 	Dir   string        `json:"cwd"`
 	Place string        `json:"placeId,omitempty"`
-	Usage *entity.Usage `json:"usage,omitempty"` // so far, of tools that tell only that
+	Usage *entity.Usage `json:"usage,omitempty"` // so far, for tools with Cumulative
 }
 
-// resumable returns the session to go on with, or why there is none to.
+// resumable returns the session to resume, or why there is none.
 func (a *Adapter) resumable(inv company.Invocation, dir string) (s session, why string) {
 	if inv.Resume == nil {
 		return s, ""
@@ -219,8 +218,8 @@ func (a *Adapter) resumable(inv company.Invocation, dir string) (s session, why 
 	return s, ""
 }
 
-// Invoke runs the tool until its whole tree is gone. A session that the tool does
-// not have any more is begun anew.
+// Invoke runs the tool and returns when its whole process tree has ended. If the session no
+// longer exists, it starts a new one.
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
 	out, lost := a.once(ctx, inv)
 	if lost && ctx.Err() == nil && inv.Authority() > 0 {
@@ -266,7 +265,7 @@ func (a *Adapter) once(ctx context.Context, inv company.Invocation) (out company
 			job.Writable = r.state(call.State)
 		}
 		if call.Input != "" {
-			job.Talk = func(w *os.File) { _, _ = w.WriteString(call.Input) } // a tool that does not listen tells otherwise
+			job.Talk = func(w *os.File) { _, _ = w.WriteString(call.Input) } // a tool that does not read its input reports that itself
 		}
 		if job.Over, job.Stop, job.Quiet = call.Over, call.Stop, call.Quiet; call.Talk != nil {
 			job.Talk = call.Talk
@@ -279,7 +278,7 @@ func (a *Adapter) once(ctx context.Context, inv company.Invocation) (out company
 		return job, nil
 	})
 	if reader == nil {
-		return out, false // it was not started
+		return out, false // the tool was not started
 	}
 	lines.end()
 	stderr := ""
@@ -297,7 +296,7 @@ func (a *Adapter) once(ctx context.Context, inv company.Invocation) (out company
 	return out, false
 }
 
-// merge makes one outcome of how the program ended and what it told.
+// merge combines the program's exit and the tool's report to one outcome.
 func (a *Adapter) merge(out company.Outcome, res Result, before session, dir string) company.Outcome {
 	out.Usage = res.Usage
 	s := session{ID: res.Session, Dir: dir, Place: a.place}
@@ -309,7 +308,7 @@ func (a *Adapter) merge(out company.Outcome, res Result, before session, dir str
 	}
 	if res.Session != "" {
 		out.SessionID = res.Session
-		out.SessionParams, _ = json.Marshal(s) // always encodes
+		out.SessionParams, _ = json.Marshal(s) // never fails
 	}
 	if out.Status == entity.RunSucceeded && res.Failed {
 		out.Status, out.ErrorCode, out.Error = entity.RunFailed, "adapter_failed", "The agent ended without a result"
@@ -326,8 +325,8 @@ func (a *Adapter) merge(out company.Outcome, res Result, before session, dir str
 	return out
 }
 
-// result is resultJson: that of the process without the lines of JSON, and what
-// the tool told.
+// result returns resultJson: that of the process without the lines of JSON, and the tool's
+// report.
 func (a *Adapter) result(out company.Outcome, res Result, before session) json.RawMessage {
 	m := map[string]any{}
 	if json.Unmarshal(out.Result, &m) != nil {
@@ -356,12 +355,12 @@ func (a *Adapter) result(out company.Outcome, res Result, before session) json.R
 	if err != nil || len(b) > company.MaxResult {
 		m["summary"], m["stderr"] = head(res.Summary), ""
 		delete(m, "reportedCostUsd")
-		b, _ = json.Marshal(m) // always encodes
+		b, _ = json.Marshal(m) // never fails
 	}
 	return b
 }
 
-// signs are what messages of tools and of the gateway say of why a call failed.
+// signs are texts in messages of tools and of the gateway, and the reason that they mean.
 var signs = []struct {
 	code      string
 	transient bool
@@ -373,8 +372,8 @@ var signs = []struct {
 		"unable to connect", "connection refused", "econnrefused", "econnreset", "etimedout", "stream disconnected", "error sending request"}},
 }
 
-// Classify tells from a message why a run failed, and whether a retry is worth
-// it; "" when it does not say.
+// Classify returns the code of a failure that a message describes, and whether a retry may
+// succeed; "" if the message has no known text.
 func Classify(message string) (code string, transient bool) {
 	message = strings.ToLower(message)
 	for _, s := range signs {
@@ -390,7 +389,7 @@ func less(all, before entity.Usage) *entity.Usage {
 		CachedInputTokens: max(all.CachedInputTokens-before.CachedInputTokens, 0)}
 }
 
-// head is the beginning of a message, for a row.
+// head returns the beginning of a message, short enough for a row.
 func head(s string) string {
 	const most = 2 << 10
 	if s = strings.TrimSpace(s); len(s) > most {
@@ -399,8 +398,7 @@ func head(s string) string {
 	return s
 }
 
-// lastLine is the last line of what a program wrote to its standard error, with
-// how it ended before it.
+// lastLine returns the last line of a program's standard error, after how it ended.
 func lastLine(text *string, ended string) string {
 	if text == nil {
 		return ""
@@ -415,11 +413,11 @@ func lastLine(text *string, ended string) string {
 	return head(ended + ": " + s)
 }
 
-// lines cuts output into lines.
+// lines divides output into lines.
 type lines struct {
 	to   func([]byte)
 	part []byte
-	over bool // the rest of a line that was too long
+	over bool // skipping the rest of a line that is too long
 }
 
 func (l *lines) add(piece []byte) {
@@ -442,7 +440,7 @@ func (l *lines) add(piece []byte) {
 	}
 }
 
-// end hands over the line that is there.
+// end passes on an incomplete last line.
 func (l *lines) end() {
 	if s := bytes.TrimSpace(l.part); len(s) > 0 && l.to != nil {
 		l.to(s)

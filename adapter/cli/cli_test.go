@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { shimtest.Main(m) }
 
-// plainTool prints what it does; .plain in the user's home is its own.
+// plainTool prints its arguments; its state is .plain in the user's home.
 type plainTool struct{}
 
 func (plainTool) Program() string { return "plain" }
@@ -30,9 +30,9 @@ func (s *said) Result(string) cli.Result {
 	return cli.Result{Summary: strings.Join(s.lines, " ")}
 }
 
-// A command line of a vendor writes where it works, in its agent's folder, in the
-// folders for temporary files and where it keeps its own state, but not elsewhere
-// in the home of whoever runs the node; what it fetches lies with its agent.
+// A vendor's command line can write where it works, in its agent's folder, in the folders for
+// temporary files and where it keeps its state, but not elsewhere in the home of the user who
+// runs the node. Its caches are in the agent's folder.
 func TestACommandLineWritesItsOwnFilesOnly(t *testing.T) {
 	t.Parallel()
 	user, err := os.UserHomeDir()

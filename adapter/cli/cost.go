@@ -12,11 +12,11 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-// vendors are the makers of models whose programs call nobody else.
+// vendors are the makers of models whose programs call only their own vendor.
 var vendors = map[string]string{"claude": "anthropic", "codex": "openai", "gemini": "google", "cursor-agent": "cursor"}
 
-// cost is what a run cost that did not go through the gateway, as its tool tells;
-// nil when the tool tells nothing. out has the usage of this run alone.
+// cost returns the cost of a run that bypassed the gateway, as its tool reports it; nil if
+// the tool reports nothing. out has the usage of this run alone.
 func (a *Adapter) cost(inv company.Invocation, out company.Outcome, res Result) *entity.RunCost {
 	if out.Usage == nil && res.CostUSD == "" {
 		return nil
@@ -25,7 +25,7 @@ func (a *Adapter) cost(inv company.Invocation, out company.Outcome, res Result) 
 		Model    string `json:"model"`
 		Provider string `json:"provider"`
 	}
-	_ = json.Unmarshal(inv.Config, &of) // another type counts as absent
+	_ = json.Unmarshal(inv.Config, &of) // a value of another type counts as absent
 	c := &entity.RunCost{Model: cmp.Or(res.Model, of.Model)}
 	if c.Provider = vendors[a.tool.Program()]; c.Provider == "" {
 		head, _, named := strings.Cut(c.Model, "/")
@@ -46,13 +46,13 @@ func (a *Adapter) cost(inv company.Invocation, out company.Outcome, res Result) 
 	return c
 }
 
-// dollars is an amount that a tool told, in micro-cents, rounded up; ok is false
-// for what is no amount of money.
+// dollars converts an amount that a tool reported to micro-cents, rounded up; ok is false if
+// it is not an amount of money.
 func dollars(s json.Number) (m core.Money, ok bool) {
 	const perDollar = 1e8
 	f, err := strconv.ParseFloat(string(s), 64)
 	if err != nil || math.IsNaN(f) || f < 0 || f > core.MaxEventCents/100 {
 		return 0, false
 	}
-	return core.Money(math.Ceil(f*perDollar - 1e-3)), true // what a binary fraction is off does not count
+	return core.Money(math.Ceil(f*perDollar - 1e-3)), true // without the error of a binary fraction
 }

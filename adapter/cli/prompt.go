@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// defaultPrompt is what an agent is told that has no promptTemplate.
+// defaultPrompt is the prompt of an agent without a promptTemplate.
 const defaultPrompt = `You are agent {{agent.id}} ({{agent.name}}) of company {{company.id}}, and this is your run {{run.id}}.
 Do the work that waits for you, and leave it in a state that others can see.`
 
-// manual says how work is found and reported. The skill named paperclip has more.
+// manual explains how an agent finds and reports work. The skill named paperclip has more.
 const manual = `
 The company's API is at $PAPERCLIP_API_URL. Send the header "Authorization: Bearer $PAPERCLIP_API_KEY" with each request, and
 "X-Paperclip-Run-Id: $PAPERCLIP_RUN_ID" with each that changes something. Never print the key.
@@ -20,8 +20,8 @@ The company's API is at $PAPERCLIP_API_URL. Send the header "Authorization: Bear
 - When you stop: PATCH /api/issues/ID {"status": "done" | "in_review" | "blocked", "comment": "what you did, or what is missing"}.
 `
 
-// prompt is the text that the tool is given: the agent's template with its places
-// filled in, what woke it, and the context of the run.
+// prompt returns the tool's input: the agent's template with its placeholders replaced, the
+// reason of the wake, and the context of the run.
 func (r *Run) prompt() string {
 	var b strings.Builder
 	template := strings.TrimSpace(r.Options.Prompt)

@@ -13,24 +13,24 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 )
 
-// A Run is what a tool is started for.
+// A Run is what a tool needs to know about the run for which it is started.
 type Run struct {
 	Options
 	company.Invocation
 	process.Place
-	Gateway bool // calls go through the node
-	Skip    bool // nobody is asked
+	Gateway bool // calls go through the node's gateway
+	Skip    bool // no permissions are asked for
 	Prompt  string
-	// Instructions is the agent's text, InstructionsFile where it lies; both ""
-	// when there is none.
+	// Instructions is the text of the agent's instructions, InstructionsFile its path; both
+	// are "" if there is none.
 	Instructions, InstructionsFile string
-	Session                        string // to go on with, "" for none
+	Session                        string // to resume, "" for none
 }
 
 // LLM is the address of the node's model gateway for this run.
 func (r *Run) LLM() string { return r.APIURL + "/llm" }
 
-// prepare reads the configuration and makes what every tool is given.
+// prepare reads the configuration and returns the Run that a tool gets.
 func prepare(inv company.Invocation, p process.Place, session string) (*Run, error) {
 	r := &Run{Invocation: inv, Place: p, Session: session}
 	if err := json.Unmarshal(inv.Config, &r.Options); err != nil {
@@ -49,8 +49,8 @@ func prepare(inv company.Invocation, p process.Place, session string) (*Run, err
 	return r, nil
 }
 
-// readInstructions finds the agent's text: what the mesh keeps was written to the
-// scratch directory, else a file of the node may be named.
+// readInstructions reads the agent's instructions: from the scratch directory if the mesh
+// stores them, else from the configured file on the node.
 func (r *Run) readInstructions() error {
 	at := r.Place.Env["AGENT_INSTRUCTIONS_FILE"]
 	if at == "" {
@@ -76,8 +76,8 @@ func (r *Run) readInstructions() error {
 	return nil
 }
 
-// WriteSkills writes the run's skills into dir, one folder each, and returns
-// their names. What lies there under other names is left alone.
+// WriteSkills writes the run's skills into dir, one folder each, and returns their names. It
+// does not touch other folders there.
 func (r *Run) WriteSkills(dir string) (names []string, err error) {
 	for _, s := range r.Skills {
 		at := filepath.Join(dir, filepath.Base(s.Name))
@@ -101,8 +101,8 @@ func (r *Run) WriteSkills(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// KeepSkills writes the run's skills into a folder that lasts, and takes away those
-// that an earlier run wrote there and this one has not.
+// KeepSkills writes the run's skills into a permanent folder, and removes those that an
+// earlier run wrote there and this run does not have.
 func (r *Run) KeepSkills(dir string) error {
 	names, err := r.WriteSkills(dir)
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *Run) KeepSkills(dir string) error {
 		return err
 	}
 	list := filepath.Join(dir, ".selvage-skills")
-	old, _ := os.ReadFile(list) // none is as good as empty
+	old, _ := os.ReadFile(list) // a missing file counts as empty
 	for name := range strings.Lines(string(old)) {
 		if name = strings.TrimSpace(name); name != "" && name == filepath.Base(name) && !slices.Contains(names, name) {
 			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
@@ -123,8 +123,8 @@ func (r *Run) KeepSkills(dir string) error {
 	return os.WriteFile(list, []byte(strings.Join(names, "\n")+"\n"), 0o600)
 }
 
-// Told is the prompt with the agent's instructions before it, for tools that have
-// no other place for them.
+// Told returns the prompt after the agent's instructions, for tools that accept instructions
+// nowhere else.
 func (r *Run) Told() string {
 	if strings.TrimSpace(r.Instructions) == "" {
 		return r.Prompt
@@ -133,13 +133,13 @@ func (r *Run) Told() string {
 		"\n\n# This run\n\n" + r.Prompt
 }
 
-// Folder makes a folder below the agent's own.
+// Folder creates a folder below the agent's folder and returns its path.
 func (r *Run) Folder(name string) (string, error) {
 	dir := filepath.Join(r.Home, name)
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// Set decodes adapterConfig into what a tool has beside [Options].
+// Set decodes adapterConfig into a tool's own options.
 func (r *Run) Set(v any) error {
 	if err := json.Unmarshal(r.Raw, v); err != nil {
 		return process.Refuse("configuration_incomplete", "The agent's adapterConfig is malformed: %v", err)
@@ -147,7 +147,7 @@ func (r *Run) Set(v any) error {
 	return nil
 }
 
-// state are the tool's own folders in the user's home, which it may write.
+// state returns the tool's own folders in the user's home, in which it may write.
 func (r *Run) state(names []string) (out []string) {
 	home := r.Place.Env["HOME"]
 	if !filepath.IsAbs(home) {
@@ -155,20 +155,20 @@ func (r *Run) state(names []string) (out []string) {
 	}
 	for _, name := range names {
 		at := filepath.Join(home, name)
-		if err := os.MkdirAll(at, 0o700); err == nil { // the tool says itself what it misses
+		if err := os.MkdirAll(at, 0o700); err == nil { // on an error, the tool reports what it can not find
 			out = append(out, at)
 		}
 	}
 	return out
 }
 
-// keys are the names by which vendors' own clients know their keys, of which tools
-// that know many vendors take whatever is there.
+// keys are the variables from which vendors' clients read their keys. Tools that support
+// many vendors use any that is set.
 var keys = []string{"AI_GATEWAY_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_OAUTH_TOKEN", "AZURE_OPENAI_API_KEY", "CEREBRAS_API_KEY", "DEEPSEEK_API_KEY",
 	"FIREWORKS_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GROQ_API_KEY", "HF_TOKEN", "KIMI_API_KEY", "MINIMAX_API_KEY", "MISTRAL_API_KEY",
 	"MOONSHOT_API_KEY", "NOUS_API_KEY", "OPENAI_API_KEY", "OPENCODE_API_KEY", "OPENROUTER_API_KEY", "TOGETHER_API_KEY", "XAI_API_KEY", "ZAI_API_KEY"}
 
-// NoKeys takes the keys of all vendors away, but for those that env sets itself.
+// NoKeys removes the keys of all vendors, except those that env sets itself.
 func NoKeys(env map[string]string) {
 	for _, k := range keys {
 		if env[k] == "" {
@@ -177,7 +177,7 @@ func NoKeys(env map[string]string) {
 	}
 }
 
-// direct keeps calls of the node from going through a proxy.
+// direct excludes calls to the node from using a proxy.
 func direct(have, set map[string]string) {
 	for _, k := range []string{"NO_PROXY", "no_proxy"} {
 		v := cmp.Or(set[k], have[k])

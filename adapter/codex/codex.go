@@ -3,9 +3,8 @@
 //
 // It is started as `codex exec --json … -`, or `codex exec resume … ID -`, with
 // the prompt on its standard input and writes events as lines of JSON. Its
-// configuration, sessions and skills lie in .codex in the agent's folder. The
-// model gateway is a provider of its own to it, set by arguments, whose key is the
-// run's token.
+// configuration, sessions and skills are in .codex in the agent's folder. Arguments configure
+// the model gateway as a custom provider, whose key is the run's token.
 package codex
 
 import (
@@ -21,20 +20,20 @@ import (
 // Tool is Codex.
 type Tool struct{}
 
-// Program is codex.
+// Program returns "codex".
 func (Tool) Program() string { return "codex" }
 
-// provider is what the gateway is called in Codex's configuration.
+// provider is the gateway's name in Codex's configuration.
 const provider = "selvage"
 
-// Options are what adapterConfig may have beside [cli.Options].
+// Options are the members of adapterConfig besides [cli.Options].
 type Options struct {
 	Effort string `json:"modelReasoningEffort"`
 	Bypass *bool  `json:"dangerouslyBypassApprovalsAndSandbox"`
 	Search bool   `json:"search"`
 }
 
-// Call starts it for a run.
+// Call returns how Codex is started for a run.
 func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	var more Options
 	if err := r.Set(&more); err != nil {
@@ -76,23 +75,22 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	if r.Session != "" {
 		c.Args = append(c.Args, r.Session)
 	}
-	// The prompt has to be last, and after it nothing may come.
+	// The prompt has to be the last argument.
 	c.Args = append(append(append(c.Args, r.Extra...), r.Options.Args...), "-")
 	r.Extra, r.Options.Args = nil, nil
 	return c, nil
 }
 
-// set gives an argument that stands over the configuration.
+// set adds an argument that overrides the configuration.
 func set(c *cli.Call, key, value string) { c.Args = append(c.Args, "-c", key+"="+value) }
 
-// Lead leads another program of the vendor's kit that takes the same configuration,
-// and is not started by [Tool], to the gateway of its node, with its state in the
-// agent's folder.
+// Lead configures another program of the same vendor with the same configuration, which [Tool]
+// does not start, to use the node's gateway, and to keep its state in the agent's folder.
 func Lead(r *cli.Run, c *cli.Call) error {
 	if err := settle(r, c); err != nil {
 		return err
 	}
-	if r.Skip { // the node's own walls hold; a second sandbox in them does not start everywhere
+	if r.Skip { // the shim confines it; a second sandbox inside does not start on every machine
 		set(c, "sandbox_mode", `"danger-full-access"`)
 	}
 	if r.Model != "" {
@@ -102,17 +100,17 @@ func Lead(r *cli.Run, c *cli.Call) error {
 	return nil
 }
 
-// settle puts its state in the agent's folder and sets what holds for every run.
+// settle puts its state into the agent's folder and sets what applies to every run.
 func settle(r *cli.Run, c *cli.Call) (err error) {
 	c.Env["CODEX_HOME"], err = r.Folder(".codex")
 	set(c, "check_for_update_on_startup", "false")
 	set(c, "analytics.enabled", "false")
-	// Its shell hides names with KEY or TOKEN, and the agent needs the run's.
+	// Its shell hides variables with KEY or TOKEN in the name; the agent needs the run's.
 	set(c, "shell_environment_policy.ignore_default_excludes", "true")
 	return err
 }
 
-// lead makes the gateway the provider, and takes away what would lead elsewhere.
+// lead makes the gateway the provider and removes what would direct calls elsewhere.
 func lead(r *cli.Run, c *cli.Call) {
 	set(c, "model_provider", quoted(provider))
 	set(c, "model_providers."+provider, `{name="Selvage",base_url=`+quoted(r.LLM()+"/v1")+`,env_key="PAPERCLIP_API_KEY",wire_api="responses"}`)
@@ -124,18 +122,17 @@ func lead(r *cli.Run, c *cli.Call) {
 // quoted writes a TOML string; its escapes are those of JSON.
 func quoted(s string) string { return strconv.Quote(strings.ToValidUTF8(s, "")) }
 
-// Read returns a reader of its events.
+// Read returns a reader of Codex's events.
 func (Tool) Read() cli.Reader { return &reader{} }
 
-// reader takes events: thread.started with the session, item.completed with what
-// is said and done, turn.completed with the usage of the whole session,
-// turn.failed and error.
+// reader handles events: thread.started with the session, item.completed with the agent's text
+// and actions, turn.completed with the usage of the whole session, turn.failed and error.
 type reader struct {
 	r     cli.Result
 	ended bool
 }
 
-// Line takes one event. What is none is passed over.
+// Line handles one event and ignores other lines.
 func (r *reader) Line(line []byte) {
 	var e struct {
 		Type   string `json:"type"`
@@ -175,7 +172,7 @@ func (r *reader) Line(line []byte) {
 		r.ended = true
 		r.fail(e.Error.Message)
 	case "error":
-		// It tries again by itself; what counts is how the turn ends.
+		// Codex retries by itself; only the end of the turn counts.
 		r.r.Error = e.Message
 	}
 }
@@ -194,8 +191,7 @@ func (r *reader) fail(message string) {
 	}
 }
 
-// Result is what the events came to. A session that it does not find ends it
-// before the first of them.
+// Result returns the result of the events. If the session does not exist, there are none.
 func (r *reader) Result(string) cli.Result {
 	if !r.ended {
 		r.r.Failed, r.r.Lost = true, r.r.Session == ""

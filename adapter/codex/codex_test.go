@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { shimtest.Main(m) }
 
-// Lines as version 0.169.0 writes them.
+// Output of version 0.169.0.
 const (
 	begun = `{"type":"thread.started","thread_id":"01a1fe9b-e986-7230-869d-3fe77f991275"}`
 	hint  = `{"type":"item.completed","item":{"id":"item_0","type":"error","message":"Model metadata for ` + "`gpt-5`" + ` not found."}}`
@@ -53,7 +53,7 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 		t.Errorf("the skill is %q, %v", s, err)
 	}
 
-	// The next run goes on; what it used is its own; a skill that went is gone.
+	// The next run resumes the session; its usage is only its own; a removed skill is gone.
 	b.Program("codex", clitest.Print(begun, said, twice))
 	b.Inv.Skills = b.Inv.Skills[1:]
 	o = b.Again(o)
@@ -89,7 +89,7 @@ func TestHowItEnds(t *testing.T) {
 			}
 		})
 	}
-	// A session that is gone is begun anew.
+	// If a session no longer exists, a new one is started.
 	b := clitest.New(t, Tool{}, nil, clitest.Print(begun, said, once))
 	first := b.Invoke()
 	b.Program("codex", `case "$*" in *resume*) echo 'Error: thread/resume failed: no rollout found for thread id' >&2; exit 1;; esac

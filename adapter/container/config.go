@@ -13,7 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 )
 
-// config is what adapterConfig says of a container.
+// config is the adapterConfig of a container.
 type config struct {
 	Image   string                `json:"image"`
 	Command string                `json:"command"`
@@ -35,7 +35,7 @@ type config struct {
 	Grace    *float64 `json:"graceSec"`
 }
 
-// Settings is what adapterConfig is decoded into, with nothing in it.
+// Settings returns a zero value of what adapterConfig is decoded into.
 func Settings() any { return config{} }
 
 type mount struct {
@@ -44,7 +44,7 @@ type mount struct {
 	ReadOnly bool   `json:"readOnly"`
 }
 
-// imageName is what engines take, with what could be taken for a flag left out.
+// imageName matches names that engines accept, except those that look like a flag.
 var (
 	imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,511}$`)
 	userName  = regexp.MustCompile(`^[0-9]{1,10}(:[0-9]{1,10})?$`)

@@ -1,29 +1,29 @@
-// Package container runs agents in containers, by podman or docker, with limits
-// of the engine's and without a network unless one is asked for.
+// Package container runs agents in containers, by podman or docker, with the engine's limits,
+// and without a network unless one is configured.
 //
 // adapterConfig is
 //
-//	image        as the engine names it (needed)
-//	command      program in the image; the image's own unless given
+//	image        as the engine names it (required)
+//	command      program in the image; default: the image's own
 //	args, env    as for a process
-//	cwd          folder of the node that is /work in the container; the agent's own
-//	             folder, or the workspace of the run, unless given
+//	cwd          folder of the node that is /work in the container; default: the agent's
+//	             own folder, or the workspace of the run
 //	mounts       [{"source": "/abs", "target": "/abs", "readOnly": true}]
 //	limits       {"memoryMb": 512, "processes": 512, "cpus": 0, "openFiles": 0}
 //	network      none (default), host or bridge
-//	user         uid or uid:gid; the image's own
-//	readOnly     true: the image's files are not written; /tmp always is
+//	user         uid or uid:gid; default: the image's own
+//	readOnly     true: the image's files can not be written; /tmp always can
 //	pull         missing (default), never or always
 //	timeoutSec, graceSec  as for a process
 //
-// The API of the node, and its model gateway, are a unix socket in the container,
-// SELVAGE_API_SOCKET: whoever speaks there is the run's agent and nobody else,
-// whatever the request says. With network host PAPERCLIP_API_URL is the node's
-// own; in the others it names a host for requests over the socket.
+// The API of the node and its model gateway are a unix socket in the container,
+// SELVAGE_API_SOCKET. Every request over it is authenticated as the run's agent, whatever
+// the request says. With network host, PAPERCLIP_API_URL is the node's own address; with the
+// others it has a host name for requests over the socket.
 //
-// The engine's client stands under a shim. When the run is over, or its node may
-// act no more, or is killed, the container is removed: by the node, by the shim,
-// and at the node's next start by its label.
+// The engine's client runs under a shim. When the run is over, or its node loses its
+// authority or is killed, the container is removed: by the node, by the shim, or at the
+// node's next start, which finds it by its label.
 package container
 
 import (
@@ -52,33 +52,34 @@ import (
 )
 
 const (
-	// DefaultMemoryMB and DefaultProcesses bound a container that says nothing.
+	// DefaultMemoryMB and DefaultProcesses are the limits of a container without
+	// configured ones.
 	DefaultMemoryMB  = 512
 	DefaultProcesses = 512
-	// maxMounts bounds the folders of a container beside its own.
+	// maxMounts bounds the configured mounts of a container.
 	maxMounts = 32
-	// engineWait bounds one call of the engine that does not run the agent.
+	// engineWait bounds one call of the engine, other than the one that runs the agent.
 	engineWait = 20 * time.Second
 
-	// Labels of every container of ours.
+	// Labels of every container that we start.
 	labelNode, labelRun = "selvage.node", "selvage.run"
-	// Where the run's folders are in the container.
+	// Paths of the run's folders in the container.
 	workAt, homeAt, scratchAt, socketAt = "/work", "/home/agent", "/scratch", "/run/selvage"
 )
 
 // Config is what the adapter needs. All but Private and Logger are required.
 type Config struct {
-	Engine []string // command line of podman or docker, as from Find
+	Engine []string // command line of podman or docker, from Find
 	Node   string   // this node, for the label
-	Shim   []string // how a shim is started
+	Shim   []string // command line that starts a shim
 	Dir    string   // of the process adapter: holds workspaces/<agent> and scratch/<run>
-	// Private returns the folders that no container is given, of this node and of the
-	// others on the machine; it is asked at each run.
+	// Private returns the folders that must not be mounted: those of this node and of other
+	// nodes on the machine. It is called for each run.
 	Private func() []string
 	Process *process.Adapter
-	API     func() http.Handler // answers requests as the node does; nil while it opens
+	API     func() http.Handler // serves requests as the node does; nil while the node opens
 	Token   func(entity.Run) (string, error)
-	Environ []string     // the node's environment as "K=V"; what engines read is passed to the engine
+	Environ []string     // the node's environment as "K=V"; the engine gets the variables that it reads
 	Logger  *slog.Logger // default: discard
 }
 
@@ -88,8 +89,8 @@ type Adapter struct {
 	live.Runs
 }
 
-// Find returns the engine of this machine: podman, which needs no daemon, before
-// docker; nil without either.
+// Find returns the engine of this machine: podman, which needs no daemon, or else docker; nil
+// if there is neither.
 func Find() []string {
 	for _, name := range []string{"podman", "docker"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -99,7 +100,7 @@ func Find() []string {
 	return nil
 }
 
-// New returns an adapter. Sweep removes what an earlier life left.
+// New returns an adapter. Sweep removes containers that an earlier process left.
 func New(cfg Config) (*Adapter, error) {
 	switch {
 	case len(cfg.Engine) == 0 || !filepath.IsAbs(cfg.Engine[0]):
@@ -113,7 +114,7 @@ func New(cfg Config) (*Adapter, error) {
 	return &Adapter{cfg: cfg}, nil
 }
 
-// Sweep removes containers of this node that no run of it has.
+// Sweep removes containers of this node that belong to no running run.
 func (a *Adapter) Sweep(ctx context.Context) error {
 	out, err := a.engine(ctx, "ps", "-a", "--filter", "label="+labelNode+"="+a.cfg.Node, "--format", "{{.Names}}")
 	if err != nil {
@@ -138,7 +139,7 @@ const namePrefix = "selvage-"
 
 func nameOf(id string) string { return namePrefix + filepath.Base(id) }
 
-// engine calls the engine and returns what it said.
+// engine calls the engine and returns its output.
 func (a *Adapter) engine(ctx context.Context, args ...string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, engineWait)
 	defer stop()
@@ -153,7 +154,7 @@ func (a *Adapter) engine(ctx context.Context, args ...string) (string, error) {
 	return said.String(), nil
 }
 
-// environ is what an engine reads of the node's environment.
+// environ returns the variables of the node's environment that an engine reads.
 func (a *Adapter) environ() (out []string) {
 	for _, kv := range a.cfg.Environ {
 		k, _, _ := strings.Cut(kv, "=")
@@ -166,9 +167,9 @@ func (a *Adapter) environ() (out []string) {
 	return out
 }
 
-// Invoke runs the agent's container to its end.
+// Invoke runs the agent's container and returns when it has ended.
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
-	cancel := make(chan struct{}) // closed when somebody asked for the end: TERM to the first process, and the end of the container after its grace
+	cancel := make(chan struct{}) // closed to cancel: TERM to the first process, and the end of the container after its grace
 	defer a.Begin(inv.Run.ID, sync.OnceFunc(func() { close(cancel) }))()
 	var c config
 	if err := json.Unmarshal(inv.Config, &c); err != nil {
@@ -210,7 +211,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	return a.watch(ctx, cancel, s)
 }
 
-// watch starts the container and follows it to its end.
+// watch starts the container and waits for its end.
 func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) company.Outcome {
 	inv, c, name := s.inv, s.config, nameOf(s.inv.Run.ID)
 	spec := shim.Spec{Path: a.cfg.Engine[0], Args: append(slices.Clone(a.cfg.Engine), s.args()...), Dir: "/", Env: a.environ(), Deadline: inv.Authority(),
@@ -300,7 +301,7 @@ func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) co
 		o.Error = "The container's engine was ended by " + e.Exit.Signal
 	case e.Exit.Code == 125:
 		o.ErrorCode, o.Error = "container_failed", "The container could not be run: "+end(strings.TrimSpace(errOut), 1000)
-	case e.Exit.Code == 137 && c.memory() > 0: // an engine does not always know for what
+	case e.Exit.Code == 137 && c.memory() > 0: // an engine does not always report why
 		o.Error = fmt.Sprintf("The container was killed (code 137), as happens above its limit of %d MiB of memory", c.memory())
 	case e.Exit.Code == 126, e.Exit.Code == 127:
 		o.Error = fmt.Sprintf("The container's command could not be started (code %d): %s", e.Exit.Code, end(strings.TrimSpace(errOut), 1000))
@@ -313,7 +314,7 @@ func (a *Adapter) watch(ctx context.Context, cancel <-chan struct{}, s stage) co
 	return o
 }
 
-// end returns at most n bytes of the end of s.
+// end returns up to n bytes from the end of s.
 func end(s string, n int) string { return strings.ToValidUTF8(s[max(0, len(s)-n):], "") }
 
 // A stage is one container before it is started.
@@ -329,7 +330,7 @@ type stage struct {
 	binds              []mount
 }
 
-// set finds the folders, writes the variables, and tells of the invocation.
+// set prepares the folders, writes the variables, and logs the invocation.
 func (s *stage) set() error {
 	c, f := s.config, s.inv.Folder
 	s.dir, s.source = cmp.Or(c.Dir, s.home), "agent_home"
@@ -385,12 +386,12 @@ func (s *stage) set() error {
 		return err
 	}
 	note, _ := json.Marshal(map[string]any{"adapterType": s.inv.Run.AdapterType, "image": c.Image, "command": c.Command, "cwd": s.dir,
-		"network": c.network(), "limits": map[string]any{"memoryMb": c.memory(), "processes": c.processes(), "cpus": c.Limits.CPUs}}) // always encodes
+		"network": c.network(), "limits": map[string]any{"memoryMb": c.memory(), "processes": c.processes(), "cpus": c.Limits.CPUs}}) // never fails
 	s.inv.Report(company.Report{Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info", Message: "adapter invocation", Payload: note}}})
 	return nil
 }
 
-// inside is the invocation as the container sees its folders.
+// inside returns the invocation with the folders' paths in the container.
 func (s *stage) inside() company.Invocation {
 	inv := s.inv
 	if inv.Folder != nil {
@@ -404,7 +405,7 @@ func (s *stage) inside() company.Invocation {
 	return inv
 }
 
-// holds tells whether a folder is, holds, or is in one of those that are private.
+// holds reports whether a folder is one of private, contains one, or is in one.
 func holds(private []string, dir string) bool {
 	return slices.ContainsFunc(private, func(p string) bool {
 		p, err := filepath.EvalSymlinks(p)
@@ -413,7 +414,7 @@ func holds(private []string, dir string) bool {
 	})
 }
 
-// args is the engine's command line. It holds no variable and no secret.
+// args returns the engine's command line. It contains no variable and no secret.
 func (s *stage) args() []string {
 	c := s.config
 	args := []string{"run", "--name", nameOf(s.inv.Run.ID), "--label", labelNode + "=" + s.adapter.cfg.Node, "--label", labelRun + "=" + s.inv.Run.ID,

@@ -34,10 +34,10 @@ const (
 	token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.run-token"
 )
 
-// playDocker is what the test binary does beside a daemon; set where there may be one.
+// playDocker runs a docker daemon beside the test binary; set only on systems that can.
 var playDocker func(dir, short string) int
 
-// The test binary is the shim, a node that can be killed, and what runs in the
+// The test binary also plays the shim, a node that can be killed, and the program in the
 // container.
 func TestMain(m *testing.M) {
 	shimtest.MaybeShim()
@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// guest is the agent.
+// guest plays the agent.
 func guest(do []string) {
 	switch do[0] {
 	case "look":
@@ -121,8 +121,8 @@ func guest(do []string) {
 	}
 }
 
-// engineOf is the engine of this machine. Podman takes runc where there is one:
-// crun refuses machines that have both versions of cgroups.
+// engineOf returns the engine of this machine. Podman uses runc if it is installed: crun fails
+// on machines that have both versions of cgroups.
 func engineOf() []string {
 	e := Find()
 	if e != nil && filepath.Base(e[0]) == "podman" {
@@ -139,7 +139,7 @@ var (
 	why      string
 )
 
-// linked says why an image can not be made of this program, "" if one can.
+// linked returns why this program can not be made into an image, "" if it can.
 func linked() string {
 	f, err := elf.Open("/proc/self/exe")
 	if err != nil {
@@ -152,7 +152,7 @@ func linked() string {
 	return ""
 }
 
-// needEngine imports this binary as an image and runs it once, or skips.
+// needEngine imports this binary as an image and runs it once, or skips the test.
 func needEngine(t *testing.T) {
 	t.Helper()
 	if testing.Short() && os.Getuid() != 0 {
@@ -275,7 +275,7 @@ func guestDoes(do ...string) map[string]any {
 	return map[string]any{"command": "/agent", "args": append([]string{"guest"}, do...), "graceSec": 1}
 }
 
-// What a container sees: its folders, its variables, the API as its agent, and
+// What is visible in a container: its folders, its variables, the API as its agent, and
 // nothing else of the machine.
 func TestAContainerSeesWhatItIsGiven(t *testing.T) {
 	t.Parallel()
@@ -350,7 +350,7 @@ func TestACancelledContainerIsGone(t *testing.T) {
 	}
 }
 
-// The lease ends: the container is gone by then.
+// When the lease ends, the container has already been removed.
 func TestAContainerEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	needEngine(t)
@@ -377,14 +377,13 @@ func playNode(args []string) int {
 	return 0
 }
 
-// bare stands in for a test in a process that is none.
+// bare is a testing.TB for a process that is not a test.
 type bare struct{ testing.TB }
 
 func (*bare) Helper()           {}
 func (*bare) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 
-// A node that is killed leaves no container: its shim removes it, and what no
-// shim did, the next start of the node does.
+// A killed node leaves no container: its shim removes it, or the next start of the node does.
 func TestAKilledNodeLeavesNoContainer(t *testing.T) {
 	t.Parallel()
 	needEngine(t)
@@ -418,7 +417,7 @@ func TestAKilledNodeLeavesNoContainer(t *testing.T) {
 	}
 }
 
-// No engine, or one that does not answer, is said and nothing else.
+// A missing engine, or one that does not answer, is reported as such.
 func TestWithoutAnEngine(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, t.TempDir(), guestDoes("look"))

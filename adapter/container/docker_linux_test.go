@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Where podman and docker are, all that is tested here was done by podman. So the
-// same is done by docker once more: by a daemon of this test alone, with its state in
-// a folder of the test, its network and its mounts in namespaces of their own. It
-// touches no daemon, bridge or rule of the machine.
+// Where both podman and docker are installed, the other tests use podman. This one runs them
+// again with docker, by a daemon of its own: its state is in a folder of the test, and its
+// network and mounts are in separate namespaces. It does not touch daemons, bridges or
+// firewall rules of the machine.
 func TestTheSameByDocker(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("SELVAGE_BY_DOCKER") != "" {
@@ -42,12 +42,12 @@ func TestTheSameByDocker(t *testing.T) {
 			t.Skipf("there is no %s; `make clients` fetches docker where there is apt-get", program)
 		}
 	}
-	// Sockets have short names; a test's folder has not.
+	// Paths of sockets must be short; a test's folder is not.
 	short, err := os.MkdirTemp("", "sd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(short) }) // its mounts are gone with its namespace
+	t.Cleanup(func() { _ = os.RemoveAll(short) }) // its mounts disappear with its namespace
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "play-docker", t.TempDir(), short)
 	cmd.Env = append(os.Environ(), "PATH="+path)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
@@ -66,7 +66,7 @@ const noDaemon = "docker's daemon does not start here"
 
 func init() { playDocker = besideDocker }
 
-// besideDocker starts a daemon, has it do the tests, and ends it.
+// besideDocker starts a daemon, runs the tests with it, and ends it.
 func besideDocker(dir, short string) int {
 	_ = exec.Command("ip", "link", "set", "lo", "up").Run()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -93,7 +93,7 @@ func besideDocker(dir, short string) int {
 			_ = daemon.Process.Kill()
 		}
 	}()
-	client, _ := exec.LookPath("docker") // the test has looked
+	client, _ := exec.LookPath("docker") // the test has checked that it exists
 	for begin := time.Now(); exec.Command(client, "-H", host, "version").Run() != nil; time.Sleep(200 * time.Millisecond) {
 		late := time.Since(begin) > time.Minute
 		select {

@@ -21,20 +21,19 @@ const (
 	// gateConns bounds the connections of one container: each costs the node a
 	// goroutine and its buffers.
 	gateConns = 64
-	// gateHeader bounds the wait for the head of a request.
+	// gateHeader bounds the wait for the headers of a request.
 	gateHeader = 10 * time.Second
 )
 
-// A gate is the API of the node for one container, on a socket of its own. What
-// comes through it has the rights of the run and no others: who a request says it
-// is from does not count.
+// A gate is the node's API for one container, on its own socket. Requests over it have exactly
+// the rights of the run; credentials in a request are ignored.
 type gate struct {
 	server *http.Server
 	dir    *os.File
 }
 
-// openGate listens in the folder socketDir of dir, which is closed to others: the
-// socket itself is open to whoever the container's user is.
+// openGate listens in the folder socketDir of dir. The folder is accessible to no other user;
+// the socket itself to all, because the container's user can be any.
 func openGate(dir string, api func() http.Handler, token string, inv company.Invocation) (*gate, error) {
 	at := filepath.Join(dir, socketDir)
 	if err := os.Mkdir(at, 0o755); err != nil {
@@ -47,7 +46,7 @@ func openGate(dir string, api func() http.Handler, token string, inv company.Inv
 	if err != nil {
 		return nil, err
 	}
-	// Names of sockets are short, those of folders need not be.
+	// Socket paths must be short; paths of folders need not be.
 	l, err := net.Listen("unix", fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), socketName))
 	if err != nil {
 		d.Close()
@@ -74,12 +73,12 @@ func openGate(dir string, api func() http.Handler, token string, inv company.Inv
 		h.ServeHTTP(w, r)
 	})}
 	go func() {
-		_ = g.server.Serve(&bounded{Listener: l, room: make(chan struct{}, gateConns)}) // it ends by Close
+		_ = g.server.Serve(&bounded{Listener: l, room: make(chan struct{}, gateConns)}) // Close ends it
 	}()
 	return g, nil
 }
 
-// Close ends the gate and what is under way at it.
+// Close closes the socket and ends requests in progress.
 func (g *gate) Close() error {
 	ctx, stop := context.WithTimeout(context.Background(), 0)
 	defer stop()
@@ -87,7 +86,7 @@ func (g *gate) Close() error {
 	return errors.Join(g.server.Close(), g.dir.Close())
 }
 
-// bounded accepts as many connections as there is room for.
+// bounded limits the number of open connections.
 type bounded struct {
 	net.Listener
 	room chan struct{}

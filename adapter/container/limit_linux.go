@@ -2,12 +2,12 @@ package container
 
 import "golang.org/x/sys/unix"
 
-// ceiling bounds open files and processes of a container's user where this
-// machine does not.
+// ceiling bounds the open files and processes of a container's user if this machine sets no
+// limit.
 const ceiling = 16_384
 
-// most are limits for open files and processes that this process may set. Engines
-// want more on their own, and fail where they may not raise them.
+// most returns limits of open files and processes that this process may set. Engines ask for
+// more by default, and fail if they may not raise them.
 func most() (files, processes int64) {
 	hard := func(of int) int64 {
 		var l unix.Rlimit

@@ -11,8 +11,8 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-// surroundings is what the guest says of its network and its limits: whether it
-// reaches an address, the interfaces that it has, and what its cgroup allows.
+// surroundings prints what the guest sees of its network and limits: whether it reaches an
+// address, its interfaces, and the limits of its cgroup.
 func surroundings(addr string) {
 	ifs, _ := net.Interfaces()
 	for _, i := range ifs {
@@ -24,7 +24,7 @@ func surroundings(addr string) {
 		_ = c.Close()
 	}
 	fmt.Println("loopback", err == nil)
-	// The way out of a bridge is the host.
+	// The default gateway of a bridge is the host.
 	routes, _ := os.ReadFile("/proc/net/route")
 	for line := range strings.Lines(string(routes)) {
 		var name, to, via string
@@ -49,9 +49,8 @@ func surroundings(addr string) {
 	fmt.Println("looked")
 }
 
-// Each network is what its name says, seen from inside: none has the loopback alone,
-// bridge one of the container's own with the host behind it, and host is the
-// machine's.
+// Each network as seen from inside: none has only the loopback, bridge has an interface with
+// the host behind it, and host is the machine's network.
 func TestNetworksOfAContainer(t *testing.T) {
 	t.Parallel()
 	needEngine(t)
@@ -71,8 +70,8 @@ func TestNetworksOfAContainer(t *testing.T) {
 	}()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	for network, want := range map[string]struct {
-		loopback bool // the machine's is the container's
-		own      bool // it has an interface besides
+		loopback bool // the container has the machine's loopback
+		own      bool // it has a further interface
 	}{"none": {false, false}, "bridge": {false, true}, "host": {true, true}, "": {false, false}} {
 		t.Run("network "+network, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +101,7 @@ func TestNetworksOfAContainer(t *testing.T) {
 	}
 }
 
-// What a container may take is what its cgroup says, seen from inside.
+// The limits of a container are those of its cgroup, seen from inside.
 func TestLimitsSeenFromInside(t *testing.T) {
 	t.Parallel()
 	needEngine(t)

@@ -1,9 +1,9 @@
 // Package cursor runs agents with Cursor's command line (the cursor adapter).
 //
 // It is started as `cursor-agent --print --output-format stream-json` with the
-// prompt on its standard input. Its models are reached through its vendor alone,
-// with CURSOR_API_KEY from the agent's variables (best as a reference to a
-// secret) or whoever is signed in on the node; the model gateway is not involved.
+// prompt on its standard input. Its models are available only from its vendor, with
+// CURSOR_API_KEY from the agent's variables (best as a reference to a secret) or with the
+// sign-in of the node's user. It does not use the model gateway.
 package cursor
 
 import (
@@ -17,15 +17,15 @@ import (
 // Tool is Cursor's command line.
 type Tool struct{}
 
-// Program is cursor-agent.
+// Program returns "cursor-agent".
 func (Tool) Program() string { return "cursor-agent" }
 
-// Options are what adapterConfig may have beside [cli.Options].
+// Options are the members of adapterConfig besides [cli.Options].
 type Options struct {
 	Mode string `json:"mode"` // plan or ask; neither changes anything
 }
 
-// Call starts it for a run.
+// Call returns how Cursor's command line is started for a run.
 func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	var more Options
 	if err := r.Set(&more); err != nil {
@@ -47,17 +47,17 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	return c, nil
 }
 
-// Read returns a reader of its events.
+// Read returns a reader of Cursor's events.
 func (Tool) Read() cli.Reader { return &reader{} }
 
-// reader takes events: system with the session and the model, assistant with what
-// is said, error, and result.
+// reader handles events: system with the session and the model, assistant with the agent's
+// text, error, and result.
 type reader struct {
 	r     cli.Result
 	ended bool
 }
 
-// Line takes one event. What is none is passed over.
+// Line handles one event and ignores other lines.
 func (r *reader) Line(line []byte) {
 	var e struct {
 		Type    string          `json:"type"`
@@ -91,14 +91,14 @@ func (r *reader) Line(line []byte) {
 				Text string `json:"text"`
 			} `json:"content"`
 		}
-		_ = json.Unmarshal(e.Message, &m) // another type says nothing
+		_ = json.Unmarshal(e.Message, &m) // another type has no text
 		for _, c := range m.Content {
 			if s := strings.TrimSpace(c.Text); s != "" {
 				r.r.Summary = s
 			}
 		}
 	case "error":
-		_ = json.Unmarshal(e.Message, &r.r.Error) // another type says nothing
+		_ = json.Unmarshal(e.Message, &r.r.Error) // another type has no text
 	case "result":
 		r.ended = true
 		if e.Result != "" {
@@ -113,8 +113,8 @@ func (r *reader) Line(line []byte) {
 	}
 }
 
-// Result is what the events came to. One that did not begin had no session to go
-// on with.
+// Result returns the result of the events. Without a system event there was no session to
+// resume.
 func (r *reader) Result(string) cli.Result {
 	if !r.ended {
 		r.r.Failed, r.r.Lost = true, r.r.Session == ""

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { shimtest.Main(m) }
 
-// Lines as the manual of the output format has them.
+// Output as documented by Cursor.
 const (
 	begun = `{"type":"system","subtype":"init","apiKeySource":"env","cwd":"/w","session_id":"c6b62c6f-7ead-4fd6-9922-e952131177ff","model":"Claude 4 Sonnet","permissionMode":"default"}`
 	told  = `{"type":"user","message":{"role":"user","content":[{"type":"text","text":"say hello"}]},"session_id":"c6b62c6f-7ead-4fd6-9922-e952131177ff"}`

@@ -2,11 +2,11 @@
 // gemini_local adapter).
 //
 // It is started as `gemini --output-format stream-json` with the prompt on its
-// standard input. Its configuration, sessions and skills lie in .gemini in the
-// agent's folder. It asks the node's model gateway, which speaks its vendor's
-// protocol too, with the run's token in place of a key; with gateway false it calls
-// its vendor with a key from the agent's variables (GEMINI_API_KEY, best as a
-// reference to a secret), and what it uses is told, not paid in advance.
+// standard input. Its configuration, sessions and skills are in .gemini in the
+// agent's folder. It calls the node's model gateway, which also speaks Google's protocol,
+// with the run's token as the key. With gateway false it calls Google with a key from the
+// agent's variables (GEMINI_API_KEY, best as a reference to a secret); then its usage is
+// reported afterwards and not paid in advance.
 package gemini
 
 import (
@@ -22,22 +22,22 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-// elsewhere are variables that would lead calls past the gateway.
+// elsewhere are variables that would direct calls past the gateway.
 var elsewhere = []string{"GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA", "GOOGLE_VERTEX_BASE_URL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_ACCESS_TOKEN",
 	"GOOGLE_APPLICATION_CREDENTIALS", "CODE_ASSIST_ENDPOINT", "GEMINI_CLI_CUSTOM_HEADERS", "GEMINI_API_KEY_AUTH_MECHANISM"}
 
 // Tool is Gemini CLI.
 type Tool struct{}
 
-// Program is gemini.
+// Program returns "gemini".
 func (Tool) Program() string { return "gemini" }
 
-// Options are what adapterConfig may have beside [cli.Options].
+// Options are the members of adapterConfig besides [cli.Options].
 type Options struct {
 	Sandbox bool `json:"sandbox"`
 }
 
-// Call starts it for a run.
+// Call returns how Gemini CLI is started for a run.
 func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	var more Options
 	if err := r.Set(&more); err != nil {
@@ -65,8 +65,8 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	return c, nil
 }
 
-// Lead leads it, where another adapter starts it, to the gateway of its node, with
-// its state in the agent's folder.
+// Lead configures Gemini CLI, when another adapter starts it, to use the node's gateway, and
+// to keep its state in the agent's folder.
 func Lead(r *cli.Run, c *cli.Call) error {
 	if err := settle(r, c); err != nil {
 		return err
@@ -83,11 +83,11 @@ func Lead(r *cli.Run, c *cli.Call) error {
 	return nil
 }
 
-// setAside renames the files of a session that is to be loaded over the Agent Client
-// Protocol. Gemini CLI 0.61.0 begins a file for it then, under a name made of the
-// minute and the session, before it looks for the one that there is: within the minute
-// in which the session began, that would be written over. It finds files by what is in
-// them. What is not there, or can not be renamed, is left to it.
+// setAside renames the files of a session that is to be loaded over the Agent Client Protocol.
+// Before Gemini CLI 0.61.0 looks for the existing file, it creates a file whose name is made
+// of the minute and the session: within the minute in which the session began, it would
+// overwrite the existing one. It finds files by their content, so the new name does not
+// matter. Files that do not exist or can not be renamed are left alone.
 func setAside(home, session string) {
 	if len(session) < 8 || strings.Trim(session, "0123456789abcdef-") != "" {
 		return
@@ -97,7 +97,7 @@ func setAside(home, session string) {
 		dir, name := filepath.Split(path)
 		minute := strings.TrimSuffix(strings.TrimPrefix(name, "session-"), "-"+session[:8]+".jsonl")
 		if _, err := time.Parse("2006-01-02T15-04", minute); err != nil {
-			continue // was set aside before
+			continue // already renamed
 		}
 		to := filepath.Join(dir, "session-"+minute+"-kept-"+session[:8]+".jsonl")
 		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +106,7 @@ func setAside(home, session string) {
 	}
 }
 
-// settle makes its folder below the agent's.
+// settle creates its folder below the agent's.
 func settle(r *cli.Run, c *cli.Call) error {
 	home, err := r.Folder(".gemini")
 	if err == nil {
@@ -119,7 +119,7 @@ func settle(r *cli.Run, c *cli.Call) error {
 	if !r.Gateway && r.Place.Env["GEMINI_API_KEY"] == "" {
 		return nil
 	}
-	// Without a person it has to be told by which of its ways to sign in.
+	// Without a user it needs a setting that selects how to authenticate.
 	f, err := os.OpenFile(filepath.Join(home, "settings.json"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -131,8 +131,8 @@ func settle(r *cli.Run, c *cli.Call) error {
 	return err
 }
 
-// lead sets what leads model calls to the gateway, and takes away what would lead
-// them elsewhere.
+// lead sets the variables that direct model calls to the gateway, and removes those that would
+// direct them elsewhere.
 func lead(r *cli.Run, env map[string]string) {
 	for _, k := range elsewhere {
 		env[k] = ""
@@ -140,18 +140,18 @@ func lead(r *cli.Run, env map[string]string) {
 	env["GOOGLE_GEMINI_BASE_URL"], env["GEMINI_API_KEY"] = r.LLM()+"/gemini", r.Token
 }
 
-// Read returns a reader of its events.
+// Read returns a reader of Gemini CLI's events.
 func (Tool) Read() cli.Reader { return &reader{} }
 
-// reader takes events: init with the session, message with what is said, in
-// pieces, error, and result with what the run used.
+// reader handles events: init with the session, message with pieces of the agent's text,
+// error, and result with the run's usage.
 type reader struct {
 	r           cli.Result
 	said        strings.Builder
 	ended, talk bool // talk: the last message was the agent's
 }
 
-// Line takes one event. What is none is passed over.
+// Line handles one event and ignores other lines.
 func (r *reader) Line(line []byte) {
 	var e struct {
 		Type    string `json:"type"`
@@ -189,7 +189,7 @@ func (r *reader) Line(line []byte) {
 	case e.Type == "result":
 		r.ended = true
 		if u := e.Stats; u != nil {
-			r.r.Usage = &entity.Usage{InputTokens: max(u.Input-u.Cached, 0), CachedInputTokens: u.Cached, OutputTokens: max(u.Output, u.Total-u.Input)} // thinking is in the total alone
+			r.r.Usage = &entity.Usage{InputTokens: max(u.Input-u.Cached, 0), CachedInputTokens: u.Cached, OutputTokens: max(u.Output, u.Total-u.Input)} // only the total includes thinking
 		}
 		if e.Status != "success" {
 			r.r.Failed = true
@@ -201,8 +201,8 @@ func (r *reader) Line(line []byte) {
 	r.talk = talk
 }
 
-// Result is what the events came to. One that did not begin had no session to go
-// on with.
+// Result returns the result of the events. Without an init event there was no session to
+// resume.
 func (r *reader) Result(string) cli.Result {
 	r.r.Summary = r.said.String()
 	if !r.ended {

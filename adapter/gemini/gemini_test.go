@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { shimtest.Main(m) }
 
-// Lines as version 0.61.0 writes them.
+// Output of version 0.61.0.
 const (
 	begun = `{"type":"init","timestamp":"2026-11-21T15:41:32.635Z","session_id":"e1127d13-4e04-45e8-ba29-f6879ab65594","model":"gemini-2.5-pro"}`
 	told  = `{"type":"message","timestamp":"2026-11-21T15:41:32.637Z","role":"user","content":"say hello"}`
@@ -46,7 +46,7 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 	}
 }
 
-// Unless told otherwise it asks the gateway, and has no key but the run's token.
+// By default it calls the gateway, and has no key but the run's token.
 func TestItAsksTheGateway(t *testing.T) {
 	t.Parallel()
 	b := clitest.New(t, Tool{}, map[string]any{"model": "local/qwen", "env": map[string]any{"GEMINI_API_KEY": "gk-canary-0123456789", "GOOGLE_API_KEY": "gk-canary-1", "GOOGLE_GENAI_USE_VERTEXAI": "true"}},
@@ -85,8 +85,7 @@ func TestHowItEnds(t *testing.T) {
 	}
 }
 
-// The file of a session that is loaded again is not under the name that a new one
-// would have.
+// The file of a session that is loaded does not have the name that a new one would have.
 func TestASessionIsSetAside(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

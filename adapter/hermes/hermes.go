@@ -2,9 +2,9 @@
 // (the hermes_local adapter).
 //
 // It is started as `hermes chat -Q -q PROMPT` and prints its answer as text, with
-// the session in a line of its own. Its state lies in .hermes in the agent's
-// folder. The model gateway is its custom endpoint, whose key is the run's token;
-// in the file a variable stands for it.
+// the session in a separate line. Its state is in .hermes in the agent's folder. The model
+// gateway is configured as its custom endpoint, whose key is the run's token; the
+// configuration file refers to an environment variable for it.
 package hermes
 
 import (
@@ -20,22 +20,22 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-// maxPrompt bounds the prompt, which is an argument: Linux takes 128 KiB for one.
+// maxPrompt bounds the prompt, in bytes. It is an argument, and Linux allows 128 KiB for one.
 const maxPrompt = 120 << 10
 
 // Tool is Hermes Agent.
 type Tool struct{}
 
-// Program is hermes.
+// Program returns "hermes".
 func (Tool) Program() string { return "hermes" }
 
-// Options are what adapterConfig may have beside [cli.Options].
+// Options are the members of adapterConfig besides [cli.Options].
 type Options struct {
 	Provider string `json:"provider"`
 	Toolsets string `json:"toolsets"`
 }
 
-// Call starts it for a run.
+// Call returns how Hermes Agent is started for a run.
 func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	var more Options
 	if err := r.Set(&more); err != nil {
@@ -59,8 +59,8 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 			return cli.Call{}, process.Refuse("configuration_incomplete", "The agent's adapterConfig has no model, which Hermes has to be told")
 		}
 		more.Provider = "custom"
-		// JSON is YAML. Tirith is a scanner that it would fetch, and complains of among
-		// what it says when it can not.
+		// JSON is YAML. Tirith is a scanner that Hermes Agent would download; if it can not, it
+		// complains in its output.
 		b, err := json.Marshal(map[string]any{"security": map[string]bool{"tirith_enabled": false},
 			"model": map[string]string{"default": r.Model, "provider": "custom", "base_url": r.LLM() + "/v1", "api_key": "${PAPERCLIP_API_KEY}"}})
 		if err == nil {
@@ -93,10 +93,10 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	return c, nil
 }
 
-// Read returns a reader of what it prints.
+// Read returns a reader of its output.
 func (Tool) Read() cli.Reader { return &reader{} }
 
-// What stands in lines of its own, on either output.
+// Lines about the run, on either output.
 var (
 	sessionLine = regexp.MustCompile(`^(?:session_id|session saved):\s*(\S+)$`)
 	tokensLine  = regexp.MustCompile(`^tokens:\s*(\d+)\s*in(?:put)?,\s*(\d+)\s*out(?:put)?`)
@@ -107,7 +107,7 @@ type reader struct {
 	said strings.Builder
 }
 
-// mark takes a line that is about the run, and reports whether it is one.
+// mark handles a line about the run, and reports whether the line is one.
 func (r *reader) mark(line string) bool {
 	if m := sessionLine.FindStringSubmatch(line); m != nil {
 		r.r.Session = m[1]
@@ -124,14 +124,14 @@ func (r *reader) mark(line string) bool {
 	return false
 }
 
-// Line takes one line of text.
+// Line handles one line of text.
 func (r *reader) Line(line []byte) {
 	if s := string(line); !r.mark(s) && r.said.Len() < maxPrompt {
 		r.said.WriteString(s + "\n")
 	}
 }
 
-// Result is what was said. Without a word of it nothing was done.
+// Result returns the agent's text. Without any, the run has failed.
 func (r *reader) Result(stderr string) cli.Result {
 	for line := range strings.Lines(stderr) {
 		r.mark(strings.TrimSpace(line))

@@ -44,7 +44,7 @@ func TestItIsStartedAsItsManualSays(t *testing.T) {
 func TestHowItEnds(t *testing.T) {
 	t.Parallel()
 	config := map[string]any{"model": "m"}
-	// The session may stand on the standard error.
+	// The session may be printed to standard error.
 	if o := clitest.New(t, Tool{}, config, "echo Done.; echo 'session_id: s1' >&2").Invoke(); o.Status != entity.RunSucceeded || o.SessionID != "s1" || clitest.Summary(o) != "Done." {
 		t.Errorf("%+v", o)
 	}

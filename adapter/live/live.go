@@ -1,6 +1,5 @@
-// Package live holds what adapters have in common: the table of the runs that
-// they have at work, the watch over their node's authority, and the values in
-// their configurations.
+// Package live is what adapters have in common: the table of their running runs, the check of
+// their node's authority, and the values in their configurations.
 package live
 
 import (
@@ -14,19 +13,19 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-// AuthorityEvery is how often whatever acts looks whether its node still may; far
-// less than the margin by which a node stops before its lease ends (2 s).
+// AuthorityEvery is how often adapters check whether their node may still act. It is far less
+// than the margin (2 s) by which a node stops before its lease ends.
 const AuthorityEvery = 250 * time.Millisecond
 
-// Runs are the runs that an adapter has at work; adapters embed it. Its zero
-// value is empty, and it is safe for concurrent use.
+// Runs is the table of an adapter's running runs; adapters embed it. Its zero value is empty,
+// and it is safe for concurrent use.
 type Runs struct {
 	mu   sync.Mutex
 	stop map[string]func()
 }
 
-// Begin notes a run, which stop asks to end; stop may be called more than once.
-// The returned function notes that it is over.
+// Begin adds a run. stop asks it to end, and may be called more than once. The returned
+// function removes the run.
 func (r *Runs) Begin(run string, stop func()) (over func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,7 +40,7 @@ func (r *Runs) Begin(run string, stop func()) (over func()) {
 	}
 }
 
-// Status tells whether a run is at work here.
+// Status reports whether a run is running here.
 func (r *Runs) Status(run string) entity.Phase {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,8 +50,7 @@ func (r *Runs) Status(run string) entity.Phase {
 	return ""
 }
 
-// Cancel asks a run to end, in the way of its adapter. Asking again changes
-// nothing.
+// Cancel asks a run to end, by the adapter's method. Repeating it changes nothing.
 func (r *Runs) Cancel(run, _ string) {
 	r.mu.Lock()
 	stop := r.stop[run]
@@ -65,8 +63,8 @@ func (r *Runs) Cancel(run, _ string) {
 // MayAct reports whether the node may still act for a run.
 func MayAct(inv company.Invocation) bool { return inv.Authority() > shim.BootTime() }
 
-// Watch calls end, again and again, once the node may act no more. The returned
-// function ends the watch, as the end of ctx does.
+// Watch calls end repeatedly once the node may no longer act. The returned function stops the
+// watch, and so does the end of ctx.
 func Watch(ctx context.Context, inv company.Invocation, end func()) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	go func() {
@@ -86,11 +84,11 @@ func Watch(ctx context.Context, inv company.Invocation, end func()) (stop func()
 	return stop
 }
 
-// A Value is a value of a configuration: a string, or an object with one as its
-// "value". What refers to a secret was put in place before it comes here.
+// A Value is a value of a configuration: a string, or an object with a string as its "value".
+// References to secrets are resolved before it is decoded.
 type Value string
 
-// UnmarshalJSON decodes either form.
+// UnmarshalJSON decodes both forms.
 func (v *Value) UnmarshalJSON(data []byte) error {
 	var plain string
 	if json.Unmarshal(data, &plain) == nil {

@@ -28,7 +28,7 @@ func TestRunsAreAtWorkUntilTheyAreOver(t *testing.T) {
 	}
 }
 
-// A lease that ran out is no authority, like one that is gone.
+// An expired lease gives no authority, just like a missing one.
 func TestWatchEndsWhatMayNotGoOn(t *testing.T) {
 	for name, until := range map[string]time.Duration{"gone": 0, "past": shim.BootTime(), "held": shim.BootTime() + time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

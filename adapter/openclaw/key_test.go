@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A device key that is damaged is set aside for a new one, and never stops a node; one
-// that an earlier program wrote stays.
+// A damaged device key is renamed and replaced, and never stops a node; a key in the older
+// format is kept.
 func TestDamagedDeviceKeyIsDrawnAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

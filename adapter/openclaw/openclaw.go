@@ -1,12 +1,12 @@
 // Package openclaw runs agents of an OpenClaw gateway, over its WebSocket (the
 // openclaw_gateway adapter).
 //
-// A run connects, answers the gateway's challenge with the token or password and
-// the signature of this node's device key, asks with the method agent, waits with
-// agent.wait, and hears agent events meanwhile. Frames are JSON text:
+// A run connects, and answers the gateway's challenge with the token or password and the
+// signature of this node's device key. It sends the request agent, waits with agent.wait,
+// and receives agent events meanwhile. Frames are JSON text:
 // {"type":"req","id","method","params"}, {"type":"res","id","ok","payload"|"error"}
-// and {"type":"event","event","payload"}; versions 3 and 4 of the protocol. A gateway that
-// is starting is asked again for a while.
+// and {"type":"event","event","payload"}; versions 3 and 4 of the protocol. While a gateway
+// reports that it is starting, the run retries for some time.
 //
 // adapterConfig is {"url" (ws:// or wss://), "authToken", "password", "agentId",
 // "sessionKeyStrategy" (issue, fixed or run), "sessionKey", "payloadTemplate",
@@ -54,20 +54,21 @@ import (
 
 const (
 	oldest, newest = 3, 4 // versions of the protocol
-	// maxFrame bounds a frame of the gateway, maxSaid what is kept of the agent's words.
+	// maxFrame bounds a frame of the gateway, maxSaid the agent's text that is kept, in bytes.
 	maxFrame = 4 << 20
 	maxSaid  = 16 << 10
 	// dialWait bounds connecting and the handshake.
 	dialWait = 15 * time.Second
-	// maxStarts bounds how often a gateway is asked that says it is starting, startWait
-	// the wait between two times.
+	// maxStarts bounds the retries while a gateway reports that it is starting, startWait is
+	// the wait between two.
 	maxStarts = 30
 	startWait = 5 * time.Second
-	// goodbye bounds telling the gateway that a run is cancelled.
+	// goodbye bounds the request that cancels a run at the gateway.
 	goodbye = 2 * time.Second
 )
 
-// Names that a gateway knows programs by which are neither people nor devices.
+// The names of this client in the gateway's protocol, for programs that are neither people
+// nor devices.
 const (
 	clientID   = "gateway-client"
 	clientMode = "backend"
@@ -78,24 +79,24 @@ var scopes = []string{"operator.read", "operator.write"}
 
 // Config is what the adapter needs.
 type Config struct {
-	// Dir holds this node's device key: openclaw.key, the 32 bytes of an Ed25519 seed and
-	// their SHA-256. A file of the seed alone, as it was, is taken as it is. One that is
-	// damaged is set aside as openclaw.key.damaged, and a new key is drawn: gateways
-	// then ask for this device to be approved again.
+	// Dir has this node's device key: openclaw.key, the 32 bytes of an Ed25519 seed and their
+	// SHA-256. A file of the older format, with the seed alone, is accepted. A damaged file is
+	// renamed to openclaw.key.damaged, and a new key is drawn; gateways then ask their owners
+	// to approve this device again.
 	Dir string
 	Log *slog.Logger // default: discards
-	// Private are networks that are not public and may be called nevertheless.
+	// Private lists networks that are not public but may be called.
 	Private []netip.Prefix
 }
 
-// An Adapter talks to gateways. It is safe for concurrent use.
+// An Adapter runs agents of gateways. It is safe for concurrent use.
 type Adapter struct {
 	key       ed25519.PrivateKey
 	client    *http.Client
-	live.Runs // of one that is cancelled the gateway is told to abort it
+	live.Runs // cancelling a run sends chat.abort to its gateway
 }
 
-// New returns an adapter; the device key is made once.
+// New returns an adapter. It creates the device key if there is none.
 func New(conf Config) (*Adapter, error) {
 	seed, err := deviceKey(filepath.Join(conf.Dir, "openclaw.key"), conf.Log)
 	if err != nil {
@@ -157,10 +158,10 @@ type config struct {
 	Timeout  *float64        `json:"timeoutSec"`
 }
 
-// Settings is what adapterConfig is decoded into, with nothing in it.
+// Settings returns a zero value of what adapterConfig is decoded into.
 func Settings() any { return config{} }
 
-// Invoke asks the gateway's agent and waits until it is done.
+// Invoke sends the run to the gateway's agent and waits until it is done.
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
 	var c config
 	if err := json.Unmarshal(inv.Config, &c); err != nil {
@@ -196,7 +197,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 		}
 	}
 	out.Result, _ = json.Marshal(map[string]any{"summary": said, "stopReason": reason, "timeoutFired": reason == "timeout", "timeoutSource": source,
-		"effectiveTimeoutSec": int64(limit.Seconds()), "sessionKey": t.session, "gatewayRunId": t.gatewayRun}) // always encodes
+		"effectiveTimeoutSec": int64(limit.Seconds()), "sessionKey": t.session, "gatewayRunId": t.gatewayRun}) // never fails
 	return out
 }
 
@@ -233,11 +234,10 @@ type gatewayError struct {
 	} `json:"details"`
 }
 
-// starts reports whether the gateway asks to come again, as it is starting.
+// starts reports whether the gateway is starting and asks the client to retry.
 func (e *gatewayError) starts() bool { return e.Code == "UNAVAILABLE" }
 
-// unknown reports whether the gateway does not let this node in, as it is or with
-// what it showed.
+// unknown reports whether the gateway rejects this node's device or credentials.
 func (e *gatewayError) unknown() bool {
 	all := strings.ToUpper(e.Code + " " + e.Detail.Code + " " + e.Message)
 	return slices.ContainsFunc([]string{"PAIR", "AUTH_", "UNAUTHORIZED"}, func(s string) bool { return strings.Contains(all, s) })
@@ -312,7 +312,7 @@ func (t *talk) run(ctx context.Context) error {
 	return fmt.Errorf("the gateway's agent ended with %q: %s", end.Status, bytes.Trim(end.Error, `"`))
 }
 
-// open connects, and shows who this is.
+// open connects and authenticates.
 func (t *talk) open(ctx context.Context, to *url.URL, head http.Header, token string) error {
 	ctx, done := context.WithTimeout(ctx, dialWait)
 	defer done()
@@ -331,13 +331,13 @@ func (t *talk) open(ctx context.Context, to *url.URL, head http.Header, token st
 	return err
 }
 
-// abort tells the gateway, over a new connection since the old one ended with the
-// run, that the run is not wanted any more.
+// abort cancels the run at the gateway. It uses a new connection, because the old one ended
+// with the run.
 func (t *talk) abort(to *url.URL, head http.Header, token string) {
 	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
 	defer cancel()
 	if t.open(ctx, to, head, token) == nil {
-		_ = t.call(ctx, "chat.abort", map[string]string{"sessionKey": t.session, "runId": t.gatewayRun}, nil) // it may be over
+		_ = t.call(ctx, "chat.abort", map[string]string{"sessionKey": t.session, "runId": t.gatewayRun}, nil) // the run may be over
 	}
 }
 
@@ -345,7 +345,7 @@ func (t *talk) abort(to *url.URL, head http.Header, token string) {
 func (t *talk) connect(ctx context.Context, token string) error {
 	var challenge struct {
 		Nonce string `json:"nonce"`
-		At    int64  `json:"ts"` // on the gateway's clock
+		At    int64  `json:"ts"` // by the gateway's clock
 	}
 	for challenge.Nonce == "" {
 		f, err := t.read(ctx)
@@ -373,7 +373,7 @@ func (t *talk) connect(ctx context.Context, token string) error {
 	return t.call(ctx, "connect", params, nil)
 }
 
-// device is what shows that this node is the one that was paired.
+// device returns the proof that this node is the paired device.
 func (a *Adapter) device(nonce, token string, at int64) map[string]any {
 	public := a.key.Public().(ed25519.PublicKey)
 	sum := sha256.Sum256(public)
@@ -383,7 +383,7 @@ func (a *Adapter) device(nonce, token string, at int64) map[string]any {
 	return map[string]any{"id": id, "publicKey": b.EncodeToString(public), "signature": b.EncodeToString(ed25519.Sign(a.key, []byte(signed))), "signedAt": at, "nonce": nonce}
 }
 
-// request is what the method agent is asked with.
+// request returns the parameters of the method agent.
 func (t *talk) request() (map[string]any, error) {
 	params := map[string]any{}
 	if len(t.c.Template) > 0 && string(t.c.Template) != "null" {
@@ -417,7 +417,7 @@ func (t *talk) request() (map[string]any, error) {
 	return params, nil
 }
 
-// call sends a request and hears events until its answer comes.
+// call sends a request, and handles events until its answer comes.
 func (t *talk) call(ctx context.Context, method string, params, result any) error {
 	t.next++
 	id := strconv.Itoa(t.next)
@@ -457,7 +457,7 @@ func (t *talk) read(ctx context.Context) (f frame, err error) {
 	return f, err
 }
 
-// hear takes what the agent says.
+// hear handles an event of the agent.
 func (t *talk) hear(f frame) {
 	if f.Event != "agent" {
 		return
@@ -490,8 +490,8 @@ func (t *talk) hear(f frame) {
 	}
 }
 
-// CheckKey returns an error when the device key in dir is damaged; a node that starts
-// sets it aside and draws another. One that is not there is fine.
+// CheckKey returns an error if the device key in dir is damaged; a node that starts renames it
+// and draws another. A missing key is no error.
 func CheckKey(dir string) error {
 	b, err := os.ReadFile(filepath.Join(dir, "openclaw.key"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -503,7 +503,7 @@ func CheckKey(dir string) error {
 	return err
 }
 
-// seedIn returns the seed in the bytes of a key file, nil when they are damaged.
+// seedIn returns the seed in the bytes of a key file, nil if they are damaged.
 func seedIn(b []byte) []byte {
 	switch len(b) {
 	case ed25519.SeedSize:

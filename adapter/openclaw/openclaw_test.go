@@ -24,14 +24,14 @@ import (
 
 const token = "claw-canary-0011223344"
 
-// A gateway speaks the protocol from its other side.
+// A gateway is the server's side of the protocol.
 type gateway struct {
 	*httptest.Server
 	t       *testing.T
 	mode    string
 	mu      sync.Mutex
 	asked   []map[string]any // params of agent
-	greeted int              // times that somebody connected
+	greeted int              // number of connections
 	aborted chan string
 }
 
@@ -205,7 +205,7 @@ func TestHowItEnds(t *testing.T) {
 			t.Errorf("%s: %+v", mode, o)
 		}
 	}
-	// One that is starting is asked again.
+	// While a gateway is starting, the run retries.
 	if o, _, log := invoke(t, newGateway(t, "starting"), loopback, ""); o.Status != entity.RunSucceeded || strings.Count(log, "the gateway is starting") != 1 {
 		t.Errorf("starting: %+v %s", o, log)
 	}

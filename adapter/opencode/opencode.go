@@ -1,9 +1,9 @@
 // Package opencode runs agents with OpenCode (the opencode_local adapter).
 //
 // It is started as `opencode run --format json` with the prompt on its standard
-// input. Its data, state and configuration lie in .opencode in the agent's
-// folder. The model gateway is a provider of its own to it, given in a variable,
-// whose key is the run's token.
+// input. Its data, state and configuration are in .opencode in the agent's
+// folder. An environment variable configures the model gateway as a custom provider, whose
+// key is the run's token.
 package opencode
 
 import (
@@ -20,18 +20,18 @@ import (
 // Tool is OpenCode.
 type Tool struct{}
 
-// Program is opencode.
+// Program returns "opencode".
 func (Tool) Program() string { return "opencode" }
 
-// provider is what the gateway is called in OpenCode's configuration.
+// provider is the gateway's name in OpenCode's configuration.
 const provider = "selvage"
 
-// Options are what adapterConfig may have beside [cli.Options].
+// Options are the members of adapterConfig besides [cli.Options].
 type Options struct {
 	Variant string `json:"variant"`
 }
 
-// Call starts it for a run.
+// Call returns how OpenCode is started for a run.
 func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	var more Options
 	if err := r.Set(&more); err != nil {
@@ -60,8 +60,8 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	return c, nil
 }
 
-// Lead leads it, where another adapter starts it, to the gateway of its node, with
-// its state in the agent's folder; without a gateway it is only given its folder.
+// Lead configures OpenCode, when another adapter starts it, to use the node's gateway, if
+// there is one, and to keep its state in the agent's folder.
 func Lead(r *cli.Run, c *cli.Call) error {
 	home, err := r.Folder(".opencode")
 	if err == nil {
@@ -98,11 +98,11 @@ func Lead(r *cli.Run, c *cli.Call) error {
 	return nil
 }
 
-// Read returns a reader of its events.
+// Read returns a reader of OpenCode's events.
 func (Tool) Read() cli.Reader { return &reader{} }
 
-// reader takes events, each with the session: text, step_finish with what the
-// step used, and error.
+// reader handles events, each with the session: text, step_finish with the step's usage, and
+// error.
 type reader struct {
 	r     cli.Result
 	steps int
@@ -110,7 +110,7 @@ type reader struct {
 	fault string
 }
 
-// Line takes one event. What is none is passed over.
+// Line handles one event and ignores other lines.
 func (r *reader) Line(line []byte) {
 	var e struct {
 		Type    string `json:"type"`
@@ -157,7 +157,7 @@ func (r *reader) Line(line []byte) {
 		r.r.Usage.OutputTokens += t.Output + t.Reasoning
 		r.steps++
 		r.cost += e.Part.Cost
-		r.fault = "" // it went on
+		r.fault = "" // it continued after the error
 	case "error":
 		r.fault = e.Error.Name
 		for _, s := range []string{e.Error.Message, e.Error.Data.Message} {
@@ -168,7 +168,7 @@ func (r *reader) Line(line []byte) {
 	}
 }
 
-// Result is what the events came to.
+// Result returns the result of the events.
 func (r *reader) Result(stderr string) cli.Result {
 	r.r.Turns = r.steps
 	if r.cost > 0 {

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { shimtest.Main(m) }
 
-// Lines as version 1.18.33 writes them.
+// Output of version 1.18.33.
 const (
 	step = `{"type":"step_start","timestamp":1795275612715,"sessionID":"ses_e013c3b4fffej50M1XDT1mo4nO","part":{"id":"prt_1","type":"step-start"}}`
 	text = `{"type":"text","timestamp":1795275612718,"sessionID":"ses_e013c3b4fffej50M1XDT1mo4nO","part":{"id":"prt_2","type":"text","text":"Hello chat","time":{"start":1,"end":2}}}`

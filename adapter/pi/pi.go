@@ -1,9 +1,9 @@
 // Package pi runs agents with pi, the coding agent (the pi_local adapter).
 //
 // It is started as `pi --mode json -p` with the prompt on its standard input.
-// Sessions lie in .pi in the agent's folder, its configuration in the scratch of
-// the run, because it names the run's model. The model gateway is a provider of
-// its own to it, whose key is the run's token.
+// Sessions are in .pi in the agent's folder; its configuration is in the run's scratch
+// directory, because it names the run's model. The model gateway is configured as a custom
+// provider, whose key is the run's token.
 package pi
 
 import (
@@ -21,19 +21,19 @@ import (
 // Tool is pi.
 type Tool struct{}
 
-// Program is pi.
+// Program returns "pi".
 func (Tool) Program() string { return "pi" }
 
-// provider is what the gateway is called in pi's configuration.
+// provider is the gateway's name in pi's configuration.
 const provider = "selvage"
 
-// Options are what adapterConfig may have beside [cli.Options].
+// Options are the members of adapterConfig besides [cli.Options].
 type Options struct {
 	Provider string `json:"provider"`
 	Thinking string `json:"thinking"`
 }
 
-// Call starts it for a run.
+// Call returns how pi is started for a run.
 func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	var more Options
 	if err := r.Set(&more); err != nil {
@@ -65,7 +65,7 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 		c.Env["PI_CODING_AGENT_DIR"] = dir
 		cli.NoKeys(c.Env)
 	} else {
-		c.State = []string{".pi"} // where it is signed in
+		c.State = []string{".pi"} // it stores its sign-in there
 	}
 	if more.Provider != "" {
 		add("--provider", more.Provider)
@@ -94,11 +94,10 @@ func (Tool) Call(r *cli.Run) (cli.Call, error) {
 	return c, nil
 }
 
-// Read returns a reader of its events.
+// Read returns a reader of pi's events.
 func (Tool) Read() cli.Reader { return &reader{} }
 
-// reader takes events: session, message_end with what the agent said and used,
-// and agent_end.
+// reader handles events: session, message_end with the agent's text and usage, and agent_end.
 type reader struct {
 	r     cli.Result
 	cost  float64
@@ -106,7 +105,7 @@ type reader struct {
 	fault string
 }
 
-// Line takes one event. What is none is passed over.
+// Line handles one event and ignores other lines.
 func (r *reader) Line(line []byte) {
 	var e struct {
 		Type    string          `json:"type"`
@@ -124,7 +123,7 @@ func (r *reader) Line(line []byte) {
 	case "message_end":
 		r.message(e.Message)
 	case "error":
-		_ = json.Unmarshal(e.Message, &r.fault) // another type says nothing
+		_ = json.Unmarshal(e.Message, &r.fault) // another type has no text
 	}
 }
 
@@ -176,8 +175,8 @@ func (r *reader) message(raw json.RawMessage) {
 	}
 }
 
-// Result is what the events came to. One that did not begin had no session to go
-// on with.
+// Result returns the result of the events. Without a session event there was no session to
+// resume.
 func (r *reader) Result(string) cli.Result {
 	if r.cost > 0 {
 		r.r.CostUSD = json.Number(strconv.FormatFloat(r.cost, 'f', -1, 64))

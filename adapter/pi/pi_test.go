@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { shimtest.Main(m) }
 
-// Lines as version 0.73.1 writes them, shortened.
+// Output of version 0.73.1, shortened.
 const (
 	begun = `{"type":"session","version":3,"id":"01a1fec4-9cb5-77c9-ac83-e07189ef4a63","timestamp":"2026-11-21T15:41:00.470Z","cwd":"/w"}`
 	told  = `{"type":"message_end","message":{"role":"user","content":[{"type":"text","text":"say hello"}]}}`

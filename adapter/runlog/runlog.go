@@ -1,5 +1,5 @@
-// Package runlog keeps what runs wrote: one segment per run on the node that
-// executed it, readable from any node while it grows.
+// Package runlog stores the output of runs: one segment per run, on the node that executed
+// it. Any node can read it, even while it grows.
 //
 // # Format
 //
@@ -7,13 +7,13 @@
 //
 //	{"ts":"2026-11-21T03:06:16.386Z","stream":"stdout","chunk":"text","seq":1}
 //
-// with seq counting from 1. Streams are "stdout", "stderr" and, for what the
-// node itself adds, "system". Bytes that are no UTF-8 become U+FFFD. Offsets and
-// limits count bytes of the file. The SHA-256 over the whole file is what the
-// command that closes the run carries. Readers ignore keys they do not know.
+// with seq counting from 1. Streams are "stdout", "stderr" and, for lines of the node
+// itself, "system". Bytes that are not UTF-8 become U+FFFD. Offsets and limits count bytes of
+// the file. The command that closes the run contains the SHA-256 of the whole file. Readers
+// ignore keys they do not know.
 //
-// Run logs do not enter consensus; a lost node takes those that were not read
-// with it.
+// Run logs do not go through consensus. If a node is lost, so are its logs that were not
+// copied before.
 package runlog
 
 import (
@@ -38,26 +38,25 @@ import (
 )
 
 const (
-	// DefaultMaxBytes bounds the segment of one run; a log of 5 GB in two
-	// minutes has been seen elsewhere.
+	// DefaultMaxBytes bounds the segment of one run; other systems have seen a log of 5 GB in
+	// two minutes.
 	DefaultMaxBytes = 16 << 20
 	// DefaultKeepBytes bounds all segments of a node.
 	DefaultKeepBytes = 1 << 30
 	// DefaultKeepFor is how long a finished segment is kept.
 	DefaultKeepFor = 30 * 24 * time.Hour
-	// MaxRead bounds one read, so that an answer fits a body.
+	// MaxRead bounds one read, in bytes, so that it fits the body of a response.
 	MaxRead = 256_000
-	// maxChunk bounds one line's text.
+	// maxChunk bounds the text of one line, in bytes.
 	maxChunk = 16 << 10
-	// markRoom is kept free under MaxBytes for the truncation marker.
+	// markRoom is the space below MaxBytes that is reserved for the truncation marker.
 	markRoom = 512
 )
 
-// ErrNoLog is returned for a run that has no segment here: not yet, no longer,
-// or never.
+// ErrNoLog is returned for a run without a segment on this node: not yet, no longer, or never.
 var ErrNoLog = errors.New("run log not found")
 
-// Config says how much is kept. Zero values mean the defaults above.
+// Config bounds what is stored. Zero values mean the defaults above.
 type Config struct {
 	MaxBytes  int64         // of one segment, at least 4 KiB
 	KeepBytes int64         // of all segments
@@ -70,7 +69,7 @@ type Store struct {
 	cfg  Config
 
 	mu   sync.Mutex
-	open map[string]*Writer // by reference, those that still grow
+	open map[string]*Writer // growing segments, by reference
 }
 
 // Open opens the store in dir, which it creates.
@@ -95,7 +94,7 @@ func Open(dir string, cfg Config) (*Store, error) {
 	return &Store{root: root, cfg: cfg, open: map[string]*Writer{}}, nil
 }
 
-// Close closes the store; segments that still grow are closed with it.
+// Close closes the store and the segments that still grow.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	open := make([]*Writer, 0, len(s.open))
@@ -122,7 +121,7 @@ func checkRef(ref string) error {
 	return nil
 }
 
-// Create starts the segment ref, emptying one that a run before left.
+// Create starts the segment ref. If it exists, it is emptied.
 func (s *Store) Create(ref string) (*Writer, error) {
 	if err := checkRef(ref); err != nil {
 		return nil, fmt.Errorf("create run log %q: not a reference", ref)
@@ -141,14 +140,14 @@ func (s *Store) Create(ref string) (*Writer, error) {
 	return w, nil
 }
 
-// A Writer appends to one segment. It is safe for concurrent use. A write that
-// fails is dropped and remembered: a run does not fail for want of its log.
+// A Writer appends to one segment. It is safe for concurrent use. It drops a write that fails
+// and remembers the error: a run does not fail because its log can not be written.
 type Writer struct {
 	store *Store
 	ref   string
 	max   int64
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	file   *os.File
 	sum    hash.Hash
 	digest company.LogDigest
@@ -178,13 +177,13 @@ func (w *Writer) Write(stream, text string) {
 	}
 }
 
-// append writes one line; one that does not fit under limit ends the segment
-// with a marker.
+// append writes one line. If it does not fit below limit, append ends the segment with a
+// marker.
 func (w *Writer) append(stream, chunk string, limit int64) {
 	now := time.Now().UTC()
 	b, err := json.Marshal(line{now.Format("2006-01-02T15:04:05.000Z"), stream, strings.ToValidUTF8(chunk, "\uFFFD"), w.digest.Seq + 1})
 	if err != nil {
-		return // strings always encode
+		return // never fails
 	}
 	if b = append(b, '\n'); w.digest.Bytes+int64(len(b)) > limit && !w.full {
 		w.full, w.digest.Cut = true, true
@@ -202,15 +201,15 @@ func (w *Writer) append(stream, chunk string, limit int64) {
 	w.digest.Stream, w.digest.At = stream, now
 }
 
-// Digest tells what was written so far.
+// Digest returns the size and hash of what was written so far.
 func (w *Writer) Digest() company.LogDigest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.digest
 }
 
-// Close ends the segment and tells what it amounts to. It is idempotent. The
-// error is the first that a write met.
+// Close ends the segment and returns its digest. It is idempotent. The error is that of the
+// first write that failed.
 func (w *Writer) Close() (company.LogDigest, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,8 +224,8 @@ func (w *Writer) Close() (company.LogDigest, error) {
 	return w.digest, w.err
 }
 
-// Remove removes a finished segment, for the mesh keeps it elsewhere. One that is
-// not here, or still grows, is left alone.
+// Remove deletes a finished segment that the mesh has stored elsewhere. It ignores segments
+// that do not exist here or still grow.
 func (s *Store) Remove(ref string) error {
 	if checkRef(ref) != nil {
 		return nil
@@ -250,9 +249,9 @@ type Chunk struct {
 	Growing bool   `json:"growing"` // more may come
 }
 
-// Read returns up to limit bytes from offset on; ErrNoLog when there is no such
-// segment here. A limit of 0 or beyond MaxRead means MaxRead. Lines that are
-// being written may be cut; the next read goes on where this one ended.
+// Read returns up to limit bytes from offset; ErrNoLog if there is no such segment here. A
+// limit of 0 or above MaxRead means MaxRead. A line that is being written may be incomplete;
+// the next read continues where this one ended.
 func (s *Store) Read(ref string, offset, limit int64) (Chunk, error) {
 	if err := checkRef(ref); err != nil {
 		return Chunk{}, err
@@ -284,16 +283,15 @@ func (s *Store) Read(ref string, offset, limit int64) (Chunk, error) {
 	return c, nil
 }
 
-// Keep is how much is kept of finished segments.
+// Keep bounds the finished segments that are kept.
 type Keep struct {
 	For   time.Duration // after the last write
 	Bytes int64
 }
 
-// Prune removes finished segments that are too old, then the oldest ones until
-// the rest fits, and returns how many it removed. What most allows is kept at
-// most, of zero nothing, and never more than the store's own configuration says;
-// without most that alone counts.
+// Prune deletes finished segments that are too old, then the oldest until the rest fits, and
+// returns how many it deleted. The bounds are those of the store's configuration; most lowers
+// them, and a zero field of it keeps nothing. A nil most changes nothing.
 func (s *Store) Prune(now time.Time, most *Keep) (removed int, err error) {
 	keep := Keep{s.cfg.KeepFor, s.cfg.KeepBytes}
 	if most != nil {
@@ -312,7 +310,7 @@ func (s *Store) Prune(now time.Time, most *Keep) (removed int, err error) {
 		}
 		st, err := d.Info()
 		if err != nil {
-			return nil // removed meanwhile
+			return nil // deleted meanwhile
 		}
 		all = append(all, segment{p, st.ModTime(), st.Size()})
 		total += st.Size()

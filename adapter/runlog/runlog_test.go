@@ -35,8 +35,8 @@ func create(t *testing.T, s *Store, ref string) *Writer {
 	return w
 }
 
-// A growing log is read piece by piece; the pieces are the file, and the file's
-// hash is the one that the closing command carries.
+// A growing log is read in pieces; together they equal the file, and the file's hash equals
+// the one in the closing command.
 func TestALogIsReadWhileItGrows(t *testing.T) {
 	s, dir := open(t, Config{})
 	ref := Ref("c", "a", "r")
@@ -130,7 +130,7 @@ func TestRetentionKeepsTheNewestAndWhatGrows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := s.Prune(now, &Keep{For: 24 * time.Hour, Bytes: 1 << 40}); n != 3 || err != nil { // not more than its own
+	if n, err := s.Prune(now, &Keep{For: 24 * time.Hour, Bytes: 1 << 40}); n != 3 || err != nil { // not above its own configuration
 		t.Errorf("removed %d, %v", n, err)
 	}
 	for run, want := range map[string]bool{"old": false, "first": false, "second": false, "third": true, "growing": true} {
