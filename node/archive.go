@@ -12,13 +12,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/blob"
 )
 
-// An archive is the content of a backup, which is a sealed file (identity.SealFile). It
-// is
+// An archive is the content of a backup, which is a sealed file (identity.SealFile):
 //
-//	"selvage-archive/1
-//
-// "
-//
+//	"selvage-archive/1\n"
 //	parts: type (1) | length (8, big endian) | that many bytes
 //
 //	'h' once, first: deterministic CBOR of an archiveHead

@@ -105,8 +105,8 @@ type search struct {
 	joined *membership // by the owner key
 }
 
-// findMesh finds the mesh of a node that has none and holds no token: it joins by
-// the owner key, asks the only mesh that it finds, or founds one.
+// findMesh finds a mesh for a node without one and without a token: it joins by the
+// owner key, asks the only mesh that it finds, or founds one.
 func (n *Node) findMesh(ctx context.Context) (membership, error) {
 	owner, err := n.ownerKey()
 	if err != nil {
@@ -159,7 +159,7 @@ func (n *Node) findMesh(ctx context.Context) (membership, error) {
 	}
 }
 
-// sights are who is heard on the network that may be of the mesh that is wanted.
+// sights returns the nodes heard on the network that may belong to the wanted mesh.
 func (s *search) sights() (out []discovery.Sighting) {
 	if s.n.lan == nil {
 		return nil
@@ -172,7 +172,7 @@ func (s *search) sights() (out []discovery.Sighting) {
 	return out
 }
 
-// mine are the meshes that this node may join.
+// mine returns the meshes that this node may join.
 func (s *search) mine() (out []*foundMesh) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,12 +184,12 @@ func (s *search) mine() (out []*foundMesh) {
 	return out
 }
 
-// mayFound says whether the node founds a mesh: there is none for it, and no other
-// node without one that goes before it.
+// mayFound reports whether the node founds a mesh: there is none for it, and no other
+// node without a mesh takes precedence.
 func (s *search) mayFound() bool {
 	n, waited := s.n, time.Since(s.began)
 	if n.conf.MeshID != "" {
-		return false // that one or none
+		return false // only that mesh, or none
 	}
 	var silent []string
 	for _, v := range s.sights() {
@@ -210,14 +210,14 @@ func (s *search) mayFound() bool {
 	defer s.mu.Unlock()
 	for _, m := range s.meshes {
 		if !m.foreign() && (n.conf.MeshName == "" || n.conf.MeshName == m.name) {
-			return false // it may know the key yet
+			return false // it may learn the key
 		}
 		n.log.Warn("there is another mesh on this network", "mesh", discovery.ShortMesh(m.name, m.id))
 	}
 	return true
 }
 
-// knows reports whether nothing more is to be found out about a mesh.
+// knows reports whether everything needed is known about a mesh.
 func (s *search) knows(id identity.MeshID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *search) knows(id identity.MeshID) bool {
 	return m != nil && (s.owner == nil || m.foreign())
 }
 
-// greetAll makes acquaintance with who is heard of meshes that are not known yet.
+// greetAll contacts the heard nodes of meshes that are not known yet.
 func (s *search) greetAll(ctx context.Context) {
 	var at []netip.AddrPort
 	for _, seed := range s.n.conf.Seeds {
@@ -240,7 +240,7 @@ func (s *search) greetAll(ctx context.Context) {
 	}
 	now := time.Now()
 	at = slices.DeleteFunc(at, func(a netip.AddrPort) bool { return now.Sub(s.tried[a]) < greetAgain })
-	rand.Shuffle(len(at), func(i, j int) { at[i], at[j] = at[j], at[i] }) // whoever announces much is not first by that
+	rand.Shuffle(len(at), func(i, j int) { at[i], at[j] = at[j], at[i] }) // so that many announcements give no advantage
 	var wg sync.WaitGroup
 	for _, a := range at[:min(len(at), maxGreet)] {
 		s.tried[a] = now
@@ -249,8 +249,8 @@ func (s *search) greetAll(ctx context.Context) {
 	wg.Wait()
 }
 
-// greet finds out of which mesh the node at an address is, and joins it if it
-// knows the owner key.
+// greet finds out the mesh of the node at an address, and joins it if it knows the owner
+// key.
 func (s *search) greet(ctx context.Context, at netip.AddrPort) {
 	m, name, err := s.n.meet(ctx, at)
 	if err != nil {
@@ -288,8 +288,8 @@ func (s *search) greet(ctx context.Context, at netip.AddrPort) {
 	}
 }
 
-// meet makes acquaintance with the node at an address; it is a member of the mesh
-// that it says, and what that is called.
+// meet contacts the node at an address. The result is a proven member of its mesh, and
+// the mesh's name.
 func (n *Node) meet(ctx context.Context, at netip.AddrPort) (*transport.Member, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
 	defer cancel()
@@ -308,8 +308,8 @@ func (n *Node) meet(ctx context.Context, at netip.AddrPort) (*transport.Member, 
 	return m, name, nil
 }
 
-// ask asks a mesh to let this node in, at one member after another, until a
-// person has decided.
+// ask asks a mesh for admission, at one member after another, until a person has
+// decided.
 func (s *search) ask(ctx context.Context, mesh *foundMesh) (membership, error) {
 	n, shown := s.n, discovery.ShortMesh(mesh.name, mesh.id)
 	for pause := askAgain; ; pause = min(2*pause, askAgainMax) {
@@ -356,7 +356,7 @@ func (s *search) ask(ctx context.Context, mesh *foundMesh) (membership, error) {
 	}
 }
 
-// seenOf is where members of a mesh were heard on the local network.
+// seenOf returns where members of a mesh were heard on the local network.
 func (n *Node) seenOf(mesh identity.MeshID) (out []netip.AddrPort) {
 	if n.lan == nil || mesh == "" {
 		return nil
@@ -369,7 +369,7 @@ func (n *Node) seenOf(mesh identity.MeshID) (out []netip.AddrPort) {
 	return out
 }
 
-// sightings is where a node of this mesh was heard; "" means any.
+// sightings returns where a node of this mesh was heard; "" means any node.
 func (n *Node) sightings(id identity.NodeID) []netip.AddrPort {
 	switch {
 	case n.lan == nil || n.Mesh() == "":
@@ -380,8 +380,8 @@ func (n *Node) sightings(id identity.NodeID) []netip.AddrPort {
 	return n.lan.Addresses(n.Mesh(), id)
 }
 
-// strangers is where somebody of this mesh may be whom this node does not know:
-// the seeds, and who is heard on the local network.
+// strangers returns addresses where nodes of this mesh may be that this node does not
+// know: the seeds, and the nodes heard on the local network.
 func (n *Node) strangers(ctx context.Context) (out []netip.AddrPort) {
 	for _, s := range n.conf.Seeds {
 		out = append(out, lookUp(ctx, s)...)
@@ -397,8 +397,8 @@ func (n *Node) strangers(ctx context.Context) (out []netip.AddrPort) {
 	return out[:min(len(out), maxGreet)]
 }
 
-// followLAN tells gossip and the transport of members that are heard, and says
-// once of other meshes that there are.
+// followLAN passes the addresses of heard members to gossip and the transport, and logs
+// each other mesh once.
 func (n *Node) followLAN(ctx context.Context) {
 	if n.lan == nil {
 		return
@@ -440,8 +440,8 @@ func (n *Node) advertised() netip.AddrPort { return *n.advertise.Load() }
 
 func (n *Node) setAdvertise(a netip.AddrPort) { n.advertise.Store(&a) }
 
-// followAddress tells the others when this machine has another address: unless it
-// is configured, and only when the one that was told is gone.
+// followAddress announces a new address of this machine, unless the address is
+// configured, and only when the announced one is gone.
 func (n *Node) followAddress(ctx context.Context) {
 	local := n.transport.Addr()
 	at, err := netip.ParseAddrPort(local.String())
@@ -468,7 +468,8 @@ func (n *Node) followAddress(ctx context.Context) {
 	})
 }
 
-// localAddresses are this machine's; any is false when it has none but loopback's.
+// localAddresses returns this machine's addresses; any is false if it has only loopback
+// addresses.
 func localAddresses() (out []netip.Addr, any bool) {
 	addrs, _ := net.InterfaceAddrs()
 	for _, a := range addrs {
@@ -481,7 +482,7 @@ func localAddresses() (out []netip.Addr, any bool) {
 	return out, any
 }
 
-// onLink reports whether an address is on a network that this machine is on.
+// onLink reports whether an address is in a network of this machine.
 func onLink(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	addrs, _ := net.InterfaceAddrs()

@@ -11,8 +11,8 @@ import (
 	"github.com/selvage-mesh/selvage/llm"
 )
 
-// openModels opens the gateway by which the runs of this node call models, paid
-// for from the node's purse: nothing leaves without budget.
+// openModels opens the gateway through which the runs of this node call models. The
+// node's purse pays: no call is sent without budget.
 func (n *Node) openModels(context.Context) error {
 	conf := llm.Config{
 		View: n.ledger.View, Holds: n.work.worker.Holds, Self: string(n.ID()),
@@ -27,12 +27,12 @@ func (n *Node) openModels(context.Context) error {
 	return nil
 }
 
-// priceOfRun reckons what a run cost that told only what it used.
+// priceOfRun calculates the cost of a run that reported only its usage.
 func priceOfRun(tx *ledger.Tx, of ledger.CompanyID, told entity.RunCost) (core.Money, bool) {
 	return llm.Reckon(told.Provider, told.Model, told.Usage, money.ModelPricesOf(tx, of), money.ModelPricesOf(tx, ""))
 }
 
-// noteModelKey notes that a run used a secret of its company as an upstream's key.
+// noteModelKey records that a run used a secret of its company as an upstream's key.
 func (n *Node) noteModelKey(ctx context.Context, run entity.Run, use secret.SecretUse) error {
 	return n.carryOut(ctx, n.command(secret.KindSecretAccess, run.Company, secret.UseSecrets{Run: run.ID, Uses: []secret.SecretUse{use}}))
 }

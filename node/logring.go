@@ -8,25 +8,25 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 )
 
-// A LogRing hands what a log writes on, and keeps the newest lines for the
-// node's operators. Whatever may not be in a log is not in it either.
+// A LogRing passes a log's output on, and keeps the newest lines for the node's
+// operators. It contains nothing that may not be in a log.
 type LogRing struct {
 	to io.Writer
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	lines []string   // a ring; next is the oldest once it is full
 	next  int
 	seq   uint64 // of the newest line
 }
 
 const (
-	// logLines is how many lines are kept, maxLogLine how much of one: half a
-	// megabyte at most, for the last minutes of a busy node.
+	// logLines is how many lines are kept, maxLogLine how many bytes of each: at most half a
+	// megabyte, the last minutes of a busy node.
 	logLines   = 1000
 	maxLogLine = 2 << 10
 )
 
-// NewLogRing returns a ring before to.
+// NewLogRing returns a ring that passes its lines on to to.
 func NewLogRing(to io.Writer) *LogRing { return &LogRing{to: to} }
 
 // Write takes whole lines, as slog's handlers write them.
@@ -47,8 +47,8 @@ func (r *LogRing) Write(p []byte) (int, error) {
 	return r.to.Write(p)
 }
 
-// After returns the oldest lines that are kept after seq, at most limit; for 0
-// it returns the newest.
+// After returns the oldest kept lines after seq, at most limit; for 0 it returns the
+// newest.
 func (r *LogRing) After(seq uint64, limit int) (out []api.LogLine) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

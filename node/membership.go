@@ -17,29 +17,29 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A membership is what a node keeps outside its state about the mesh that it
-// belongs to: enough to be let in again, and to talk to the others, before it
-// has any state, or when it lost it.
+// A membership is what a node stores outside its state about its mesh: enough to be
+// readmitted, and to talk to the other nodes, before it has a state or after losing it.
 //
-// The file "membership" in the data directory is the line "selvage membership v2",
-// the line "sum " and the SHA-256 of what follows in hex, and deterministic CBOR of
-// this struct. It is written when the node founds or joins, when its membership ends,
-// and around a change of epoch; nothing in it is secret in the clear (the keys are
-// wrapped to the node). Another first line is refused, but for "selvage membership v1",
-// after which the CBOR follows: so it was, and is in the answer to a join.
+// The file "membership" in the data directory is the line "selvage membership v2", the
+// line "sum " and the SHA-256 of the rest in hex, and deterministic CBOR of this struct.
+// It is written when the node founds or joins a mesh, when its membership ends, and
+// around a change of epoch. It contains no secret in plain text: the keys are wrapped
+// for the node. A reader refuses another first line, except "selvage membership v1",
+// which is followed by the CBOR: the former format, and the format of the answer to a
+// join.
 //
-// "membership.copy" holds the same bytes and is written after it. It is read when the
-// first is gone or damaged. When both are, the node makes its membership anew from its
-// state; see [Node.regainMembership].
+// "membership.copy" holds the same bytes and is written afterwards. It is read when the
+// first file is missing or damaged. When both are, the node recreates its membership
+// from its state; see [Node.regainMembership].
 type membership struct {
 	Genesis    []byte          `cbor:"1,keyasint"`           // payload of mesh.genesis; the mesh ID is its hash
 	Founder    bool            `cbor:"2,keyasint,omitempty"` // this node founded the mesh
 	Admissions []byte          `cbor:"3,keyasint,omitempty"` // identity.EncodeAdmissions, empty for the founder
 	Wrapped    ledger.NodeKeys `cbor:"4,keyasint"`           // the mesh's keys when it joined
 	Roster     []ledger.Node   `cbor:"5,keyasint"`           // the members when it joined
-	Over       bool            `cbor:"6,keyasint,omitempty"` // it has left, or was thrown out
+	Over       bool            `cbor:"6,keyasint,omitempty"` // it has left, or was revoked
 	Epoch      uint64          `cbor:"7,keyasint,omitempty"` // of the mesh; 0 is the first
-	Founding   *founding       `cbor:"8,keyasint,omitempty"` // this node is to found that epoch
+	Founding   *founding       `cbor:"8,keyasint,omitempty"` // this node must found that epoch
 	Met        *metEpoch       `cbor:"9,keyasint,omitempty"` // a later epoch: this node is left behind
 }
 
@@ -56,7 +56,7 @@ func (m membership) mesh() identity.MeshID { return identity.MeshIDOf(m.Genesis)
 
 func (m membership) encode() []byte { return append([]byte(membershipHeader), ledger.Marshal(m)...) }
 
-// file is what is kept on the disk.
+// file returns the content of the file.
 func (m membership) file() []byte {
 	b := ledger.Marshal(m)
 	return append(fmt.Appendf(nil, "%s%x\n", membershipSummed, sha256.Sum256(b)), b...)
@@ -88,8 +88,8 @@ func decodeMembership(b []byte) (m membership, err error) {
 	return m, nil
 }
 
-// loadMembership reads the file, or its copy when that can not be used. The error is
-// that of the file; it wraps errNoMembership when neither is there.
+// loadMembership reads the file, or its copy if the file is unusable. The error is that
+// of the file; it wraps errNoMembership when neither exists.
 func loadMembership(dir string) (membership, error) {
 	m, err := readMembership(filepath.Join(dir, membershipFile))
 	if err == nil {
@@ -121,8 +121,8 @@ func readMembership(path string) (membership, error) {
 	return decodeMembership(b)
 }
 
-// healMembership writes the files of a membership that was loaded again, where one of
-// them is not as it should be.
+// healMembership rewrites the files of a loaded membership if one of them was missing or
+// damaged.
 func (n *Node) healMembership() error {
 	want := n.member.file()
 	for _, name := range []string{membershipFile, membershipCopy} {
@@ -138,11 +138,11 @@ func (n *Node) healMembership() error {
 	return nil
 }
 
-// regainMembership makes the membership of a node that lost both files from what its
-// state says: the genesis, the members, the keys that are wrapped to it and the epoch.
-// The admission is not in the state; it is fetched from a peer later (see askAround).
-// A node whose state does not have all that, and which was not new, does not start: it
-// must never found a mesh in the place of its own.
+// regainMembership recreates the membership of a node that lost both files from its
+// state: the genesis, the members, the keys wrapped for it, and the epoch. The admission
+// is not in the state; it is fetched from a peer later (see askAround). A node that is
+// not new and whose state lacks any of this does not start: it must never found a mesh
+// in place of its own.
 func (n *Node) regainMembership() error {
 	why := n.unread
 	if why == nil {
@@ -170,7 +170,7 @@ func (n *Node) regainMembership() error {
 	return n.belong()
 }
 
-// admission is what shows to those who do not know this node that it was admitted.
+// admission proves to nodes that do not know this node that it was admitted.
 func (n *Node) admission() []byte {
 	if b := n.readmitted.Load(); b != nil {
 		return *b
@@ -178,8 +178,8 @@ func (n *Node) admission() []byte {
 	return n.member.Admissions
 }
 
-// saveMember writes the membership file, with the members and keys that the state
-// has now, unless the file has that already. The caller holds n.saving.
+// saveMember writes the membership file with the current members and keys of the state,
+// unless the file has them already. The caller holds n.saving.
 func (n *Node) saveMember() error {
 	m := n.member
 	m.Admissions = n.admission()
@@ -200,8 +200,8 @@ func (n *Node) saveMember() error {
 	return nil
 }
 
-// chain is the admissions that lead from this node to the founder: none for the
-// founder. It fails on a node that lost its own, and was not given another yet.
+// chain returns the admissions from this node to the founder: none for the founder. It
+// fails on a node that lost its own and was not readmitted yet.
 func (n *Node) chain() ([]identity.Admission, error) {
 	founder, _, err := foundedBy(n.member.Genesis)
 	if err != nil {
@@ -214,7 +214,7 @@ func (n *Node) chain() ([]identity.Admission, error) {
 	return chain, err
 }
 
-// readmit takes an admission that a peer gave to a node that has none any more.
+// readmit accepts an admission from a peer on a node that has lost its own.
 func (n *Node) readmit(admissions []byte) {
 	if _, err := n.chain(); err == nil || len(admissions) == 0 {
 		return
@@ -240,8 +240,8 @@ func (n *Node) readmit(admissions []byte) {
 	n.log.Info("a peer gave an admission in the place of the lost one")
 }
 
-// membershipOf is what the state says of a member; found is false when it does not say
-// enough.
+// membershipOf reads a member's membership from the state; found is false when the state
+// lacks a part of it.
 func membershipOf(l *ledger.Ledger, self identity.NodeID) (m membership, found bool, err error) {
 	err = l.View(func(tx *ledger.Tx) error {
 		_, payload, founded := ledger.Founding(tx)
@@ -260,8 +260,8 @@ func membershipOf(l *ledger.Ledger, self identity.NodeID) (m membership, found b
 	return m, found && err == nil, err
 }
 
-// usedBefore reports whether a data directory has traces of a node's earlier life
-// other than its identity and an empty store.
+// usedBefore reports whether a data directory has traces of an earlier start, other than
+// an identity and an empty store.
 func usedBefore(dir string) bool {
 	all, _ := os.ReadDir(dir)
 	return slices.ContainsFunc(all, func(e fs.DirEntry) bool {
@@ -269,7 +269,7 @@ func usedBefore(dir string) bool {
 	})
 }
 
-// save writes the file and its copy, each in one step, and syncs them.
+// save writes the file and its copy, each atomically, and syncs them.
 func (m membership) save(dir string) error {
 	b := m.file()
 	for _, name := range []string{membershipFile, membershipCopy} {

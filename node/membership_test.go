@@ -54,7 +54,8 @@ func TestMembershipComesBackFromDisk(t *testing.T) {
 	}
 }
 
-// Any bit of the file that flips, and any cut, is found; the copy stands in.
+// Every flipped bit and every truncation of the file is detected; the copy is used
+// instead.
 func TestDamagedMembershipIsFound(t *testing.T) {
 	good := sampleMembership().file()
 	for i := range good {

@@ -29,14 +29,14 @@ import (
 )
 
 var (
-	// ErrRevoked ends a node that was thrown out of its mesh, or has left it.
+	// ErrRevoked ends a node that was revoked, or has left its mesh.
 	ErrRevoked = errors.New("this node is no longer a member of the mesh; " +
 		"to join again, move its data directory away and use a new join token")
-	// ErrNotReady says that the node can not tell what is true now.
+	// ErrNotReady says that the node can not serve current state.
 	ErrNotReady = errors.New("not ready")
 )
 
-// Spans of the store.
+// Spans of the store's keys.
 const (
 	spanRaft  = 'r'
 	spanState = 's'
@@ -47,22 +47,22 @@ type Node struct {
 	conf Config
 	log  *slog.Logger
 
-	small       bool          // the machine is: see profile.go
-	election    time.Duration // time-out that its disk and processor ask for; 0 is the usual
+	small       bool          // the machine is small: see profile.go
+	election    time.Duration // timeout that disk and processor need; 0 is the default
 	store       *store.Store
 	keys        *identity.Keys
 	member      membership
-	readmitted  atomic.Pointer[[]byte]          // the admission that was given again after it was lost
-	unread      error                           // why the membership could not be read, until it was made again
+	readmitted  atomic.Pointer[[]byte]          // the new admission after the first was lost
+	unread      error                           // why the membership could not be read, until it was recreated
 	saving      sync.Mutex                      // guards member.Over, member.Met, known, saved and their file
-	known       *membersView                    // what the state says of the members; nil before it was read
-	saved       []byte                          // what the file has, nil when that is not known
-	founds      atomic.Bool                     // this node founds an epoch just now
-	alone       atomic.Bool                     // and who is in its state's roster is to be struck off by that
-	mesh        atomic.Pointer[identity.MeshID] // set once the node belongs to one
+	known       *membersView                    // members in the state; nil before it was read
+	saved       []byte                          // content of the file, nil when unknown
+	founds      atomic.Bool                     // this node is founding an epoch
+	alone       atomic.Bool                     // and that will remove the other members from the roster
+	mesh        atomic.Pointer[identity.MeshID] // set once the node belongs to a mesh
 	roster      *roster
 	keyring     *keyring
-	resealed    identity.DataKeyID // nothing is sealed with an earlier key; of keepHouse
+	resealed    identity.DataKeyID // nothing is sealed with an earlier key; used by keepHouse
 	ledger      *ledger.Ledger
 	blobs       *blob.Keeper
 	scrubs      *scrubber
@@ -70,7 +70,7 @@ type Node struct {
 	discovery   *discovery.Discovery
 	consensus   *consensus.Consensus
 	proposer    *consensus.Proposer
-	lan         *discovery.LAN // nil where mDNS is off
+	lan         *discovery.LAN // nil if mDNS is off
 	asks        asks
 	advertise   atomic.Pointer[netip.AddrPort]
 	work        work
@@ -79,19 +79,19 @@ type Node struct {
 	recall      *recall.Recall
 	serving     serving
 	parts       []part      // in the order of opening
-	remembering atomic.Bool // the file is about to be written
+	remembering atomic.Bool // a write of the file is scheduled
 	freshLog    bool        // the raft log was empty at the start
 	healing     *rebuild    // why the store was set aside, nil when it was not
-	healed      atomic.Bool // and it has been built anew
-	gaveUp      atomic.Bool // no quorum was found to build it from
-	hurt        atomic.Bool // damage was met while the node ran
+	healed      atomic.Bool // and it has been rebuilt
+	gaveUp      atomic.Bool // no quorum was found to rebuild it from
+	hurt        atomic.Bool // the running node found damage
 	clocks      clocks      // of this node and the others
 	pulse       pulse       // how late this node runs
 
 	sessionID  atomic.Uint64
-	halted     atomic.Pointer[error] // why no command is taken any more
+	halted     atomic.Pointer[error] // why commands are no longer accepted
 	sessionEnd chan uint64
-	doubted    chan struct{} // a member holds this node to be revoked; to catchUp
+	doubted    chan struct{} // a member says that this node is revoked; read by catchUp
 
 	ctx    context.Context // ends when the node closes
 	cancel context.CancelFunc
@@ -102,15 +102,15 @@ type Node struct {
 	closed error
 }
 
-// A part is something that was opened and will be closed.
+// A part is something opened that Close must close.
 type part struct {
 	name  string
 	close func() error
 }
 
-// Open starts a node and returns once it serves: it has founded its mesh,
-// joined one, or come back. The error says what to do where that is known. A
-// node whose store is damaged is opened once more, to rebuild it: see heal.go.
+// Open starts a node and returns once it serves: it has founded a mesh, joined one, or
+// returned to its own. The error says what to do if that is known. A node whose store is
+// damaged is opened a second time, to rebuild it: see heal.go.
 func Open(ctx context.Context, conf Config) (*Node, error) {
 	conf = conf.withDefaults()
 	if err := conf.Validate(); err != nil {
@@ -134,7 +134,7 @@ func Open(ctx context.Context, conf Config) (*Node, error) {
 	if err := startAgain(conf, why); err != nil {
 		return nil, err
 	}
-	if conf.Conn != nil && n.transport != nil { // the socket was closed with it
+	if conf.Conn != nil && n.transport != nil { // it was closed with the transport
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	n, err = open(ctx, conf)
@@ -144,7 +144,7 @@ func Open(ctx context.Context, conf Config) (*Node, error) {
 	return n, nil
 }
 
-// open is Open once. On an error it returns the node, closed.
+// open is one attempt of Open. On an error it returns the node, closed.
 func open(ctx context.Context, conf Config) (_ *Node, err error) {
 	n := &Node{conf: conf, scrubs: newScrubber(max(conf.ScrubEvery, 0)), log: conf.Logger, failed: make(chan error, 1), sessionEnd: make(chan uint64, 1), doubted: make(chan struct{}, 1)}
 	n.pulse.clock = conf.Clock
@@ -183,7 +183,8 @@ func open(ctx context.Context, conf Config) (_ *Node, err error) {
 	return n, nil
 }
 
-// readable returns what f does, and as an error that the store could not be read.
+// readable returns the result of f, or the store's failure (store.Failure) if f panics
+// with one.
 func readable(f func() error) (err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -197,12 +198,12 @@ func readable(f func() error) (err error) {
 	return f()
 }
 
-// opened notes something to close, in reverse order.
+// opened registers something to close, in reverse order.
 func (n *Node) opened(name string, close func() error) {
 	n.parts = append(n.parts, part{name, close})
 }
 
-// spawn runs f until the node closes; afterwards it does nothing.
+// spawn runs f until the node closes. On a closed node it does nothing.
 func (n *Node) spawn(f func(context.Context)) {
 	n.life.Lock()
 	defer n.life.Unlock()
@@ -211,7 +212,7 @@ func (n *Node) spawn(f func(context.Context)) {
 	}
 }
 
-// endSpawned ends everything that was spawned, and waits for it.
+// endSpawned stops all spawned goroutines and waits for them.
 func (n *Node) endSpawned() {
 	n.life.Lock()
 	n.cancel()
@@ -219,12 +220,12 @@ func (n *Node) endSpawned() {
 	n.wg.Wait()
 }
 
-// measure finds out what the machine can give.
+// measure determines the machine's resources.
 func (n *Node) measure(context.Context) error {
 	memory := Memory()
 	n.small = n.conf.Size.Small(memory)
 	var sync time.Duration
-	if n.conf.FS == vfs.Default && !n.conf.OnDisk { // a test's disk is not looked at
+	if n.conf.FS == vfs.Default && !n.conf.OnDisk { // the disk of a test is not measured
 		var err error
 		if sync, err = syncTime(n.conf.Dir); err != nil {
 			return err
@@ -257,8 +258,8 @@ func (n *Node) openStore(context.Context) error {
 	return nil
 }
 
-// storeDir is where the store is: below the data directory on a disk, at the
-// root of a file system in memory.
+// storeDir is the directory of the store: below the data directory on a disk, the root
+// of a file system in memory.
 func storeDir(c Config) string {
 	if c.FS == vfs.Default || c.OnDisk {
 		return filepath.Join(c.Dir, "store")
@@ -266,7 +267,7 @@ func storeDir(c Config) string {
 	return "store"
 }
 
-// machine is the ID of the machine that the node is bound to.
+// machine returns the ID of the machine that the node is bound to.
 func (n *Node) machine() string {
 	if n.conf.Machine != "" {
 		return n.conf.Machine
@@ -274,8 +275,8 @@ func (n *Node) machine() string {
 	return identity.MachineID()
 }
 
-// openIdentity loads or draws the keys. A member whose log is gone comes back
-// as a new incarnation: the old one's votes are not remembered.
+// openIdentity loads or creates the keys. A member whose log is gone returns as a new
+// incarnation, because its earlier votes are lost.
 func (n *Node) openIdentity(context.Context) (err error) {
 	machine := n.machine()
 	if err := n.checkIdentity(machine); err != nil {
@@ -286,7 +287,7 @@ func (n *Node) openIdentity(context.Context) (err error) {
 		return err
 	}
 	if n.member, n.unread = loadMembership(n.conf.Dir); n.unread != nil {
-		return nil // openLedger looks whether the state has it
+		return nil // openLedger checks whether the state has it
 	}
 	if err := n.healMembership(); err != nil {
 		return err
@@ -294,18 +295,18 @@ func (n *Node) openIdentity(context.Context) (err error) {
 	return n.belong()
 }
 
-// checkIdentity refuses a directory whose identity is gone while the rest of a node is
-// there: under new keys it would be another node that holds this one's votes.
+// checkIdentity refuses a directory without an identity if the rest of a node is there:
+// with new keys it would be another node that holds this one's votes.
 func (n *Node) checkIdentity(machine string) error {
 	_, err := identity.Load(n.conf.Dir, machine)
 	if !errors.Is(err, identity.ErrNoIdentity) || n.freshLog && !usedBefore(n.conf.Dir) {
-		return nil // others are told by whoever loads it
+		return nil // other errors are reported by whoever loads it
 	}
 	return fmt.Errorf("identity.key is gone from %s, and this directory is a node's: put it back from a copy of this machine's disk. "+
 		"If there is none this node is lost: move the directory away, join with a new token, and on another member run `selvage node remove` with the old node's name", n.conf.Dir)
 }
 
-// belong makes the node a member of the mesh of its membership file.
+// belong makes the node a member of its membership file's mesh.
 func (n *Node) belong() (err error) {
 	if n.member.Over {
 		return ErrRevoked
@@ -385,8 +386,8 @@ func (n *Node) openTransport(context.Context) error {
 	return nil
 }
 
-// openMembership finds out which mesh the node belongs to: the one of its
-// membership file, the one that its token opens, or a new one.
+// openMembership determines the node's mesh: the one of its membership file, the one
+// that its token opens, or a new one.
 func (n *Node) openMembership(ctx context.Context) (err error) {
 	switch {
 	case n.Mesh() != "":
@@ -503,7 +504,7 @@ func (n *Node) openConsensus(context.Context) error {
 }
 
 // Close stops the node in order: no new work, running work ended, leadership
-// handed on, everything closed in the reverse order of opening.
+// transferred, then everything closed in the reverse order of opening.
 func (n *Node) Close() error {
 	n.once.Do(func() {
 		var errs []error
@@ -523,8 +524,8 @@ func (n *Node) Close() error {
 	return n.closed
 }
 
-// Kill stops the node as if its process had died: it tells nobody and hands
-// nothing on. For tests; the caller has taken its disk and network away.
+// Kill stops the node as if its process had died: it notifies nobody and transfers
+// nothing. For tests; the caller has detached its disk and network.
 func (n *Node) Kill() {
 	if n.consensus != nil {
 		n.consensus.Abort()
@@ -534,7 +535,8 @@ func (n *Node) Kill() {
 	}
 }
 
-// Failed yields the error for which the node can not go on; the caller closes it.
+// Failed delivers the error with which the node can not go on; the caller must close the
+// node.
 func (n *Node) Failed() <-chan error { return n.failed }
 
 func (n *Node) stopWith(err error) {
@@ -545,11 +547,11 @@ func (n *Node) stopWith(err error) {
 	}
 }
 
-// ID and Name say who the node is.
+// ID and Name identify the node.
 func (n *Node) ID() identity.NodeID { return n.keys.ID() }
 func (n *Node) Name() string        { return n.conf.Name }
 
-// Mesh is the mesh that the node belongs to, "" while it belongs to none.
+// Mesh returns the node's mesh, "" while it belongs to none.
 func (n *Node) Mesh() identity.MeshID {
 	if m := n.mesh.Load(); m != nil {
 		return *m
@@ -562,11 +564,11 @@ func (n *Node) belongTo(m identity.MeshID) { n.mesh.Store(&m) }
 // IsLeader reports whether this node leads and may serve as leader.
 func (n *Node) IsLeader() bool { return n.consensus.IsLeader() }
 
-// Ledger is the node's replica, for reading.
+// Ledger returns the node's replica, for reading.
 func (n *Node) Ledger() *ledger.Ledger { return n.ledger }
 
-// advertised is the address that others are told: the configured one, the
-// socket's own, or for a socket on all interfaces the first that is up.
+// advertised returns the address that others are told: the configured one, the socket's
+// own, or for a socket on all interfaces the first that is up.
 func advertised(configured netip.AddrPort, local net.Addr) netip.AddrPort {
 	if configured.IsValid() {
 		return configured

@@ -13,13 +13,13 @@ import (
 	"github.com/selvage-mesh/selvage/transport"
 )
 
-// offersWait bounds looking what a node offers, there and back, an answer of a model
-// server included.
+// offersWait bounds a query of a node's offers including the network, and an answer of a
+// model server.
 const offersWait = 25 * time.Second
 
-// offers looks on a node what it offers to agents. How closely travels as JSON in a
-// frame of KindIPC; the answer is a list of offers. A node that does not know the frame
-// ends the stream.
+// offers asks a node what it offers to agents. The request is JSON in a frame of
+// KindIPC; the answer is a list of offers. A node that does not know the frame closes
+// the stream.
 func (n *Node) offers(ctx context.Context, on identity.NodeID, look adapter.Look) ([]adapter.Offer, error) {
 	ctx, cancel := context.WithTimeout(ctx, offersWait)
 	defer cancel()
@@ -41,8 +41,8 @@ func (n *Node) offers(ctx context.Context, on identity.NodeID, look adapter.Look
 	return found, nil
 }
 
-// askOnce sends one frame to a node and reads one, on a stream of its own, within
-// the time of ctx.
+// askOnce sends one frame to a node and reads one, on a stream of its own, until ctx
+// ends.
 func (n *Node) askOnce(ctx context.Context, on identity.NodeID, typ byte, ask []byte) (byte, []byte, error) {
 	c, err := n.transport.Dial(ctx, on, transport.KindIPC)
 	if err != nil {
@@ -59,7 +59,7 @@ func (n *Node) askOnce(ctx context.Context, on identity.NodeID, typ byte, ask []
 	return transport.ReadFrameMax(c, maxFrame)
 }
 
-// answerOffers answers another node that asks what this one offers.
+// answerOffers answers another node's query of this node's offers.
 func (n *Node) answerOffers(c net.Conn, payload []byte) error {
 	ctx, cancel := context.WithTimeout(n.ctx, offersWait)
 	defer cancel()

@@ -29,8 +29,8 @@ func wrapped(t *testing.T, k *identity.Keys, epoch uint64, data, gossip identity
 	return w
 }
 
-// Keys are taken in the order of their epochs, older ones are not gone back to,
-// and nobody else's open.
+// Keys are taken in the order of their epochs, never older ones afterwards, and keys
+// wrapped for another node can not be opened.
 func TestKeyringTakesNewerKeysOnly(t *testing.T) {
 	own, other := identity.Derive([32]byte{1}), identity.Derive([32]byte{2})
 	r := newKeyring(own)
@@ -59,7 +59,7 @@ func TestKeyringTakesNewerKeysOnly(t *testing.T) {
 	}
 }
 
-// ring is what a node gossips with: the epochs that it accepts, the one in use first.
+// ring records the epochs that a node's gossip accepts, the one in use first.
 type ring struct {
 	mu     sync.Mutex
 	epochs []uint64
@@ -90,8 +90,8 @@ func (r *ring) RemoveKey(epoch uint64) error {
 	return nil
 }
 
-// Of two epochs that follow each other at once the newer is used, whoever sees to
-// it first, and no key before it stays good.
+// Of two epochs in quick succession gossip uses the newer one, whichever goroutine sets
+// it first, and forgets all earlier keys.
 func TestGossipTurnsToTheNewestOfTwoEpochs(t *testing.T) {
 	for _, order := range [][]uint64{{2, 3}, {3, 2}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -130,8 +130,8 @@ func TestUntrustedNodeGetsNoDataKey(t *testing.T) {
 	}
 }
 
-// The state goes before what others told, but a revocation that somebody told
-// counts from the moment it was heard.
+// The state takes precedence over what other nodes reported, but a reported revocation
+// counts at once.
 func TestRosterLearnsWhileBehind(t *testing.T) {
 	row := func(seed byte, revoked uint64) ledger.Node {
 		k := identity.Derive([32]byte{seed})
@@ -156,8 +156,8 @@ func TestRosterLearnsWhileBehind(t *testing.T) {
 	}
 }
 
-// A node that catches up from a snapshot which is older than whoever let it in
-// goes on taking from them what it lacks.
+// A node that catches up from a snapshot older than its admission keeps the members that
+// it was told.
 func TestOlderStateForgetsNobody(t *testing.T) {
 	row := func(seed byte) ledger.Node {
 		k := identity.Derive([32]byte{seed})
@@ -175,8 +175,8 @@ func TestOlderStateForgetsNobody(t *testing.T) {
 	}
 }
 
-// A reading of the members that began before one of them was revoked does not
-// follow the one that saw it.
+// A read of the members that began before a revocation does not overwrite one that saw
+// it.
 func TestTheRosterIsTheNewest(t *testing.T) {
 	k := identity.Derive([32]byte{1})
 	of := func(revoked uint64) []ledger.Node {
@@ -213,8 +213,8 @@ func TestTheRosterIsTheNewest(t *testing.T) {
 	}
 }
 
-// What one moment of the state says of the members has that moment's height,
-// however far the ledger has come since: what follows it would be left out.
+// A view of the members has the height of its state, even if the ledger has advanced
+// since: otherwise later entries would be skipped.
 func TestMembersAreOfTheirHeight(t *testing.T) {
 	db, err := store.Open("db", store.Options{FS: vfs.NewMem(), Small: true})
 	if err != nil {
@@ -259,8 +259,8 @@ func TestMembersAreOfTheirHeight(t *testing.T) {
 	}
 }
 
-// A node whose clock is far from the others' does not lead; alone, or with one
-// other, nobody can tell who is right.
+// A node whose clock is far from the others' does not lead. With no or one other node,
+// nobody can tell which clock is right.
 func TestWrongClockDoesNotLead(t *testing.T) {
 	now := time.Now()
 	ids := []identity.NodeID{"a", "b", "c"}
@@ -308,8 +308,8 @@ func TestConfigSaysAllThatIsWrong(t *testing.T) {
 	}
 }
 
-// A label is said to the roster as an operator would say it; what was said at a later
-// start only is told of.
+// Labels are given to the roster in an operator's form. Those of a later start are only
+// reported.
 func TestLabelsOfTheStart(t *testing.T) {
 	n := &Node{conf: Config{Labels: map[string]string{"zone": "eu", "gpu": ""}}}
 	got := n.labels()
@@ -321,8 +321,7 @@ func TestLabelsOfTheStart(t *testing.T) {
 	}
 }
 
-// What is done again and again begins at a whole beat, no later than it is due, and
-// stays there.
+// Periodic work begins at a multiple of beat, not later than it is due, and stays there.
 func TestEveryBeginsAtABeat(t *testing.T) {
 	for _, d := range []time.Duration{beat, 4 * beat, 10 * beat, beat / 5} {
 		synctest.Test(t, func(t *testing.T) {

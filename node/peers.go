@@ -15,11 +15,11 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// alive is what consensus asks of discovery.
+// alive reports to consensus whether discovery considers a node alive.
 func (n *Node) alive(id identity.NodeID) bool { return n.discovery.Alive(id) }
 
-// peers names the members that this node may ask to be enrolled: who is seen
-// alive first, then everyone in the roster.
+// peers returns the members that this node may ask for enrollment: first those that are
+// alive, then everyone in the roster.
 func (n *Node) peers() (out []identity.NodeID) {
 	for _, m := range n.discovery.Live() {
 		out = append(out, m.Meta.Node)
@@ -34,7 +34,7 @@ func (n *Node) peers() (out []identity.NodeID) {
 	return append(out, rest...)
 }
 
-// mayVote tells whether a member may become a voter, and its zone.
+// mayVote reports whether a member may become a voter, and returns its zone.
 func (n *Node) mayVote(id identity.NodeID) (may bool, zone string) {
 	m, ok := n.roster.node(id)
 	if !ok || !m.Member() || m.Has(ledger.LabelUntrusted) || m.Role == "observer" {
@@ -48,8 +48,8 @@ func (n *Node) mayVote(id identity.NodeID) (may bool, zone string) {
 	return true, zone
 }
 
-// resolve is where a node may be: by gossip and the peer cache, by the roster,
-// and at the seeds, since whoever answers there has to prove who it is.
+// resolve returns possible addresses of a node: from gossip, the peer cache and the
+// roster, and the seeds, because whoever answers must prove its identity.
 func (n *Node) resolve(id identity.NodeID) (out []netip.AddrPort) {
 	if n.discovery != nil {
 		out = n.discovery.Addresses(id)
@@ -63,7 +63,7 @@ func (n *Node) resolve(id identity.NodeID) (out []netip.AddrPort) {
 	return out
 }
 
-// hints are where any member may be.
+// hints returns addresses where any member may be.
 func (n *Node) hints() (out []netip.AddrPort) {
 	for id, m := range n.roster.all() {
 		if !m.Member() || id == n.ID() {
@@ -80,8 +80,8 @@ func (n *Node) hints() (out []netip.AddrPort) {
 	return slices.Compact(out)
 }
 
-// announce tells the mesh when this node's name or address is another than the
-// roster has, and gossip what role it plays.
+// announce updates this node's name and address in the roster when they have changed,
+// and its role in gossip.
 func (n *Node) announce(ctx context.Context) {
 	role := ""
 	every(ctx, rotateRetry, func() {
@@ -104,9 +104,8 @@ func (n *Node) announce(ctx context.Context) {
 	})
 }
 
-// rotateKeys draws new keys when a node was revoked and this one leads: the
-// revoked node can open nothing that is sealed from then on. It does so too when
-// the keys have become old.
+// rotateKeys rotates the keys, while this node leads, when a node was revoked: that node
+// can decrypt nothing sealed afterwards. It also rotates keys that have become old.
 func (n *Node) rotateKeys(ctx context.Context) {
 	every(ctx, rotateRetry, func() {
 		if !n.consensus.IsLeader() {
@@ -127,8 +126,8 @@ func (n *Node) rotateKeys(ctx context.Context) {
 	})
 }
 
-// RotateKeys draws new keys on behalf of whoever asks. A rotation that races with an
-// admission is refused, and made anew for the members that there are then.
+// RotateKeys rotates the keys on behalf of by. A rotation that races with an admission
+// is refused, and retried for the new members.
 func (n *Node) RotateKeys(ctx context.Context, by ledger.Actor, with ledger.Credential) (err error) {
 	for range maxAdmitTries {
 		if err = n.rotate(ctx, by, with); err == nil {
@@ -137,7 +136,7 @@ func (n *Node) RotateKeys(ctx context.Context, by ledger.Actor, with ledger.Cred
 		if refusal, ok := errors.AsType[*ledger.Refusal](err); !ok || refusal.Code != ledger.Conflict || refusal.Detail != nil {
 			return err
 		}
-		select { // this node may not have heard yet of what it collided with
+		select { // this node may not have applied the conflicting entry yet
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(rosterRetry):
@@ -147,9 +146,9 @@ func (n *Node) RotateKeys(ctx context.Context, by ledger.Actor, with ledger.Cred
 	return err
 }
 
-// rotate draws keys for the members that there are now, and proposes them; as
-// somebody, or as this node itself. Those before have to be in use, else it is
-// refused: gossip holds three epochs at most.
+// rotate creates keys for the current members and proposes them, as by or as this node
+// itself. It is refused until the previous keys are in use, because gossip holds at most
+// three epochs.
 func (n *Node) rotate(ctx context.Context, by ledger.Actor, with ledger.Credential) error {
 	var keys ledger.Keys
 	var members []ledger.Node
@@ -157,7 +156,7 @@ func (n *Node) rotate(ctx context.Context, by ledger.Actor, with ledger.Credenti
 	var since time.Time
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		keys, version, members = ledger.CurrentKeys(tx), ledger.RosterVersion(tx), ledger.Roster(tx)
-		if keys.Epoch > 1 { // the first are in use from the first moment
+		if keys.Epoch > 1 { // the first keys are in use at once
 			since = ledger.KeysSince(tx)
 		}
 		return nil
@@ -192,8 +191,8 @@ func (n *Node) rotate(ctx context.Context, by ledger.Actor, with ledger.Credenti
 	return n.carryOut(ctx, cmd)
 }
 
-// takeKeys opens the keys of a new epoch. Gossip goes on under the old key for
-// a moment, until all others have the new one too, and then forgets it.
+// takeKeys opens the keys of a new epoch. Gossip keeps using the old key until all nodes
+// have the new one, and then forgets it.
 func (n *Node) takeKeys(w ledger.NodeKeys) {
 	changed, err := n.keyring.take(w)
 	if err != nil {
@@ -215,8 +214,8 @@ func (n *Node) takeKeys(w ledger.NodeKeys) {
 	})
 }
 
-// refreshKeys takes the newest keys from the state; it reports whether they
-// were newer than what this node had.
+// refreshKeys takes the newest keys from the state. It reports whether they were newer
+// than this node's.
 func (n *Node) refreshKeys() bool {
 	before, _, _ := n.keyring.current()
 	n.refreshRoster()

@@ -15,18 +15,18 @@ import (
 	"github.com/selvage-mesh/selvage/transport"
 )
 
-// probeWait bounds a probe of an adapter, there and back: a program that is asked
-// for its version may take a while to start on a small machine.
+// probeWait bounds a probe of an adapter including the network: starting a program for
+// its version may take a while on a small machine.
 const probeWait = 30 * time.Second
 
-// A probeAsk asks a node what it lacks for an adapter. It travels as JSON in a
-// frame of KindIPC; the answer is a list of checks.
+// A probeAsk asks a node what it lacks for an adapter. It is sent as JSON in a frame of
+// KindIPC; the answer is a list of checks.
 type probeAsk struct {
 	Type   string          `json:"type"`
 	Config json.RawMessage `json:"config,omitempty"`
 }
 
-// probeAdapter looks on a node whether it has what an adapter needs.
+// probeAdapter checks whether a node has what an adapter needs.
 func (n *Node) probeAdapter(ctx context.Context, on identity.NodeID, kind string, config json.RawMessage) ([]adapter.Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()

@@ -15,52 +15,51 @@ import (
 	"time"
 )
 
-// A Size says what a machine can give a node.
+// A Size is a profile of the machine's resources.
 type Size string
 
 // The sizes of --size.
 const (
-	SizeAuto   Size = "auto"   // by the memory that there is, when the node starts
-	SizeSmall  Size = "small"  // a board: half a gigabyte, a slow card
+	SizeAuto   Size = "auto"   // by the available memory when the node starts
+	SizeSmall  Size = "small"  // a single-board computer: half a gigabyte of memory, a slow card
 	SizeNormal Size = "normal" // everything else
 )
 
 const (
-	// smallMemory is the memory, in bytes, below which a machine counts as small:
-	// a board sold with 1 GB shows a little less than that.
+	// smallMemory is the memory, in bytes, below which a machine counts as small: a board
+	// sold with 1 GB reports a little less than that.
 	smallMemory = 1 << 30
-	// smallRowCacheBytes bounds the rows that apply keeps in memory on a small machine.
-	// smallDecodedBytes and smallReadCacheBytes those of them that are decoded as well,
-	// and those that readers share; smallLogCacheBytes the newest of the raft log.
+	// smallRowCacheBytes bounds the cached rows of apply on a small machine,
+	// smallDecodedBytes those that are decoded too, smallReadCacheBytes those that readers
+	// share, and smallLogCacheBytes the newest entries of the raft log.
 	smallRowCacheBytes  = 4 << 20
 	smallDecodedBytes   = 4 << 20
 	smallReadCacheBytes = 4 << 20
 	smallLogCacheBytes  = 2 << 20
-	// smallSnapshotBytes bounds the log that a small machine reads when it starts: a
-	// card reads 20 MB a second.
+	// smallSnapshotBytes bounds the log that a small machine reads when it starts: a card
+	// reads 20 MB a second.
 	smallSnapshotBytes = 48 << 20
 
-	// The disk is asked how long it takes to sync as often as probes says, with
-	// probeBytes each, within probeBound altogether.
+	// The time of a sync is measured probes times, with probeBytes each, within probeBound
+	// in total.
 	probes     = 5
 	probeBytes = 4 << 10
 	probeBound = 3 * time.Second
-	// electionSyncs is how many syncs an election time-out must be long: a leader
-	// that syncs, and a follower that does, take two, and cards have bad moments.
+	// electionSyncs is the least election timeout in syncs: a round takes a sync of the
+	// leader and one of a follower, and cards have slow moments.
 	electionSyncs = 12
-	// The processor is asked how long it takes to check a signature, checks times.
-	// electionChecks is how many of these an election time-out must be long: what
-	// peers say to each other between two heartbeats is as much work on a busy node.
-	// A processor that needs more than 1.7 ms, an old or an emulated board, gets
-	// more than the usual time.
+	// The time to verify a signature is measured checks times. electionChecks is the least
+	// election timeout in verifications: on a busy node, the messages between two heartbeats
+	// are that much work. A processor that needs more than 1.7 ms, an old or an emulated
+	// board, gets a longer timeout than the default.
 	checks         = 9
 	electionChecks = 300
-	// slowestElection bounds what a slow disk or processor makes of the election time-out, so
-	// that a group of boards still fails over within some ten seconds.
+	// slowestElection bounds the election timeout for slow disks and processors, so that a
+	// group of boards still fails over within some ten seconds.
 	slowestElection = 4 * time.Second
 )
 
-// ParseSize reads a size.
+// ParseSize parses a size.
 func ParseSize(s string) (Size, error) {
 	switch v := Size(s); v {
 	case SizeAuto, SizeSmall, SizeNormal:
@@ -69,15 +68,14 @@ func ParseSize(s string) (Size, error) {
 	return "", fmt.Errorf("size %q: give auto, small or normal", s)
 }
 
-// Small reports whether a node is to be small on a machine with so much memory,
-// in bytes; 0 is unknown.
+// Small reports whether a machine with so much memory, in bytes, counts as small; 0 is
+// unknown.
 func (s Size) Small(memory uint64) bool {
 	return s == SizeSmall || cmp.Or(s, SizeAuto) == SizeAuto && memory > 0 && memory < smallMemory
 }
 
-// Memory returns how much memory this process may have, in bytes: the
-// machine's, or what its control group leaves it. It is 0 where that is not to
-// be found out.
+// Memory returns how much memory this process may use, in bytes: the machine's, or the
+// limit of its control group. It is 0 if that is unknown.
 func Memory() uint64 {
 	most := uint64(0)
 	if f, err := os.Open("/proc/meminfo"); err == nil {
@@ -96,7 +94,7 @@ func Memory() uint64 {
 	return most
 }
 
-// memTotal reads the line MemTotal of /proc/meminfo; 0 is none.
+// memTotal reads the line MemTotal of /proc/meminfo; 0 if there is none.
 func memTotal(r io.Reader) uint64 {
 	for s := bufio.NewScanner(r); s.Scan(); {
 		if v, ok := strings.CutPrefix(s.Text(), "MemTotal:"); ok {
@@ -110,9 +108,8 @@ func memTotal(r io.Reader) uint64 {
 	return 0
 }
 
-// syncTime measures how long the disk below dir takes to make a small append
-// durable: the median of a few. A disk that needs longer than the bound counts
-// with what it has shown until then.
+// syncTime measures how long the disk of dir takes to make a small append durable: the
+// median of several. Once probeBound has passed, it uses the measurements so far.
 func syncTime(dir string) (_ time.Duration, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return 0, err
@@ -138,8 +135,8 @@ func syncTime(dir string) (_ time.Duration, err error) {
 	return took[len(took)/2], nil
 }
 
-// checkTime measures how long this processor takes to check a signature: the
-// median of a few.
+// checkTime measures how long this processor takes to verify a signature: the median of
+// several.
 func checkTime() time.Duration {
 	key, said := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)), make([]byte, 32)
 	pub, sig := key.Public().(ed25519.PublicKey), ed25519.Sign(key, said)
@@ -153,8 +150,8 @@ func checkTime() time.Duration {
 	return took[len(took)/2]
 }
 
-// electionTimeout returns what a disk's time for a sync and a processor's time for
-// a signature make of the election time-out; 0 is the usual one.
+// electionTimeout derives the election timeout from the times for a sync and for a
+// signature; 0 is the default.
 func electionTimeout(sync, check time.Duration) time.Duration {
 	const usual = 500 * time.Millisecond
 	if t := min(max(electionSyncs*sync, electionChecks*check), slowestElection); t > usual {
@@ -163,14 +160,13 @@ func electionTimeout(sync, check time.Duration) time.Duration {
 	return 0
 }
 
-// Widen lets what this node keeps in memory to read it sooner take more than usual, or
-// takes that back.
+// Widen lets this node's read caches use more memory than usual, or ends that.
 func (n *Node) Widen(wide bool) {
 	n.ledger.Widen(wide)
 	n.store.Widen(wide)
 }
 
-// Trim drops what this node keeps in memory only to read it sooner.
+// Trim empties this node's read caches.
 func (n *Node) Trim() {
 	n.consensus.Trim()
 	n.ledger.Trim()

@@ -19,7 +19,7 @@ func TestSize(t *testing.T) {
 		{SizeAuto, 512 << 20, true},
 		{SizeAuto, 1000 << 20, true}, // a board of 1 GB
 		{SizeAuto, 2 << 30, false},
-		{SizeAuto, 0, false}, // not to be found out
+		{SizeAuto, 0, false}, // unknown
 		{"", 512 << 20, true},
 		{SizeSmall, 64 << 30, true},
 		{SizeNormal, 512 << 20, false},
@@ -76,7 +76,7 @@ func TestSyncTimeLeavesNothing(t *testing.T) {
 	}
 }
 
-// Founding a mesh is an election of one: the slowest card's takes its time.
+// Founding a mesh is an election with one voter, which takes long on the slowest card.
 func TestFoundingOnTheSlowestCard(t *testing.T) {
 	t.Parallel()
 	n := start(t, filepath.Join(t.TempDir(), "card"), func(c *Config) {

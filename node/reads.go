@@ -10,9 +10,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Submit carries a command out and returns its one final outcome. An error
-// means that the outcome is not known, or that it was certainly not carried
-// out; see consensus.Proposer.
+// Submit submits a command and returns its final outcome. An error means that the
+// outcome is unknown, or that the command was certainly not applied; see
+// consensus.Proposer.
 func (n *Node) Submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, error) {
 	if err := n.mayWrite(); err != nil {
 		return ledger.Receipt{}, err
@@ -20,8 +20,8 @@ func (n *Node) Submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, 
 	return n.submit(ctx, cmd)
 }
 
-// submit is for what nobody waits for: without a quorum it waits until ctx ends for
-// one to come back.
+// submit is for commands that nobody waits for: without a quorum it waits for one until
+// ctx ends.
 func (n *Node) submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, error) {
 	for {
 		receipt, err := n.proposer.Submit(ctx, cmd)
@@ -31,8 +31,8 @@ func (n *Node) submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, 
 	}
 }
 
-// An asked node is the node as the API has it: whoever waits for an answer hears soon
-// that there is no quorum.
+// An asked node is the node as the API uses it: a waiting caller soon gets an error if
+// there is no quorum.
 type asked struct{ *Node }
 
 func (n asked) Submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, error) {
@@ -44,9 +44,9 @@ func (n asked) Submit(ctx context.Context, cmd ledger.Command) (ledger.Receipt, 
 	return n.proposer.Submit(ctx, cmd)
 }
 
-// View runs f over the state in the given mode and returns the index that the
-// state has at least. A default read waits until this node has AtLeast; a
-// strong one until it has all that was acknowledged before the call.
+// View runs f on the state in the given mode and returns the least index of that state.
+// A default read waits until this node has AtLeast; a strong one until it has everything
+// that was acknowledged before the call.
 func (n *Node) View(ctx context.Context, at ledger.Read, f func(*ledger.Tx) error) (applied uint64, err error) {
 	index := at.AtLeast
 	if at.Mode == ledger.ReadStrong {
@@ -70,8 +70,8 @@ func (n *Node) Entries(ctx context.Context, after uint64) iter.Seq2[ledger.Entry
 	return n.ledger.Entries(ctx, after)
 }
 
-// Answers returns nil when the state of this node can be read at all, whatever
-// its mesh does, and an error when that takes longer than ctx.
+// Answers returns nil if this node's state can be read, whatever the mesh does, and an
+// error if that takes longer than ctx.
 func (n *Node) Answers(ctx context.Context) error {
 	done := make(chan error, 1)
 	n.spawn(func(context.Context) { done <- n.ledger.View(func(*ledger.Tx) error { return nil }) })
@@ -85,8 +85,8 @@ func (n *Node) Answers(ctx context.Context) error {
 	}
 }
 
-// Ready returns nil when this node can serve: it keeps its log, applies, and
-// has, or just got, all that the mesh has acknowledged.
+// Ready returns nil if this node can serve: it writes its log, applies, and has, or just
+// received, everything that the mesh has acknowledged.
 func (n *Node) Ready(ctx context.Context) error {
 	if err := n.mayWrite(); err != nil {
 		return err

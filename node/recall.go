@@ -15,8 +15,8 @@ import (
 	"github.com/selvage-mesh/selvage/recall"
 )
 
-// openRecall begins to index what companies remember. Saved graphs lie beside the store;
-// where the store is in memory, none are kept.
+// openRecall starts to index companies' memories. The saved graphs are beside the store;
+// none are saved if the store is in memory.
 func (n *Node) openRecall(context.Context) error {
 	conf := recall.Config{View: n.ledger.View, Entries: n.ledger.Entries, Logger: n.log,
 		Head: func() uint64 { return n.ledger.Position().Height },
@@ -38,8 +38,8 @@ func (n *Node) openRecall(context.Context) error {
 	return nil
 }
 
-// embedTurn is how long one node embeds what a company remembers, before the turn goes to
-// another that may: a node that can not reach the model is not waited for.
+// embedTurn is how long one node embeds a company's memories before the turn passes to
+// another node that may, so that a node which can not reach the model does not block it.
 const embedTurn = 2 * time.Minute
 
 // embed has a model of the gateway embed texts.
@@ -51,9 +51,9 @@ func (n *Node) embed(ctx context.Context, who recall.Payer, model string, texts 
 	return out, err
 }
 
-// embedsFor reports whether it is this node's turn to embed what a company remembers: among
-// the nodes that live and that an upstream of the model may be asked from. Two that disagree
-// for a moment embed the same; the first one's vectors stay.
+// embedsFor reports whether it is this node's turn to embed a company's memories, among
+// the live nodes from which an upstream of the model may be called. If two nodes briefly
+// disagree, both embed the same memories and the first vectors are kept.
 func (n *Node) embedsFor(tx *ledger.Tx, of ledger.CompanyID, model string) bool {
 	if !n.work.worker.Holds() {
 		return false
@@ -76,7 +76,7 @@ func (n *Node) embedsFor(tx *ledger.Tx, of ledger.CompanyID, model string) bool 
 	return live[turn%uint64(len(live))].ID == n.ID()
 }
 
-// tellOfVectors submits a command of this node and waits until its state has it.
+// tellOfVectors submits a command of this node and waits until its state has applied it.
 func (n *Node) tellOfVectors(ctx context.Context, kind string, of ledger.CompanyID, payload any) error {
 	ctx, cancel := context.WithTimeout(ctx, submitTimeout)
 	defer cancel()

@@ -21,8 +21,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
-// unfinishedFile in the data directory says that its content is half of
-// something: what command was at it, which is to be run again.
+// unfinishedFile in the data directory marks an interrupted operation. It names the
+// command that must be run again.
 const unfinishedFile = "unfinished"
 
 // unfinished returns why the data directory can not be used, or nil.
@@ -36,19 +36,19 @@ func unfinished(dir string) error {
 	return fmt.Errorf("%s was cut off in %s: run it again", strings.TrimSpace(string(b)), dir)
 }
 
-// Restored says what a backup had in it.
+// Restored describes the content of a backup.
 type Restored struct {
 	About      About  `json:"about"`
 	Rows       uint64 `json:"rows,omitempty"`
 	StateBytes uint64 `json:"stateBytes"`
 	Files      uint64 `json:"files"`
 	FileBytes  uint64 `json:"fileBytes"`
-	Missing    uint64 `json:"filesMissing"` // were not to be had when it was made
-	Epoch      uint64 `json:"epoch"`        // that the restored mesh will be in
+	Missing    uint64 `json:"filesMissing"` // were not available when it was made
+	Epoch      uint64 `json:"epoch"`        // of the restored mesh
 	Node       string `json:"node"`         // the node that will found it
 }
 
-// Inspect reads a backup to its end and checks every hash, and writes nothing.
+// Inspect reads a whole backup and checks every hash. It writes nothing.
 func Inspect(r io.Reader) (v Restored, err error) {
 	a, h, err := openArchive(r)
 	if err != nil {
@@ -72,7 +72,7 @@ func Inspect(r io.Reader) (v Restored, err error) {
 	})
 }
 
-// matches holds what the head says against the state.
+// matches compares the head with the state.
 func (h archiveHead) matches(pos ledger.Position) error {
 	if pos.Mesh != identity.MeshIDOf(h.Genesis) || pos.Mesh != h.About.Mesh || pos.Height != h.About.Height || pos.Applied != h.About.Index ||
 		fmt.Sprintf("%x", pos.Head) != h.About.Head || fmt.Sprintf("%x", pos.Digest) != h.About.Digest {
@@ -81,7 +81,7 @@ func (h archiveHead) matches(pos ledger.Position) error {
 	return nil
 }
 
-// files reads what follows the state.
+// files reads the parts after the state.
 func (a *archiveReader) files(v *Restored, take func(blob.Digest, int64, io.Reader) error) error {
 	if n, err := io.Copy(io.Discard, a); err != nil {
 		return err
@@ -120,12 +120,11 @@ func (a *archiveReader) files(v *Restored, take func(blob.Digest, int64, io.Read
 	return nil
 }
 
-// Restore makes a data directory of a backup (what identity.SealedFile.Open
-// gives), on a machine that has none. The node that is started on it founds the
-// next epoch of the mesh, alone; all nodes that were members when the backup was
-// made are struck off, and join again with tokens. A restore that was cut off
-// is begun again by the next one; one that is refused, by its end at the latest,
-// takes away what it has made.
+// Restore creates a data directory from a backup (as identity.SealedFile.Open returns
+// it), on a machine that has none. A node started on it founds the next epoch of the
+// mesh, alone. All nodes that were members when the backup was made are removed, and
+// join again with tokens. The next restore restarts an interrupted one; a refused
+// restore deletes what it has created.
 func Restore(ctx context.Context, dir, machine string, r io.Reader) (v Restored, err error) {
 	if err := emptyOrUnfinished(dir); err != nil {
 		return v, err
@@ -191,12 +190,12 @@ func Restore(ctx context.Context, dir, machine string, r io.Reader) (v Restored,
 	return v, os.Remove(filepath.Join(dir, unfinishedFile))
 }
 
-// restoredFiles are what a restore makes in a data directory, beside the node's keys
+// restoredFiles are what a restore creates in a data directory, besides the node's keys
 // and the mark.
 var restoredFiles = []string{"store", "snapshots", "blobs", membershipFile}
 
-// madeIn returns what takes away again all that a restore makes in a data directory.
-// What is there already stays, but for the half of an earlier restore.
+// madeIn returns a function that deletes everything that a restore creates in a data
+// directory. It keeps what is there already, except a part of an earlier restore.
 func madeIn(dir string) (undo func() error, err error) {
 	made := restoredFiles
 	for _, name := range []string{identity.File, unfinishedFile} {
@@ -237,8 +236,7 @@ func emptyOrUnfinished(dir string) error {
 	return nil
 }
 
-// restoreState puts the state into a new store and returns the membership that
-// goes with it.
+// restoreState writes the state into a new store and returns the membership for it.
 func restoreState(dir string, keys *identity.Keys, h archiveHead, state io.Reader) (m membership, err error) {
 	err = withStore(dir, false, func(s *store.Store, l *ledger.Ledger) error {
 		if err := l.Restore(state); err != nil {
@@ -255,7 +253,7 @@ func restoreState(dir string, keys *identity.Keys, h archiveHead, state io.Reade
 	return m, err
 }
 
-// membership is that of the node that restores.
+// membership returns the membership of the restoring node.
 func (h archiveHead) membership(keys *identity.Keys, l *ledger.Ledger) (m membership, err error) {
 	warrant := identity.Derive(h.Warrant)
 	mine, err := warrant.Admit(h.About.Mesh, keys.Public(), h.About.Height)
@@ -283,8 +281,8 @@ func (h archiveHead) membership(keys *identity.Keys, l *ledger.Ledger) (m member
 	return m, err
 }
 
-// hasStore returns an error where a data directory has no store: to open one would
-// make it.
+// hasStore returns an error if a data directory has no store, because opening it would
+// create one.
 func hasStore(dir string) error {
 	_, err := os.Stat(storeDir(Config{Dir: dir, OnDisk: true}))
 	if errors.Is(err, os.ErrNotExist) {
@@ -293,8 +291,8 @@ func hasStore(dir string) error {
 	return err
 }
 
-// withStore opens the store of a stopped node, with salvage also one whose log or
-// manifest is shorter than it was. Damage that f meets is an error.
+// withStore opens the store of a stopped node; with salvage also one whose log or
+// manifest was truncated. Damage that f finds is an error.
 func withStore(dir string, salvage bool, f func(*store.Store, *ledger.Ledger) error) (err error) {
 	s, err := store.Open(storeDir(Config{Dir: dir, OnDisk: true}), store.Options{Salvage: salvage})
 	if err != nil {
@@ -313,26 +311,25 @@ func withLedger(s *store.Store, f func(*store.Store, *ledger.Ledger) error) (err
 	return f(s, l)
 }
 
-// Recovered says what a survivor goes on from.
+// Recovered describes what a survivor continues from.
 type Recovered struct {
 	Node    identity.NodeID `json:"node"`
 	Mesh    identity.MeshID `json:"mesh"`
-	Epoch   uint64          `json:"epoch"`   // that it will found
-	Height  uint64          `json:"height"`  // of the newest entry that is kept
-	Applied uint64          `json:"applied"` // raft index of the state before
+	Epoch   uint64          `json:"epoch"`   // the epoch that it will found
+	Height  uint64          `json:"height"`  // of the newest kept entry
+	Applied uint64          `json:"applied"` // raft index of the present state
 	Last    uint64          `json:"last"`    // of the last entry of its log
-	At      time.Time       `json:"lastAt"`  // when that was appended by a leader; zero when unknown
-	Voters  []ledger.Node   `json:"-"`       // that had a say, without this node
+	At      time.Time       `json:"lastAt"`  // when a leader appended it; zero if unknown
+	Voters  []ledger.Node   `json:"-"`       // the voters, without this node
 	Lost    []string        `json:"lost"`    // their names
 	Missing uint64          `json:"firstMissingHeight"`
-	Damage  string          `json:"damage,omitempty"` // of the store; what is said here is what can still be read
+	Damage  string          `json:"damage,omitempty"` // of the store; the other fields are what can still be read
 }
 
-// Recover makes the one survivor of a mesh whose quorum is lost for good found
-// the mesh's next epoch when it is started again. It keeps everything that its
-// log has, and its members; what the others had committed and it had not heard
-// of is missing. Without really it only says what there is. The node must be
-// stopped.
+// Recover prepares the one survivor of a mesh whose quorum is permanently lost: it
+// founds the mesh's next epoch at its next start. It keeps everything in its log, and
+// its members. Entries that the others had committed and that it had not received are
+// lost. Without really it only reports. The node must be stopped.
 func Recover(ctx context.Context, dir, machine string, really bool) (v Recovered, err error) {
 	m, err := loadMembership(dir)
 	if err != nil {
@@ -364,7 +361,7 @@ func Recover(ctx context.Context, dir, machine string, really bool) (v Recovered
 	err = withStore(dir, false, func(*store.Store, *ledger.Ledger) error { return nil })
 	if d, ok := errors.AsType[*store.Damage](err); ok {
 		v.Damage, marked = d.Error(), true
-		// A salvaged store no longer shows that it is short: the mark keeps it from a vote.
+		// A salvaged store no longer shows that it was truncated; the mark keeps it from voting.
 		if err := (rebuild{reason: v.Damage}).save(dir); err != nil {
 			return v, err
 		}
@@ -423,7 +420,7 @@ func Recover(ctx context.Context, dir, machine string, really bool) (v Recovered
 	return v, err
 }
 
-// look fills in what the state and the log say.
+// look fills in what the state and the log contain.
 func (v *Recovered) look(l *ledger.Ledger, tail consensus.Tail) error {
 	v.Last, v.At = max(tail.Last, tail.Snapshot), tail.At
 	return l.View(func(tx *ledger.Tx) error {
@@ -449,8 +446,8 @@ func (v *Recovered) look(l *ledger.Ledger, tail consensus.Tail) error {
 	})
 }
 
-// newestKeys are the mesh's keys as the state has them for a node: the ones of
-// its membership file may be of an earlier epoch.
+// newestKeys returns the mesh's keys for a node from the state; those in its membership
+// file may be of an earlier epoch.
 func newestKeys(l *ledger.Ledger, id identity.NodeID, had ledger.NodeKeys) (ledger.NodeKeys, error) {
 	err := l.View(func(tx *ledger.Tx) error {
 		if w, ok := ledger.WrappedFor(tx, id); ok {

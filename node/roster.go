@@ -12,18 +12,18 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A roster is a copy of the members in memory: transport and discovery ask it
-// for every packet. It follows the feed; whom the state does not have yet, such as
-// who let the node in while it catches up from an older snapshot, it knows from
-// what the node was told.
+// A roster is a copy of the members in memory: transport and discovery read it for every
+// packet. It follows the feed. Members that the state does not have yet, such as the
+// node that admitted this one while it catches up from an older snapshot, come from the
+// reports of other nodes.
 type roster struct {
 	byID atomic.Pointer[map[identity.NodeID]ledger.Node]
 
 	reading sync.Mutex // held while the state is read and set, see refresh
 
-	mu      sync.Mutex                      // guards what follows
-	state   []ledger.Node                   // as the state has it
-	learned map[identity.NodeID]ledger.Node // what members told while this node was behind
+	mu      sync.Mutex                      // guards the fields below
+	state   []ledger.Node                   // from the state
+	learned map[identity.NodeID]ledger.Node // reported by members while this node was behind
 }
 
 func newRoster(told []ledger.Node) *roster {
@@ -33,7 +33,7 @@ func newRoster(told []ledger.Node) *roster {
 	return r
 }
 
-// set replaces what the state says; it goes before what others told.
+// set replaces the members of the state, which take precedence over reported ones.
 func (r *roster) set(nodes []ledger.Node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,9 +44,9 @@ func (r *roster) set(nodes []ledger.Node) {
 	r.publish()
 }
 
-// refresh sets what read finds in the state, unless that is nothing; it returns
-// whom the roster had before. One reads at a time: what was read earlier never
-// follows what was read later.
+// refresh sets the members that read finds in the state, unless there are none. It
+// returns the previous members. It runs one read at a time, so that an earlier read
+// never overwrites a later one.
 func (r *roster) refresh(read func() []ledger.Node) (before map[identity.NodeID]ledger.Node, known bool) {
 	r.reading.Lock()
 	defer r.reading.Unlock()
@@ -59,8 +59,8 @@ func (r *roster) refresh(read func() []ledger.Node) (before map[identity.NodeID]
 	return before, true
 }
 
-// learn adds nodes that the state does not have yet, and revocations that it
-// has not seen; it reports whether that was news.
+// learn adds nodes that the state does not have yet, and revocations that it has not
+// seen. It reports whether anything was new.
 func (r *roster) learn(nodes []ledger.Node) (news bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +88,7 @@ func (r *roster) publish() {
 	r.byID.Store(&m)
 }
 
-// member is what transport asks.
+// member answers transport about a node.
 func (r *roster) member(id identity.NodeID) (key ed25519.PublicKey, revoked, known bool) {
 	n, ok := (*r.byID.Load())[id]
 	return n.Key, !n.Member(), ok
@@ -104,11 +104,11 @@ func (r *roster) node(id identity.NodeID) (ledger.Node, bool) {
 	return n, ok
 }
 
-// all returns the nodes in no order; the map is replaced, never changed.
+// all returns the nodes in no order. The map is replaced, never changed.
 func (r *roster) all() map[identity.NodeID]ledger.Node { return *r.byID.Load() }
 
-// followRoster keeps the roster and the keyring in step with the state, and
-// tells who was revoked.
+// followRoster updates the roster and the keyring from the state, and handles
+// revocations.
 func (n *Node) followRoster(ctx context.Context) {
 	after := n.refreshRoster()
 	for ctx.Err() == nil {
@@ -130,8 +130,8 @@ func (n *Node) followRoster(ctx context.Context) {
 	}
 }
 
-// disconnect ends the connections with a node that was revoked, after a moment
-// in which it may still hear of it.
+// disconnect closes the connections with a revoked node, after a moment in which it may
+// learn of the revocation.
 func (n *Node) disconnect(ctx context.Context, id identity.NodeID) {
 	select {
 	case <-ctx.Done():
@@ -145,11 +145,11 @@ func touchesRoster(kind string) bool {
 	return strings.HasPrefix(kind, "node.") || kind == ledger.KindGenesis || kind == ledger.KindEpoch || kind == ledger.KindKeysRotate
 }
 
-// A membersView is what one moment of the state says of the members.
+// A membersView is the members at one height of the state.
 type membersView struct {
-	height uint64 // of the newest entry that the state has
+	height uint64 // of the newest entry in the state
 	nodes  []ledger.Node
-	keys   ledger.NodeKeys // as they were wrapped to one of them
+	keys   ledger.NodeKeys // wrapped for one of the members
 }
 
 func membersOf(tx *ledger.Tx, self identity.NodeID) (v membersView) {
@@ -158,8 +158,7 @@ func membersOf(tx *ledger.Tx, self identity.NodeID) (v membersView) {
 	return v
 }
 
-// refreshRoster reads the members and keys from the state; it returns the
-// height that they are of.
+// refreshRoster reads the members and keys from the state. It returns their height.
 func (n *Node) refreshRoster() (height uint64) {
 	var v membersView
 	before, known := n.roster.refresh(func() []ledger.Node {
@@ -192,15 +191,14 @@ func (n *Node) refreshRoster() (height uint64) {
 	return v.height
 }
 
-// remember has the membership file say who the members are, and which keys the
-// node has, a moment after they changed: a node that loses its state knows by it
-// whom it can ask for another.
+// remember schedules a write of the current members and keys to the membership file. A
+// node that loses its state learns from it which nodes to ask for another.
 func (n *Node) remember(v membersView) {
 	n.saving.Lock()
 	n.known = &v
 	n.saving.Unlock()
 	if n.remembering.Swap(true) {
-		return // the one that waits saves this, too
+		return // the scheduled write saves this too
 	}
 	n.spawn(func(ctx context.Context) {
 		select {

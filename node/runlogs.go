@@ -16,11 +16,11 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/blob"
 )
 
-// keepLogs brings the logs of runs that are over to other nodes, again and again
-// until it has told that it did.
+// keepLogs copies the logs of ended runs to other nodes, and retries until it has
+// recorded that.
 func (n *Node) keepLogs(ctx context.Context) {
 	var failures atomic.Int64
-	var twice []keptSegment // at most what is told in a segmentGrace
+	var twice []keptSegment // at most those recorded within segmentGrace
 	every(ctx, keepLogsEvery, func() {
 		twice = n.dropSegments(twice, time.Now())
 		if n.session() == 0 {
@@ -44,7 +44,7 @@ func (n *Node) keepLogs(ctx context.Context) {
 			case ctx.Err() != nil:
 				return
 			case errors.Is(err, blob.ErrTooFew):
-				continue // others will be there later
+				continue // other nodes may be available later
 			default:
 				if failures.Add(1) <= maxKeepFailures {
 					n.log.Warn("log of a run can not be kept", "run", r.ID, "error", err)
@@ -68,16 +68,16 @@ func (n *Node) keepLogs(ctx context.Context) {
 	})
 }
 
-// A keptSegment is the segment of a run whose log is kept as a blob: it is there twice.
+// A keptSegment is the segment of a run whose log was copied into a blob.
 type keptSegment struct {
 	run, ref string
 	digest   blob.Digest
-	at       time.Time // when the mesh was told
+	at       time.Time // when that was recorded
 }
 
-// dropSegments removes segments of which the mesh was told segmentGrace ago, and of
-// which this node has the blob, and returns those to look at later. What a process
-// that ends leaves stays as long as other segments do, see pruneLogs.
+// dropSegments deletes segments recorded at least segmentGrace ago whose blob this node
+// has. It returns those to check later. If the process ends first, pruneLogs deletes the
+// segments.
 func (n *Node) dropSegments(all []keptSegment, now time.Time) (later []keptSegment) {
 	for _, s := range all {
 		switch {
@@ -92,7 +92,7 @@ func (n *Node) dropSegments(all []keptSegment, now time.Time) (later []keptSegme
 	return later
 }
 
-// keepLog makes a blob of a closed log and brings it to others. The error wraps
+// keepLog creates a blob of a closed log and copies it to other nodes. The error wraps
 // blob.ErrTooFew when it may succeed later.
 func (n *Node) keepLog(ctx context.Context, r entity.Run) ([]string, error) {
 	d, err := blob.ParseDigest(string(r.LogSHA256))
@@ -133,9 +133,9 @@ func (n *Node) keepLog(ctx context.Context, r entity.Run) ([]string, error) {
 	return nodes, nil
 }
 
-// RunLog reads a piece of a run's log: from the node that carried it out until it
-// is kept, and then from this node, or those that keep it: its segment goes soon,
-// see dropSegments.
+// RunLog reads a part of a run's log: from the node that executed it until the log is
+// kept, then from this node or the holders of the blob, because the segment is deleted
+// soon; see dropSegments.
 func (n *Node) RunLog(ctx context.Context, run entity.Run, offset, limit int64) (runlog.Chunk, error) {
 	ref, on := string(run.LogRef), identity.NodeID(run.Node)
 	if ref == "" || on == "" {

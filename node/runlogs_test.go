@@ -11,8 +11,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/blob"
 )
 
-// A log that is kept as a blob is not on its node twice for long; one whose blob is
-// not here stays.
+// The segment of a log that is kept as a blob is deleted soon, but only if this node has
+// the blob.
 func TestSegmentsOfKeptLogsAreDropped(t *testing.T) {
 	dir := t.TempDir()
 	logs, err := runlog.Open(filepath.Join(dir, "logs"), runlog.Config{})

@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// DefaultScrubEvery is within what time all of a node's disk is read once.
+	// DefaultScrubEvery is the period in which all of a node's stored data is read once.
 	DefaultScrubEvery = 7 * 24 * time.Hour
-	// scrubShare is what a scrub may take of one processor, and demandedShare what one
-	// may that somebody asked for and waits for.
+	// scrubShare is the share of one processor for a scrub, demandedShare for one that
+	// somebody requested and waits for.
 	scrubShare    = 0.02
 	demandedShare = 0.25
-	// scrubSlice is how long a scrub works before it rests for as long as its share asks.
+	// scrubSlice is how long a scrub works before it rests to keep to its share.
 	scrubSlice = 5 * time.Millisecond
-	// scrubFirst is how long after its start a node begins: starting is work enough.
+	// scrubFirst is the delay after the start: the node has enough work then.
 	scrubFirst = 10 * time.Minute
-	// maxScrubFound bounds the findings that are kept for people.
+	// maxScrubFound bounds the findings that are kept.
 	maxScrubFound = 100
 )
 
-// A scrubber reads all that this node keeps, again and again, so that what rotted is
-// found and mended while there are other copies. Its figures are in memory only: a node
-// that starts begins anew.
+// A scrubber reads all of this node's stored data periodically, so that damage is found
+// and repaired while other copies exist. Its state is in memory only and starts anew
+// with the node.
 type scrubber struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	st     api.ScrubState
-	wanted bool          // somebody asked for one, which is to begin or to hurry
+	wanted bool          // somebody requested a scrub: start one, or hurry
 	wake   chan struct{} // capacity 1
 	slice  time.Time     // when the work since the last rest began
 }
@@ -47,7 +47,7 @@ func newScrubber(every time.Duration) *scrubber {
 	return s
 }
 
-// state is how far it is.
+// state returns the progress.
 func (s *scrubber) state() api.ScrubState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *scrubber) state() api.ScrubState {
 	return st
 }
 
-// Scrub begins a scrub now, or makes the one under way hurry, and returns its state.
+// Scrub starts a scrub now, or speeds up the current one, and returns its state.
 func (n *Node) Scrub() api.ScrubState {
 	n.scrubs.mu.Lock()
 	n.scrubs.wanted = true
@@ -66,7 +66,7 @@ func (n *Node) Scrub() api.ScrubState {
 	return n.scrubs.state()
 }
 
-// Scrubbed is how far the scrub is, and what it found.
+// Scrubbed returns the progress of the scrub and its findings.
 func (n *Node) Scrubbed() api.ScrubState { return n.scrubs.state() }
 
 // scrub reads everything once in each period.
@@ -152,13 +152,13 @@ func (s *scrubber) found(f api.ScrubFinding) {
 	}
 }
 
-// pace counts what was read and rests: for so long that the work keeps to its share,
-// and without hurry so that all of it takes the whole period.
+// pace counts what was read and rests, so that the work keeps to its share. Unless
+// somebody waits, it also spreads the work over the whole period.
 func (s *scrubber) pace(ctx context.Context, bytes int64, began time.Time, every time.Duration) error {
 	s.mu.Lock()
 	s.st.Bytes, s.st.AllBytes = s.st.Bytes+bytes, s.st.AllBytes+bytes
 	share, worked := scrubShare, time.Since(s.slice)
-	if s.wanted { // somebody asked for it meanwhile: this one will do
+	if s.wanted { // requested meanwhile: the current scrub serves it
 		s.st.Demanded, s.wanted = true, false
 	}
 	demanded := s.st.Demanded
@@ -185,7 +185,7 @@ func (s *scrubber) pace(ctx context.Context, bytes int64, began time.Time, every
 	return ctx.Err()
 }
 
-// progress is the share of a scrub that is done.
+// progress returns the completed share of a scrub.
 func progress(s api.ScrubState) float64 {
 	if s.TotalBytes == 0 {
 		return 0
@@ -193,8 +193,8 @@ func progress(s api.ScrubState) float64 {
 	return min(float64(s.Bytes)/float64(s.TotalBytes), 1)
 }
 
-// ScrubDir reads all that a node which does not run keeps in dir, as fast as it can. The
-// error says why the store can not be opened; blobs are looked at in any case.
+// ScrubDir reads all data in dir of a node that is not running, as fast as possible. The
+// error says why the store can not be opened; blobs are read in any case.
 func ScrubDir(ctx context.Context, dir string) (st api.ScrubState, err error) {
 	s := newScrubber(0)
 	s.begin(time.Now(), 0)
@@ -219,7 +219,7 @@ func ScrubDir(ctx context.Context, dir string) (st api.ScrubState, err error) {
 	return s.state(), err
 }
 
-// scrubBlobs looks at the blobs of a directory; they are mended when the node runs.
+// scrubBlobs checks the blobs of a directory. A running node repairs them.
 func scrubBlobs(ctx context.Context, dir string, pace func(bytes, of int64) error, found func(api.ScrubFinding)) error {
 	k, err := blob.Open(filepath.Join(dir, "blobs"), blob.Config{})
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A scrub takes at most its share of a processor, takes the whole period when nobody
-// waits for it, hurries when somebody asks, and ends with its context.
+// A scrub uses at most its share of a processor, takes the whole period when nobody
+// waits for it, speeds up on request, and ends with its context.
 func TestScrubKeepsItsPace(t *testing.T) {
 	const every = 7 * 24 * time.Hour
 	run := func(s *scrubber, work time.Duration, ctx context.Context) (took time.Duration, err error) {
@@ -40,7 +40,7 @@ func TestScrubKeepsItsPace(t *testing.T) {
 		if st := s.state(); st.Rounds != 3 || st.Ended == nil || st.Running || st.AllBytes != 3000 {
 			t.Errorf("afterwards %+v", st)
 		}
-		time.AfterFunc(time.Hour, func() { // one that is under way hurries
+		time.AfterFunc(time.Hour, func() { // a request speeds up the current scrub
 			s.mu.Lock()
 			s.wanted = true
 			s.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// resolveSecrets returns an agent's configuration with its secrets in the
-// clear, and their values. What was used is noted before anything of it is
-// handed out; the error names variables and reasons, never values.
+// resolveSecrets returns an agent's configuration with its secrets decrypted, and their
+// values. It records the use before it returns them. The error names variables and
+// reasons, never values.
 func (n *Node) resolveSecrets(ctx context.Context, run entity.Run, config json.RawMessage) (json.RawMessage, []string, error) {
 	var r secret.Resolution
 	try := func() error {
@@ -28,7 +28,7 @@ func (n *Node) resolveSecrets(ctx context.Context, run entity.Run, config json.R
 	}
 	err := try()
 	if err != nil && errors.Is(err, identity.ErrSealed) && n.refreshKeys() {
-		err = try() // it was sealed with a key that is newer than those at hand
+		err = try() // it was sealed with a key newer than this node's keys
 	}
 	if len(r.Uses) > 0 {
 		if noted := n.carryOut(ctx, n.command(secret.KindSecretAccess, run.Company, secret.UseSecrets{Run: run.ID, Uses: r.Uses})); noted != nil {
@@ -41,8 +41,8 @@ func (n *Node) resolveSecrets(ctx context.Context, run entity.Run, config json.R
 	return r.Config, r.Values, nil
 }
 
-// resealing is what is sealed with an earlier data key and shall be sealed with
-// the present one: a little at each look, while this node leads.
+// resealing returns commands that seal values again which are sealed with an earlier
+// data key: a few each time, while this node leads.
 func (n *Node) resealing() (due []ledger.Command) {
 	_, key, _ := n.keyring.current()
 	if key == (identity.DataKey{}) {
@@ -50,7 +50,7 @@ func (n *Node) resealing() (due []ledger.Command) {
 	}
 	present := key.ID()
 	if n.resealed == present {
-		return nil // nothing was left at the last look
+		return nil // nothing was left last time
 	}
 	again := func(tx *ledger.Tx, aad, sealed []byte) []byte {
 		if id, err := identity.SealedWith(sealed); err != nil || id == present {
@@ -83,7 +83,7 @@ func (n *Node) resealing() (due []ledger.Command) {
 				for _, v := range owner.Values {
 					b, err := base64.StdEncoding.DecodeString(v.Sealed)
 					if err != nil || len(p.Old) == conceal.MaxRunSecrets || len(p.Old) > 0 && size+2*len(v.Sealed) > maxReseal {
-						continue // at the next look
+						continue // next time
 					}
 					if next := again(tx, owner.AAD(mesh, c.ID, v), b); next != nil {
 						p.Old, p.New = append(p.Old, v.Sealed), append(p.New, base64.StdEncoding.EncodeToString(next))

@@ -15,8 +15,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
-// standing is what every answer says of the node's place in the mesh. It is
-// cheap: raft's own view, no round trip.
+// standing is the node's position in the mesh, which every answer carries. It is cheap:
+// raft's own view, without a round trip.
 func (n *Node) standing() api.Standing {
 	leader, ok := n.consensus.Leader()
 	st := api.Standing{Quorum: ok, Leader: leader}
@@ -24,14 +24,14 @@ func (n *Node) standing() api.Standing {
 		return st
 	}
 	at := n.consensus.Heard()
-	if at.IsZero() { // it has heard of none since it was started
+	if at.IsZero() { // it has heard of no leader since its start
 		at = n.ledger.Time()
 	}
 	st.Age = max(0, time.Since(at))
 	return st
 }
 
-// quorum is which voters this node hears, for people.
+// quorum returns which voters this node hears, for people.
 func (n *Node) quorum() api.Quorum {
 	q := n.consensus.Quorum()
 	out := api.Quorum{Heard: n.names(q.Heard), Silent: n.names(q.Silent), Enough: q.Enough(), Leaderless: q.Leaderless}
@@ -41,7 +41,7 @@ func (n *Node) quorum() api.Quorum {
 	return out
 }
 
-// names are what people call nodes.
+// names returns the names of nodes.
 func (n *Node) names(ids []identity.NodeID) []string {
 	out := make([]string, len(ids))
 	for i, id := range ids {
@@ -55,7 +55,7 @@ func (n *Node) raftInfo() (consensus.Stats, []consensus.Server) {
 	return n.consensus.Stats(), n.consensus.Servers()
 }
 
-// Role is what the node is in the consensus group now.
+// Role returns the node's current role in the consensus group.
 func (n *Node) Role() string {
 	s := n.consensus.Stats()
 	switch {
@@ -67,8 +67,8 @@ func (n *Node) Role() string {
 	return "non-voter"
 }
 
-// Leave takes this node out of the mesh for good: it hands leadership on, gives
-// its vote up, has itself struck off the roster, and stops.
+// Leave removes this node from the mesh permanently: it transfers leadership, gives up
+// its vote, has itself removed from the roster, and stops.
 func (n *Node) Leave(ctx context.Context) error {
 	members := 0
 	for _, m := range n.roster.all() {
@@ -86,7 +86,7 @@ func (n *Node) Leave(ctx context.Context) error {
 			return fmt.Errorf("hand leadership on: %w", err)
 		}
 	}
-	// The vote goes first: of two voters the one that stays could not take it away.
+	// The vote goes first: the remaining one of two voters could not remove it.
 	if n.consensus.Stats().Voter {
 		if err := n.consensus.Leave(ctx); err != nil {
 			return fmt.Errorf("give up the vote: %w", err)
@@ -106,8 +106,8 @@ func (n *Node) Leave(ctx context.Context) error {
 	return nil
 }
 
-// expelled ends a node that is no member any more, and sees to it that it says
-// so when it is started again, also when its state has not got that far.
+// expelled stops a node that is no longer a member, and records that, so that it says so
+// at its next start even if its state has not applied the revocation.
 func (n *Node) expelled() {
 	n.saving.Lock()
 	defer n.saving.Unlock()
@@ -120,7 +120,7 @@ func (n *Node) expelled() {
 	n.stopWith(ErrRevoked)
 }
 
-// VerifyDir checks the chain in the data directory of a stopped node.
+// VerifyDir verifies the chain in the data directory of a stopped node.
 func VerifyDir(ctx context.Context, dir string) (v ledger.Verified, err error) {
 	if err := hasStore(dir); err != nil {
 		return v, err

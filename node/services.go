@@ -21,34 +21,33 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// serviceLogs stands for the agent in the names of the logs of services.
+// serviceLogs replaces the agent in the names of service logs.
 const serviceLogs = "runtime-services"
 
-// A keeper keeps the services of this node at work, and carries out the commands
-// that somebody asked for in its workspaces. Run's goroutine decides; each has
-// one of its own.
+// A keeper runs this node's services, and the commands requested for its workspaces.
+// Run's goroutine decides; each service and command has its own.
 type keeper struct {
 	n *Node
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	services map[string]*keptService
 	jobs     map[string]bool
 }
 
-// A keptService is one generation of a service here.
+// A keptService is one generation of a service on this node.
 type keptService struct {
 	generation uint64
-	stop       context.CancelCauseFunc // its cause is told as the reason, unless it is nil
+	stop       context.CancelCauseFunc // its cause is reported as the reason, unless it is nil
 }
 
-// run works until ctx ends, and returns when all that it started is gone.
+// run works until ctx ends, and returns when everything that it started has ended.
 func (k *keeper) run(ctx context.Context) {
 	var work sync.WaitGroup
 	defer work.Wait()
 	every(ctx, serviceEvery, func() { k.look(ctx, &work) })
 }
 
-// look compares what is wanted here with what is at work here.
+// look compares what should run here with what is running.
 func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 	n := k.n
 	holds, halted := n.work.worker.Holds(), false
@@ -82,7 +81,7 @@ func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 	}
 	for _, s := range wanted {
 		if k.services[s.ID] != nil {
-			continue // at work, or about to end
+			continue // running, or about to end
 		}
 		if s.Desired != "running" {
 			work.Go(func() {
@@ -120,7 +119,7 @@ func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 	}
 	for _, o := range due {
 		if _, here := n.work.active.Load(o.ID); here || k.jobs[o.ID] {
-			continue // at work
+			continue // running
 		}
 		k.jobs[o.ID] = true
 		work.Go(func() {
@@ -134,8 +133,8 @@ func (k *keeper) look(ctx context.Context, work *sync.WaitGroup) {
 	}
 }
 
-// job carries out a command that somebody asked for. One that an earlier life of
-// this node left is ended.
+// job executes a requested command. A command that an earlier process of this node left
+// is ended.
 func (k *keeper) job(ctx context.Context, o place.WorkspaceOperation) {
 	n := k.n
 	fail := func(why string) {
@@ -185,7 +184,7 @@ func (k *keeper) job(ctx context.Context, o place.WorkspaceOperation) {
 type spacePlace struct {
 	f   entity.RunFolder
 	l   place.Lifecycle
-	run entity.Run // whose project's variables count
+	run entity.Run // its project's variables apply
 	w   place.ExecutionWorkspace
 }
 
@@ -210,7 +209,8 @@ func (k *keeper) place(of ledger.CompanyID, id string) (p spacePlace, err error)
 	return p, err
 }
 
-// report tells of a service; what cannot be told is logged, and looked at again.
+// report records a service's state. An error is logged, and the state is reported again
+// later.
 func (k *keeper) report(ctx context.Context, s place.RuntimeService, r place.ReportService) {
 	r.ID, r.Generation = s.ID, s.Generation
 	if err := k.n.carryOut(ctx, k.n.command(place.KindRuntimeServiceReport, s.Company, r)); err != nil && ctx.Err() == nil {
@@ -218,8 +218,8 @@ func (k *keeper) report(ctx context.Context, s place.RuntimeService, r place.Rep
 	}
 }
 
-// keep starts a service, and again when it ends, until it is not wanted any more
-// or has ended too often.
+// keep starts a service and restarts it when it ends, until it is no longer wanted or
+// has ended too often.
 func (k *keeper) keep(ctx context.Context, s place.RuntimeService) {
 	n := k.n
 	last := context.WithoutCancel(ctx)
@@ -288,7 +288,7 @@ func (k *keeper) keep(ctx context.Context, s place.RuntimeService) {
 	stopped(restarts)
 }
 
-// whyOver says why a service may be at work no longer although it is wanted, or "".
+// whyOver returns why a wanted service may no longer run, or "".
 func (k *keeper) whyOver(ctx context.Context, s place.RuntimeService) string {
 	if cause := context.Cause(ctx); cause != ctx.Err() {
 		return cause.Error()
@@ -306,7 +306,7 @@ func (k *keeper) whyOver(ctx context.Context, s place.RuntimeService) string {
 	return ""
 }
 
-// once runs a service until it ends and says why it did.
+// once runs a service until it ends and returns why it did.
 func (k *keeper) once(ctx context.Context, s place.RuntimeService, p spacePlace, env map[string]string, secrets []string, log *runlog.Writer, ref string, restarts int64) string {
 	d := s.Declared()
 	port := d.Port.Number
@@ -376,8 +376,8 @@ func (k *keeper) once(ctx context.Context, s place.RuntimeService, p spacePlace,
 	return "the service ended: " + end.Error
 }
 
-// attend waits until a service is ready, and looks after its health from then
-// on. It returns why the service has to go, or "" when ctx ended.
+// attend waits until a service is ready, and then checks its health. It returns why the
+// service must stop, or "" when ctx ended.
 func (k *keeper) attend(ctx context.Context, s place.RuntimeService, now place.ReportService, d place.DeclaredCommand, check func(context.Context) error) string {
 	limit, interval := time.Duration(d.Readiness.Timeout)*time.Second, time.Duration(d.Readiness.Interval)*time.Millisecond
 	if limit <= 0 {
@@ -423,8 +423,8 @@ func (k *keeper) attend(ctx context.Context, s place.RuntimeService, now place.R
 	return ""
 }
 
-// readiness is the check of a service: by HTTP where an address is declared, a
-// connection where there is a port, and nothing else.
+// readiness returns the check of a service: HTTP if an address is declared, a connection
+// if there is a port, else nothing.
 func readiness(d place.DeclaredCommand, address, url string, port int64) func(context.Context) error {
 	switch {
 	case d.Readiness.Type == "none" || d.Readiness.Type != "http" && port == 0:

@@ -7,8 +7,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// keepSession keeps this node in a session: it opens one at the start and
-// another when the leader says that it is over.
+// keepSession keeps a session for this node: it opens one at the start and another when
+// the leader says that it has ended.
 func (n *Node) keepSession(ctx context.Context) {
 	for {
 		id, err := n.proposer.Session(ctx)
@@ -25,8 +25,8 @@ func (n *Node) keepSession(ctx context.Context) {
 			}
 		}
 		n.sessionID.Store(0)
-		// A command under the ended session is refused, and the proposer opens a
-		// new one for it; this one changes nothing.
+		// A command under the ended session is refused, and the proposer then opens a new
+		// session. The command itself changes nothing.
 		submit, cancel := context.WithTimeout(ctx, submitTimeout)
 		_, err = n.submit(submit, n.command(ledger.KindNodeUpdate, "", ledger.NodeUpdate{Node: n.ID()}))
 		cancel()
@@ -37,13 +37,13 @@ func (n *Node) keepSession(ctx context.Context) {
 	}
 }
 
-// session is the session under which this node may act, 0 when it has none.
+// session returns the session under which this node may act, 0 if it has none.
 func (n *Node) session() uint64 { return n.sessionID.Load() }
 
-// sessionOver is told by the scheduler that the leader ended a session.
+// sessionOver is called by the scheduler when the leader has ended a session.
 func (n *Node) sessionOver(session uint64) {
 	select {
 	case n.sessionEnd <- session:
-	default: // it is being dealt with
+	default: // it is being handled
 	}
 }

@@ -19,18 +19,18 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// operationLogs stands for the agent in the names of the logs of operations.
+// operationLogs replaces the agent in the names of operation logs.
 const operationLogs = "workspace-operations"
 
 var errNoAuthority = errors.New("this node may not act now")
 
-// turns lets one at a time work in each folder. The zero value is ready.
+// turns is a lock per folder. The zero value is ready.
 type turns struct {
 	mu    sync.Mutex
 	taken map[string]chan struct{}
 }
 
-// take waits for the folder; the returned function gives it back.
+// take waits for the folder; the returned function releases it.
 func (t *turns) take(ctx context.Context, dir string) (func(), error) {
 	for {
 		t.mu.Lock()
@@ -58,7 +58,7 @@ func (t *turns) take(ctx context.Context, dir string) (func(), error) {
 	}
 }
 
-// A spaceCommand is one that is to be carried out in a workspace.
+// A spaceCommand is a command to execute in a workspace.
 type spaceCommand struct {
 	w           place.ExecutionWorkspace
 	f           entity.RunFolder
@@ -68,11 +68,11 @@ type spaceCommand struct {
 	env         map[string]string
 	secrets     []string
 	authority   func() time.Duration
-	alreadyOpen string // ID of the operation, when somebody asked for it
+	alreadyOpen string // ID of the operation, if somebody requested it
 }
 
-// prepare carries out the commands that prepare a workspace for its runs, once
-// for each place and again when they change.
+// prepare executes the commands that prepare a workspace for its runs, once for each
+// place and again when they change.
 func (n *Node) prepare(ctx context.Context, inv company.Invocation, w place.ExecutionWorkspace, l place.Lifecycle, f entity.RunFolder) error {
 	want := l.Prepared(string(n.ID()), f.Dir)
 	if want == "" || want == w.Prepared {
@@ -100,7 +100,7 @@ func (n *Node) prepare(ctx context.Context, inv company.Invocation, w place.Exec
 	return n.carryOut(ctx, n.command(place.KindExecWorkspaceRealize, w.Company, place.RealizeWorkspace{ID: w.ID, Run: inv.Run.ID, Cwd: f.Dir, Prepared: want}))
 }
 
-// wind carries out the commands of a workspace that was closed.
+// wind executes the commands of a closed workspace.
 func (n *Node) wind(ctx context.Context, w place.ExecutionWorkspace, dir string) error {
 	var l place.Lifecycle
 	run := entity.Run{ID: w.Run, Company: w.Company, Context: entity.RunContext{IssueID: string(w.SourceIssue)}}
@@ -124,7 +124,7 @@ func (n *Node) wind(ctx context.Context, w place.ExecutionWorkspace, dir string)
 	defer done()
 	f := folderOf(w)
 	if f.Dir = dir; w.Mode == entity.IsolatedWorkspace {
-		f.Worktree = dir // also when its node had not told yet where it is
+		f.Worktree = dir // even if its node had not reported the location yet
 	}
 	env, secrets, err := n.spaceEnv(ctx, run, f, string(w.SourceIssue), "")
 	if err != nil {
@@ -142,9 +142,8 @@ func (n *Node) wind(ctx context.Context, w place.ExecutionWorkspace, dir string)
 	return nil
 }
 
-// spaceEnv is the environment of a workspace's commands: what a run would be
-// told of the folder, and the variables of the project. The agent's own are not
-// for them.
+// spaceEnv returns the environment of a workspace's commands: a run's variables about
+// the folder, and the project's variables, but not the agent's own.
 func (n *Node) spaceEnv(ctx context.Context, as entity.Run, f entity.RunFolder, issue, run string) (map[string]string, []string, error) {
 	config, secrets, err := n.resolveSecrets(ctx, as, json.RawMessage("{}"))
 	if err != nil {
@@ -165,9 +164,9 @@ func (n *Node) spaceEnv(ctx context.Context, as entity.Run, f entity.RunFolder, 
 	return env, secrets, nil
 }
 
-// carryOutIn carries one command out in a workspace, as an operation that
-// everybody can look at. One that was begun before, whatever this node's state
-// says of it, is refused before its log is touched.
+// carryOutIn executes one command in a workspace, as a visible operation. A command that
+// was started before, even if this node's state does not say so, is refused before its
+// log is changed.
 func (n *Node) carryOutIn(ctx context.Context, c spaceCommand) error {
 	id := c.alreadyOpen
 	if id == "" {
@@ -185,7 +184,7 @@ func (n *Node) carryOutIn(ctx context.Context, c spaceCommand) error {
 	if end.Exit != nil {
 		done.ExitCode = new(int64(*end.Exit))
 	}
-	// Its end is told also when it was stopped, as long as the node can.
+	// The end of a stopped command is recorded too, if the node still can.
 	if err := n.carryOut(context.WithoutCancel(ctx), n.command(place.KindWorkspaceOpFinish, c.w.Company, done)); err != nil {
 		n.log.Warn("end of a workspace operation could not be told", "operation", id, "error", err)
 	}
@@ -195,7 +194,7 @@ func (n *Node) carryOutIn(ctx context.Context, c spaceCommand) error {
 	return nil
 }
 
-// runIn is the command of an operation that has begun, with its log.
+// runIn runs the command of a started operation, with its log.
 func (n *Node) runIn(ctx context.Context, c spaceCommand, id, ref string) (end process.ShellEnd, digest company.LogDigest) {
 	log, err := n.work.logs.Create(ref)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// An operation that the mesh does not let begin, as one that is over already, has
-// the log that it had.
+// An operation that the mesh refuses to start, such as one that has ended, keeps its
+// log.
 func TestAnOperationThatIsRefusedLeavesTheLog(t *testing.T) {
 	n := start(t, t.TempDir())
 	of, id := ledger.CompanyID(uuid.NewString()), uuid.NewString()

@@ -11,31 +11,31 @@ import (
 )
 
 const (
-	// pulseEvery is how often this node looks how late it runs, at the same moments
-	// as most of what else a node at rest wakes for.
+	// pulseEvery is how often this node measures its delay, at the same moments as most
+	// other periodic work of an idle node.
 	pulseEvery = beat
-	// pulseSpan and pulseSpans: the worst of each span is kept, for a minute.
+	// The worst delay of each pulseSpan is kept, pulseSpans of them: one minute.
 	pulseSpan  = 2 * time.Second
 	pulseSpans = 30
-	// stallsKept bounds the stalls that are remembered one by one, stallLeast is how
-	// long a node must not have run for it to be one.
+	// stallsKept bounds the recorded stalls. stallLeast is the shortest delay that counts as
+	// one.
 	stallsKept = 32
 	stallLeast = 500 * time.Millisecond
 )
 
-// A pulse measures, while the node runs, how late it does: how long after a timer
-// was due this process had a processor for it. Election time-outs, gossip and
-// leases follow it. Its goroutine is beatOn; everybody may ask.
+// A pulse measures the node's scheduling delay: how long after a timer was due this
+// process got a processor for it. Election timeouts, gossip and leases are adjusted to
+// it. Its goroutine is beatOn; any goroutine may read it.
 type pulse struct {
 	clock scheduler.Clock // the boot-time clock
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	worst  [pulseSpans]span
-	stalls []stall   // the newest last
-	due    time.Time // when it measures next; zero before the first
+	stalls []stall   // newest last
+	due    time.Time // time of the next measurement; zero before the first
 }
 
-// A span is one slot of the ring: which it is, and the worst of it.
+// A span is one slot of the ring: its number and its worst delay.
 type span struct {
 	n    int64
 	late time.Duration
@@ -49,7 +49,7 @@ type stall struct {
 	slept bool  // the machine was suspended
 }
 
-// note takes one measure: at now, by the boot-time clock, something ran late.
+// note records a measurement: at now, on the boot-time clock, a timer ran late.
 func (p *pulse) note(now, late time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ func (p *pulse) note(now, late time.Duration) {
 	}
 }
 
-// remember keeps a stall, for whoever asks why something was lost.
+// remember records a stall, to explain later why something was lost.
 func (p *pulse) remember(s stall) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,9 +71,9 @@ func (p *pulse) remember(s stall) {
 	p.stalls = append(p.stalls, s)
 }
 
-// Late is how late this node runs now and then: the second-worst span of the last
-// minute, since one bad moment does not make a machine slow, or a quarter of the
-// worst one, since a very bad one may. It falls back within a minute.
+// Late returns the node's typical delay: the second-worst span of the last minute,
+// because one bad moment does not make a machine slow, or a quarter of the worst one if
+// that is more. It recovers within a minute.
 func (p *pulse) Late() time.Duration {
 	now := int64(p.clock() / pulseSpan)
 	p.mu.Lock()
@@ -92,14 +92,14 @@ func (p *pulse) Late() time.Duration {
 	return max(second, first/4)
 }
 
-// why says how long this node did not run since a moment of the boot-time clock,
-// "" when it ran: "this node could not run for 9.1 s: load 31".
+// why returns how long this node did not run since a time of the boot-time clock, such
+// as "this node could not run for 9.1 s: load 31", or "" if it ran.
 func (p *pulse) why(since time.Duration) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var worst stall
 	if late := time.Since(p.due); !p.due.IsZero() && late >= stallLeast {
-		worst = stall{took: late, load: load()} // who asks was sooner than the pulse
+		worst = stall{took: late, load: load()} // the caller is earlier than the pulse's own measurement
 	}
 	for _, s := range p.stalls {
 		if s.ended > since && s.took > worst.took {
@@ -133,7 +133,7 @@ func (p *pulse) beatOn(ctx context.Context) {
 		}
 		now, late := p.clock(), time.Since(due)
 		p.note(now, late)
-		// The boot-time clock goes on while the machine is suspended, the other does not.
+		// The boot-time clock advances while the machine is suspended, the other does not.
 		if slept := now - asleep - pause - late; slept >= stallLeast {
 			p.remember(stall{ended: now, took: slept, slept: true})
 		} else if late >= stallLeast {

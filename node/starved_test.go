@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What a node knows of how late it runs rises when it is starved and falls back
-// within a minute; one bad moment counts for a quarter.
+// The measured delay rises when the node is starved and recovers within a minute. A
+// single bad moment counts for a quarter.
 func TestHowLateANodeRuns(t *testing.T) {
 	t.Parallel()
 	now := time.Duration(0)
@@ -39,13 +39,13 @@ func TestHowLateANodeRuns(t *testing.T) {
 	if got := p.Late(); got != time.Millisecond {
 		t.Errorf("a minute after it was starved it is late by %v", got)
 	}
-	now += time.Hour // it did not run at all, and does not know yet
+	now += time.Hour // it did not run at all, and has not measured it yet
 	if got := p.Late(); got != 0 {
 		t.Errorf("what is an hour old counts: %v", got)
 	}
 }
 
-// Why a node lost what it had is told by the worst that happened meanwhile.
+// The worst stall in the time explains why a node lost something.
 func TestWhyANodeCouldNotRun(t *testing.T) {
 	t.Parallel()
 	p := &pulse{}
@@ -75,7 +75,7 @@ func TestWhyANodeCouldNotRun(t *testing.T) {
 	}
 }
 
-// The clock of the machine jumps when it was suspended, the timers' does not.
+// After a suspension the boot-time clock has jumped, the clock of timers has not.
 func TestAPulseTellsSleepFromHunger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -14,40 +14,40 @@ import (
 	"github.com/selvage-mesh/selvage/transport"
 )
 
-// A node that was away may not know who was admitted meanwhile, and so not let
-// in the very node that leads now. It asks any member that it does know: on a
-// stream of KindSync it writes one frame of type syncAsk, empty, and reads one
-// of type syncRoster, the deterministic CBOR of a roster answer. A peer that
-// came with an admission certificate may use this stream and no other.
+// A node that was away may not know the members admitted meanwhile, and so refuse even
+// the current leader. It asks any member that it knows: on a stream of KindSync it
+// writes one frame of type syncAsk, empty, and reads one of type syncRoster, the
+// deterministic CBOR of a roster answer. A peer that connected with an admission
+// certificate may use this stream only.
 //
-// On a stream that begins with a frame of type syncBlob, which carries a request
-// of ledger/blob, a member fetches and brings blobs; what follows is raw bytes as
-// that room has them.
+// On a stream that begins with a frame of type syncBlob, which carries a request of
+// ledger/blob, a member fetches and sends blobs; raw bytes in the format of that package
+// follow.
 const (
 	syncAsk    = 1
 	syncRoster = 2
 	syncBlob   = 3
 
-	// A member asks another who waits there to be let in (empty; answered by
-	// syncWaiting, deterministic CBOR of []waiting), or refuses one, by its code
-	// (answered by syncDone, empty).
+	// A member asks another which nodes wait there for admission (empty; answered by
+	// syncWaiting, deterministic CBOR of []waiting), or refuses one by its code (answered by
+	// syncDone, empty).
 	syncAsks    = 4
 	syncWaiting = 5
 	syncRefuse  = 6
 	syncDone    = 7
 )
 
-// A rosterAnswer is what a member says of the mesh to one that was away.
+// A rosterAnswer is a member's answer to a node that was away.
 type rosterAnswer struct {
 	Version uint64          `cbor:"1,keyasint"` // ledger.RosterVersion
-	Nodes   []ledger.Node   `cbor:"2,keyasint"` // revoked ones too
+	Nodes   []ledger.Node   `cbor:"2,keyasint"` // including revoked ones
 	Wrapped ledger.NodeKeys `cbor:"3,keyasint,omitempty"`
-	// Admissions admit whoever asks, as in a join reply: a node that lost its own has no
-	// other way to them.
+	// Admissions admit the asking node, as in a join reply: a node that lost its own has no
+	// other way to get them.
 	Admissions []byte `cbor:"4,keyasint,omitempty"`
 }
 
-// serveSync answers one peer that wants to catch up.
+// serveSync serves one peer that catches up.
 func (n *Node) serveSync(from identity.NodeID, c net.Conn) {
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(syncTimeout))
@@ -84,11 +84,11 @@ func (n *Node) serveSync(from identity.NodeID, c net.Conn) {
 	}
 }
 
-// catchUp asks the members that this node knows for the roster, while it hears
-// of no leader, or has no admission: it may be the one whom the leader's node is unknown to. When all
-// whom it knew were replaced it asks whoever is of the mesh, at the seeds and on
-// the local network; they show an admission that leads to somebody it knows. When
-// all that answer say that it was thrown out, it was.
+// catchUp asks the known members for the roster while this node hears no leader, or has
+// no admission: the leader may be a node that it does not know. If all known members
+// were replaced it asks any node of the mesh, at the seeds and on the local network;
+// these prove their membership by an admission that leads to a known node. If all
+// answers say that this node was revoked, it was.
 func (n *Node) catchUp(ctx context.Context) {
 	tick := time.NewTicker(syncEvery)
 	defer tick.Stop()
@@ -115,11 +115,11 @@ func kick(c chan struct{}) {
 	}
 }
 
-// askAround asks all whom the node can reach, and believes the first that answers.
+// askAround asks all reachable nodes and accepts the first answer.
 func (n *Node) askAround(ctx context.Context) {
 	type way struct {
 		dial    func(context.Context) (net.Conn, error)
-		trusted bool // it is a member as far as this node knows
+		trusted bool // a member as far as this node knows
 	}
 	var ways []way
 	for _, at := range n.strangers(ctx) {
@@ -129,8 +129,8 @@ func (n *Node) askAround(ctx context.Context) {
 		m, _ := n.roster.node(id)
 		ways = append(ways, way{func(ctx context.Context) (net.Conn, error) { return n.transport.Dial(ctx, id, transport.KindSync) }, m.Member() && !m.Has(ledger.LabelUntrusted)})
 	}
-	// Who has called this node and is of its mesh, as an admission shows, may know
-	// what it does not: a founder that lost its state knows nobody.
+	// Nodes that have connected to this one, and proved their membership by an admission,
+	// may know more: a founder that lost its state knows nobody.
 	for _, p := range n.transport.Peers() {
 		if !n.roster.isMember(p.ID) {
 			ways = append(ways, way{func(ctx context.Context) (net.Conn, error) { return n.transport.Dial(ctx, p.ID, transport.KindSync) }, false})
@@ -145,10 +145,10 @@ func (n *Node) askAround(ctx context.Context) {
 	for _, w := range ways[:min(len(ways), maxSync)] {
 		g.Go(func() error {
 			a, err := askRoster(ctx, w.dial)
-			if err != nil { // another may answer
+			if err != nil { // another node may answer
 				if e, ok := errors.AsType[*transport.RefusedError](err); ok && w.trusted && e.ByPeer && e.Reason == transport.Revoked {
 					if !out.Swap(true) {
-						time.AfterFunc(syncSecond, cancel) // those who are gone are not waited for
+						time.AfterFunc(syncSecond, cancel) // do not wait for nodes that are down
 					}
 				}
 				return nil
@@ -172,7 +172,7 @@ func (n *Node) askAround(ctx context.Context) {
 			n.takeKeys(a.Wrapped)
 		}
 	default:
-		if out.Load() { // it was not told when it was thrown out, and nobody takes it any more
+		if out.Load() { // it missed its revocation, and no node accepts it any more
 			n.expelled()
 		}
 	}

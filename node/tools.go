@@ -9,7 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
-// tools is what the API signs and runs tools with; nil where this node has no
+// tools returns what the API signs and executes tools with; nil if this node has no
 // sandbox.
 func (n *Node) tools() *api.ToolBench {
 	engine := n.work.sandbox

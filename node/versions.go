@@ -12,13 +12,13 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// maxProgram bounds what a node tells others of its program's version, in bytes:
-// gossip has little room.
+// maxProgram bounds the announced version of the program, in bytes: gossip has little
+// room.
 const maxProgram = 64
 
 func shortVersion(v string) string { return v[:min(len(v), maxProgram)] }
 
-// program is the version of a live member's program, "" when it is not known.
+// program returns the version of a live member's program, "" if unknown.
 func (n *Node) program(id identity.NodeID) string {
 	if id == n.ID() {
 		return shortVersion(n.conf.Version)
@@ -29,10 +29,10 @@ func (n *Node) program(id identity.NodeID) string {
 	return ""
 }
 
-// levelToRaise is the feature level that all nodes of the mesh know and that it
-// does not have yet, 0 for none. A voter that is not heard may run an older program,
-// which would stop at a level that it does not know: it is waited for. Who does not
-// vote and is away stops then, if it is older, and says that it is to be upgraded.
+// levelToRaise returns the feature level that all nodes know and that the mesh does not
+// have yet, 0 for none. It waits for a voter that is not alive, because its program may
+// be older and would stop at an unknown level. A non-voter that is away does stop then
+// if it is older, and says that it must be upgraded.
 func (n *Node) levelToRaise() uint64 {
 	var now uint64
 	if err := n.ledger.View(func(tx *ledger.Tx) error { now = ledger.Features(tx); return nil }); err != nil || now >= n.conf.Level {
@@ -56,8 +56,8 @@ func (n *Node) levelToRaise() uint64 {
 	return commonLevel(now, n.conf.Level, known)
 }
 
-// commonLevel is the newest level that a node that knows own, and others, know, or
-// 0 when that is not above the mesh's. What a node does not tell is 1.
+// commonLevel returns the newest level that this node and the others know, or 0 if that
+// is not above the mesh's. A node that reports no level has 1.
 func commonLevel(now, own uint64, others []uint64) uint64 {
 	for _, level := range others {
 		own = min(own, max(level, 1))
@@ -68,7 +68,7 @@ func commonLevel(now, own uint64, others []uint64) uint64 {
 	return own
 }
 
-// versions compares the programs of the members that live.
+// versions compares the programs of the live members.
 func (f *findings) versions(n *Node) {
 	runs := map[string]string{}
 	for id, m := range n.roster.all() {
@@ -79,8 +79,8 @@ func (f *findings) versions(n *Node) {
 	f.compareVersions(runs)
 }
 
-// compareVersions takes the version that each node runs, "" for one that does
-// not tell it: a program from before nodes did.
+// compareVersions compares the version that each node runs; "" is a program too old to
+// report one.
 func (f *findings) compareVersions(runs map[string]string) {
 	by := map[string][]string{}
 	for _, node := range slices.Sorted(maps.Keys(runs)) {

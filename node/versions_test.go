@@ -7,7 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/api/mesh"
 )
 
-// The mesh's level rises to what all know who would have to act by it.
+// The mesh's level rises to the one that every node that must act on it knows.
 func TestCommonLevel(t *testing.T) {
 	for name, c := range map[string]struct {
 		now, own uint64
@@ -27,7 +27,7 @@ func TestCommonLevel(t *testing.T) {
 	}
 }
 
-// The doctor compares what the nodes run, and says what to do when they differ.
+// The doctor compares the nodes' versions, and says what to do if they differ.
 func TestDoctorComparesVersions(t *testing.T) {
 	for name, c := range map[string]struct {
 		runs  map[string]string

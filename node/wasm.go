@@ -8,8 +8,8 @@ import (
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
-// wasmAdapter opens the sandbox, which closes with the node, and the adapter of
-// agents that run in it. What was compiled is kept in the data directory.
+// wasmAdapter opens the sandbox, which closes with the node, and the adapter of agents
+// in it. Compiled modules are stored in the data directory.
 func (n *Node) wasmAdapter(dir string) (*wasm.Adapter, error) {
 	engine, err := sandbox.Open(sandbox.Config{Dir: filepath.Join(dir, "sandbox"), Compiler: n.conf.Compiler, Logger: n.log})
 	if err != nil {
@@ -21,7 +21,7 @@ func (n *Node) wasmAdapter(dir string) (*wasm.Adapter, error) {
 		Home: filepath.Join(dir, "runs", "workspaces"), Hide: n.floor(dir).Hidden})
 }
 
-// handler answers requests of what runs in this process; nil while the node opens.
+// handler serves requests from within this process; nil while the node opens.
 func (n *Node) handler() http.Handler {
 	if s := n.work.api.Load(); s != nil {
 		return s

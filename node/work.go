@@ -31,26 +31,27 @@ import (
 	"github.com/selvage-mesh/selvage/transport"
 )
 
-// work is what schedules and carries out runs on this node.
+// work schedules and executes runs on this node.
 type work struct {
 	leader  *scheduler.Leader
 	worker  *scheduler.Worker
 	logs    *runlog.Store
 	trees   *worktree.Maker
 	turns   turns                  // one command at a time prepares or winds up a folder
-	runs    func(kind string) bool // whether this node carries runs of an adapter out
-	active  sync.Map               // IDs of the operations that are under way here
+	runs    func(kind string) bool // whether this node executes runs of an adapter
+	active  sync.Map               // IDs of the operations in progress here
 	purse   *purse.Purse
 	facts   facts
-	sandbox *sandbox.Engine            // nil where adapters were replaced
-	api     atomic.Pointer[api.Server] // once the node answers
+	sandbox *sandbox.Engine            // nil if adapters were replaced
+	api     atomic.Pointer[api.Server] // set once the node serves
 
-	turn chan struct{} // a token while somebody uses line; one waits for it no longer than it may
+	turn chan struct{} // holds a token while line is in use; waiting for it is bounded
 	line net.Conn      // to the leader, for keep-alives
 	to   identity.NodeID
 }
 
-// floor is what holds for all that runs start; dir is the node's data, by its absolute path.
+// floor is what applies to everything that runs start. dir is the absolute path of the
+// node's data.
 func (n *Node) floor(dir string) shim.Floor {
 	return shim.Floor{Hide: []string{dir}, Cgroup: n.conf.Cgroup, Nodes: n.conf.Nodes}
 }
@@ -75,7 +76,7 @@ func (n *Node) openWork(context.Context) (err error) {
 		}
 	}
 	if len(n.conf.Shim) > 0 {
-		// What a run starts does not reach the files of a node but its own.
+		// A run's processes can not access the files of any node other than its own.
 		n.conf.Shim = append(slices.Clone(n.conf.Shim), n.floor(dir).Args()...)
 	}
 	if n.work.trees, err = worktree.New(filepath.Join(dir, "runs", "git"), os.Environ()); err != nil {
@@ -146,16 +147,17 @@ func (n *Node) openWork(context.Context) (err error) {
 	return nil
 }
 
-// Purse is where this node's runs have the money of their calls from.
+// Purse returns where this node's runs get the money for their calls.
 func (n *Node) Purse() *purse.Purse { return n.work.purse }
 
-// bootID names the boot of the machine, "" where the system does not tell.
+// bootID identifies the boot of the machine, "" if the system does not report it.
 func bootID() string {
 	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(b))
 }
 
-// followLeadership tells the scheduler when this node begins and ends to lead.
+// followLeadership notifies the scheduler when this node becomes leader and when it
+// stops.
 func (n *Node) followLeadership(ctx context.Context) {
 	for {
 		changed := n.consensus.Changes()
@@ -173,11 +175,11 @@ func (n *Node) followLeadership(ctx context.Context) {
 	}
 }
 
-// pruneLogs takes away run logs that are older or larger than is kept.
+// pruneLogs deletes run logs beyond the limits of age and size.
 func (n *Node) pruneLogs(ctx context.Context) {
 	every(ctx, pruneEvery, func() {
-		// What the mesh is not to keep any more is not kept here either.
-		var most *runlog.Keep // nil, when the state can not be read: the node's own bounds count
+		// The limits of the mesh apply here too.
+		var most *runlog.Keep // nil when the state can not be read: only the node's own limits apply
 		_ = n.ledger.View(func(tx *ledger.Tx) error {
 			keep := company.LogRetentionOf(tx)
 			most = &runlog.Keep{For: time.Duration(keep.Days) * 24 * time.Hour, Bytes: keep.Bytes}
@@ -189,7 +191,7 @@ func (n *Node) pruneLogs(ctx context.Context) {
 	})
 }
 
-// verifyLeading shows that this node leads, by a check begun after the call.
+// verifyLeading verifies that this node leads, with a check begun after the call.
 func (n *Node) verifyLeading(ctx context.Context) error {
 	if !n.consensus.IsLeader() {
 		return scheduler.ErrNotLeader
@@ -203,7 +205,7 @@ func (n *Node) verifyLeading(ctx context.Context) error {
 	return nil
 }
 
-// toldOfRun returns what the agent behind a URL told of the end of its run.
+// toldOfRun returns what the agent behind a URL reported about the end of its run.
 func (n *Node) toldOfRun(r entity.Run) (told company.Callback, ok bool) {
 	_, err := n.View(n.ctx, ledger.Read{Mode: ledger.ReadStale}, func(tx *ledger.Tx) error {
 		told, ok = company.CallbackOf(tx, r.Company, r.ID)
@@ -212,29 +214,29 @@ func (n *Node) toldOfRun(r entity.Run) (told company.Callback, ok bool) {
 	return told, ok && err == nil
 }
 
-// runToken mints the token by which a run speaks to any node's API.
+// runToken creates the token with which a run calls any node's API.
 func (n *Node) runToken(run entity.Run) (string, error) {
 	_, data, _ := n.keyring.current()
 	claims := identity.RunClaims{Agent: run.Agent, Company: string(run.Company), Adapter: cmp.Or(run.AdapterType, "process"), Run: run.ID, Responsible: string(run.ResponsibleUser)}
 	return identity.MintRunToken(data, n.Mesh(), claims, time.Now())
 }
 
-// Keep-alives and their answers are frames on a stream of KindIPC that a node
-// holds open to the leader: type, then for a beat the sender's wall clock (8
-// bytes, big endian, ms since 1970) and the beat in deterministic CBOR, for a
-// refusal its reason as text. Other types end the stream.
+// Keep-alives and their answers are frames on a stream of KindIPC that a node keeps open
+// to the leader: a type, then for a beat the sender's wall clock (8 bytes, big endian,
+// ms since 1970) and the beat in deterministic CBOR, for a refusal its reason as text.
+// Other types end the stream.
 const (
 	ipcBeat     = 1 // → clock, scheduler.Beat
-	ipcGranted  = 2 // ← how long the lease is, 8 bytes, big endian, ms; nothing: as long as usual
+	ipcGranted  = 2 // ← length of the lease, 8 bytes, big endian, ms; empty: the default
 	ipcNoLeader = 3 // ← reason
-	ipcOver     = 4 // ← nothing: the session is over
+	ipcOver     = 4 // ← empty: the session has ended
 	ipcProbe    = 5 // → probeAsk as JSON
 	ipcProbed   = 6 // ← []adapter.Finding as JSON
 	ipcOffers   = 7 // → adapter.Look as JSON
 	ipcOffered  = 8 // ← []adapter.Offer as JSON
 )
 
-// keepAlive brings a beat to whoever leads, which may be this node.
+// keepAlive sends a beat to the leader, which may be this node.
 func (n *Node) keepAlive(ctx context.Context, b scheduler.Beat) (time.Duration, error) {
 	leader, ok := n.consensus.Leader()
 	if !ok {
@@ -294,7 +296,7 @@ func (w *work) hangUp() {
 	w.hangUpNow()
 }
 
-// hangUpNow is called by whoever has the turn.
+// hangUpNow closes the line. The caller holds the token of turn.
 func (w *work) hangUpNow() {
 	if w.line != nil {
 		w.line.Close()
@@ -308,7 +310,7 @@ func (n *Node) serveIPC(from identity.NodeID, c net.Conn) {
 	for {
 		typ, payload, err := transport.ReadFrameMax(c, maxFrame)
 		if err == nil && typ == ipcProbe {
-			_ = n.answerProbe(c, payload) // whoever asked sees that it broke off
+			_ = n.answerProbe(c, payload) // the asking node sees a closed stream
 			return
 		}
 		if err == nil && typ == ipcOffers {

@@ -15,9 +15,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// runFolder makes the workspace of a run on this node and tells the mesh where
-// it is. A shared folder that is not on this node is no error: the run works in
-// its agent's own, and its log says so.
+// runFolder creates the workspace of a run on this node and records its location. A
+// shared folder that is not on this node is not an error: the run works in its agent's
+// own folder, and its log says so.
 func (n *Node) runFolder(ctx context.Context, inv company.Invocation) (*entity.RunFolder, string, error) {
 	run := inv.Run
 	var w place.ExecutionWorkspace
@@ -61,7 +61,7 @@ func (n *Node) runFolder(ctx context.Context, inv company.Invocation) (*entity.R
 	return &f, fmt.Sprintf("working on branch %s in %s", f.Branch, f.Dir), n.prepare(ctx, inv, w, l, f)
 }
 
-// folderOf is the folder of an execution workspace as the mesh knows it.
+// folderOf returns the folder of an execution workspace as the mesh has it.
 func folderOf(w place.ExecutionWorkspace) entity.RunFolder {
 	f := entity.RunFolder{ID: w.ID, Mode: w.Mode, Strategy: w.Strategy, Source: w.Strategy, Project: w.Project, ProjectWorkspace: string(w.ProjectWorkspace),
 		RepoURL: string(w.RepoURL), BaseRef: string(w.BaseRef), Branch: string(w.Branch), Dir: string(w.Cwd)}
@@ -71,11 +71,10 @@ func folderOf(w place.ExecutionWorkspace) entity.RunFolder {
 	return f
 }
 
-// cleanWorkspace carries out what a closed workspace's commands say, and removes
-// its worktree.
+// cleanWorkspace executes the commands of a closed workspace, and removes its worktree.
 func (n *Node) cleanWorkspace(ctx context.Context, w place.ExecutionWorkspace) error {
 	dir := string(w.Cwd)
-	if dir == "" { // it was deleted before its node had told where it is
+	if dir == "" { // it was deleted before its node recorded the location
 		dir = n.work.trees.Path(worktree.Spec{ID: w.ID, Parent: w.ParentDir})
 	}
 	if _, err := os.Stat(dir); err == nil {
@@ -89,9 +88,9 @@ func (n *Node) cleanWorkspace(ctx context.Context, w place.ExecutionWorkspace) e
 	return n.work.trees.Remove(ctx, dir)
 }
 
-// cleanTrees removes the worktrees of workspaces that were closed, and those of
-// which the mesh knows nothing any more, because their company was deleted, or
-// that were closed after another node had taken their issue over.
+// cleanTrees removes the worktrees of closed workspaces, of workspaces that the mesh no
+// longer has because their company was deleted, and of those that were closed after
+// another node had taken over their issue.
 func (n *Node) cleanTrees(ctx context.Context) {
 	every(ctx, choreEvery, func() {
 		ids, err := n.work.trees.Trees()
@@ -128,7 +127,7 @@ func (n *Node) cleanTrees(ctx context.Context) {
 			}
 		}
 		if len(lost) == 0 || n.Ready(ctx) != nil {
-			return // this node may not have heard of them yet
+			return // this node may not have applied their creation yet
 		}
 		for _, id := range lost {
 			if err := n.work.trees.Remove(ctx, n.work.trees.Path(worktree.Spec{ID: filepath.Base(id)})); err != nil {
