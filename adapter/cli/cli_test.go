@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { shimtest.Main(m) }
 
-// plainTool prints its arguments; its state is .plain in the user's home.
+// plainTool's result is its output; its state is .plain in the user's home.
 type plainTool struct{}
 
 func (plainTool) Program() string { return "plain" }

@@ -8,8 +8,8 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/shim"
 )
 
-// A Child is a command under a shim, whose output is followed. Make one with
-// Begin, call Follow once, wait for what Ended gives, and then for Output.
+// A Child is a command under a shim, with its output. Create it with Begin, call Follow once,
+// wait for the value from Ended, and then call Output.
 type Child struct {
 	*shim.Process
 	ended          chan Ending
@@ -18,14 +18,14 @@ type Child struct {
 	deadline       time.Duration // as of the last renewal
 }
 
-// An Ending is how a child ended. Err says that nobody knows: its shim was lost.
+// An Ending is how a child ended. Err means that its shim was lost, so the exit is unknown.
 type Ending struct {
 	Exit shim.Exit
 	Err  error
 }
 
-// Begin starts a command with a pipe for each of its outputs. The error of start
-// comes back as it is.
+// Begin starts a command with a pipe for each of its outputs. It returns the error of start
+// unchanged.
 func Begin(spec shim.Spec, start func(spec shim.Spec, stdout, stderr *os.File) (*shim.Process, error)) (*Child, error) {
 	outR, outW, err := os.Pipe()
 	if err != nil {
@@ -53,21 +53,21 @@ func Begin(spec shim.Spec, start func(spec shim.Spec, stdout, stderr *os.File) (
 	return c, nil
 }
 
-// Follow hands what the child writes to log, without its secrets.
+// Follow passes the child's output to log, with its secrets redacted.
 func (c *Child) Follow(log func(stream, text string), secrets []string) {
 	c.follow(log, log, secrets, nil)
 }
 
-// follow has a log for each of the outputs, and hear gets the bytes of the first.
+// follow has a log for each of the outputs; hear gets the raw standard output.
 func (c *Child) follow(out, err func(stream, text string), secrets []string, hear func([]byte)) {
 	c.stdout, c.stderr = follow(c.outR, "stdout", out, secrets, hear), follow(c.errR, "stderr", err, secrets, nil)
 }
 
-// Ended gives one ending.
+// Ended returns a channel that yields one ending.
 func (c *Child) Ended() <-chan Ending { return c.ended }
 
-// Renew tells the shim how long the child may act now; with an authority that is
-// gone its tree ends at once.
+// Renew sends the shim the time until which the child may run. If that has passed, the shim
+// kills the process tree at once.
 func (c *Child) Renew(authority time.Duration) {
 	if authority != c.deadline {
 		c.deadline = authority
@@ -75,8 +75,8 @@ func (c *Child) Renew(authority time.Duration) {
 	}
 }
 
-// Output returns the ends of what the child wrote, once it has ended. Nothing of
-// its tree is left that could write: what is not read after drainWait is not there.
+// Output returns the ends of the child's output, after it has ended. No process is left that
+// could write, so output that is not read within drainWait does not exist.
 func (c *Child) Output() (stdout, stderr string) {
 	drained := time.AfterFunc(drainWait, c.closePipes)
 	defer c.closePipes()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// timeoutSec is 900 and graceSec 15 where the configuration has none, or nonsense;
-// nothing is longer than the bounds, and timeoutSec 0 stands for the longest.
+// timeoutSec is 900 and graceSec 15 if the configuration has no valid value. Both are bounded,
+// and timeoutSec 0 means the bound.
 func TestTimeoutAndGraceOfARun(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct {

@@ -14,12 +14,12 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-// baseNames are the variables that a run inherits from its node; all others
-// stay with the node, whose environment may hold secrets.
+// baseNames are the variables that a run inherits from its node. All others are withheld,
+// because the node's environment may hold secrets.
 var baseNames = []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "USER", "LOGNAME", "SHELL", "TERM", "TZ",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
 
-// config is what adapterConfig says of a process.
+// config is the adapterConfig of a process.
 type config struct {
 	Command string                `json:"command"`
 	Args    []string              `json:"args"`
@@ -30,7 +30,7 @@ type config struct {
 	holding
 }
 
-// Settings is what adapterConfig is decoded into, with nothing in it.
+// Settings returns a zero value of what adapterConfig is decoded into.
 func Settings() any { return config{} }
 
 func (c config) timeout() (d time.Duration, source string) {
@@ -54,8 +54,8 @@ func seconds(s float64) time.Duration {
 	return time.Duration(min(s, MaxTimeout.Seconds()) * float64(time.Second))
 }
 
-// environment returns the variables of a run and the values among them that are
-// secret. What the runtime sets wins over the agent's configuration.
+// environment returns the variables of a run, and those of their values that are secret. The
+// runtime's variables override those of the agent's configuration.
 func (a *Adapter) environment(inv company.Invocation, c config, token, home, scratch string) (env map[string]string, secrets []string) {
 	env = map[string]string{}
 	for _, kv := range a.cfg.Environ {
@@ -79,8 +79,8 @@ func (a *Adapter) environment(inv company.Invocation, c config, token, home, scr
 		"PAPERCLIP_LISTEN_HOST": a.cfg.ListenHost, "PAPERCLIP_LISTEN_PORT": a.cfg.ListenPort,
 		"PAPERCLIP_TMPDIR": scratch, "PAPERCLIP_SCRATCH_DIR": scratch, "PAPERCLIP_RUN_SCRATCH_DIR": scratch,
 		"PAPERCLIP_TASK_SCRATCH_DIR": scratch, "TMPDIR": scratch, "TMP": scratch, "TEMP": scratch,
-		// No connection tools are offered to this adapter; the names are there
-		// because scripts test them.
+		// This adapter offers no connection tools; the variables are set because scripts test
+		// them.
 		"PAPERCLIP_RUNTIME_TOOLS_AVAILABLE": "", "PAPERCLIP_RUNTIME_TOOLS_MCP_URL": "", "PAPERCLIP_RUNTIME_TOOLS_TOKEN": "",
 		"PAPERCLIP_RUNTIME_TOOLS_EXPIRES_AT": "", "PAPERCLIP_RUNTIME_TOOLS_GUIDANCE": "",
 		"PAPERCLIP_RUNTIME_TOOLS_CONNECTIONS_SEARCH_URL": "", "PAPERCLIP_RUNTIME_TOOLS_CONNECTION_REQUEST_URL": "",
@@ -105,7 +105,7 @@ func (a *Adapter) environment(inv company.Invocation, c config, token, home, scr
 	return env, append(append(secrets, inv.Secrets...), token)
 }
 
-// setFolder names the run's workspace.
+// setFolder sets the variables for the run's workspace.
 func setFolder(env map[string]string, f *entity.RunFolder) {
 	env["PAPERCLIP_WORKSPACE_CWD"], env["PAPERCLIP_WORKSPACE_SOURCE"] = f.Dir, f.Source
 	env["PAPERCLIP_WORKSPACE_STRATEGY"], env["PAPERCLIP_WORKSPACE_ID"] = f.Strategy, f.ProjectWorkspace
@@ -120,8 +120,8 @@ func setFolder(env map[string]string, f *entity.RunFolder) {
 	}
 }
 
-// shown is the environment as the run's events show it: what the runtime set,
-// without secrets, and of what was configured the names only.
+// shown returns the environment for the run's events: the runtime's variables without secrets,
+// and only the names of configured ones.
 func shown(env map[string]string, c config) map[string]string {
 	out := map[string]string{}
 	for k, v := range env {
@@ -132,7 +132,7 @@ func shown(env map[string]string, c config) map[string]string {
 			if runtime && (sensitive(k) || k == "PAPERCLIP_API_KEY") || configured && !runtime {
 				v = Redacted
 			}
-			if k != "PAPERCLIP_WAKE_PAYLOAD_JSON" { // the run's context has it
+			if k != "PAPERCLIP_WAKE_PAYLOAD_JSON" { // it is in the run's context
 				out[k] = v
 			}
 		case configured:
@@ -142,7 +142,7 @@ func shown(env map[string]string, c config) map[string]string {
 	return out
 }
 
-// lookPath finds the program in the PATH of its run.
+// lookPath finds a program in the PATH of its run.
 func lookPath(command, dir, path string) (string, bool) {
 	if strings.Contains(command, "/") {
 		if !filepath.IsAbs(command) {

@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// A plain command, of the process adapter, gets what a container gets, so that one
-	// that runs away is noticed before the machine does.
+	// A plain command, of the process adapter, gets the same limits as a container, to stop one
+	// that starts processes without end before it exhausts the machine.
 	PlainProcesses = 256
 	PlainMemoryMB  = 512
 	PlainFileMB    = 256
-	// A tool is an agent that writes and builds programs, or what makes its workspace
-	// ready: it gets half of the machine's memory, and no less than minToolMemoryMB.
+	// A tool is an agent that writes and builds programs, or a command that prepares its
+	// workspace. It gets half of the machine's memory, but at least minToolMemoryMB.
 	ToolProcesses   = 1024
 	ToolFileMB      = 4096
 	minToolMemoryMB = 1024
-	// tasksEach is how many threads a process has on average at most, where a cgroup
-	// counts threads: a tree whose configuration says nothing of processes gets that many.
+	// tasksEach is the assumed average of threads per process. A cgroup counts threads: if the
+	// configuration does not limit processes, the limit is multiplied by it.
 	tasksEach = 16
 	// maxPaths bounds writable and hidden, each.
 	maxPaths = 64
 )
 
-// limits is what adapterConfig says of what the tree of a run may use: nothing is
-// the default, 0 none.
+// limits is the part of adapterConfig that limits the process tree of a run: a missing value
+// means the default, 0 no limit.
 type limits struct {
 	MemoryMB  *int64 `json:"memoryMb"`
 	Processes *int64 `json:"processes"`
@@ -39,8 +39,7 @@ type limits struct {
 	FileMB    *int64 `json:"fileMb"`
 }
 
-// of returns the limits of a tree on a machine with so much memory, 0 when that is
-// not known.
+// of returns the limits of a process tree on a machine with memoryMB of memory, 0 if unknown.
 func (l limits) of(tool bool, memoryMB int64) shim.Limits {
 	or := func(v *int64, def int64) int64 {
 		if v != nil {
@@ -62,14 +61,14 @@ func (l limits) of(tool bool, memoryMB int64) shim.Limits {
 	return out
 }
 
-// holding is what adapterConfig says of what a run may use and reach.
+// holding is the part of adapterConfig about resources and files of a run.
 type holding struct {
 	Limits limits `json:"limits"`
-	// Landlock false opens to the run what its user may write, but for the node's
-	// own files.
+	// Landlock false lets the run write everything that its user may, except the node's own
+	// files.
 	Landlock *bool    `json:"landlock"`
-	Writable []string `json:"writable"` // absolute paths, beside the run's own
-	Hidden   []string `json:"hidden"`   // absolute paths that are not read
+	Writable []string `json:"writable"` // absolute paths, besides the run's own
+	Hidden   []string `json:"hidden"`   // absolute paths that can not be read
 }
 
 func (h holding) check() error {
@@ -90,10 +89,10 @@ func (h holding) check() error {
 	return nil
 }
 
-// hold sets what the tree of a run may use, and which files it reaches: it reads
-// what its user may but for the node's own files, and writes in its working
-// directory, its agent's folder, its scratch directory, the folders for temporary
-// files, and where the job says that its program keeps things.
+// hold sets the limits of a run's process tree and the files that it can access. It can read
+// what its user may, except the node's own files. It can write in its working directory, its
+// agent's folder, its scratch directory, the folders for temporary files, and the folders that
+// the job names.
 func (h holding) hold(spec *shim.Spec, inv company.Invocation, job Job, home, scratch string) {
 	g := &shim.Guard{Hide: h.Hidden, Show: []string{home, scratch}, Confine: h.confines(job)}
 	if f := inv.Folder; f != nil {
@@ -104,8 +103,8 @@ func (h holding) hold(spec *shim.Spec, inv company.Invocation, job Job, home, sc
 	spec.Guard = g
 }
 
-// worktreeOf are the folders of a worktree, none where a workspace is not one. It is the
-// node's own make, so it may lie among the node's files.
+// worktreeOf returns the folders of a worktree; none if the workspace is not one. The node
+// created them, so they may be among the node's files.
 func worktreeOf(f entity.RunFolder) []string {
 	if f.Worktree == "" {
 		return nil
@@ -116,7 +115,7 @@ func worktreeOf(f entity.RunFolder) []string {
 	return []string{f.Worktree}
 }
 
-// confines tells whether a job's command writes only where hold says.
+// confines reports whether a job's command can write only where hold allows.
 func (h holding) confines(job Job) bool {
 	if h.Landlock != nil {
 		return *h.Landlock
@@ -124,8 +123,8 @@ func (h holding) confines(job Job) bool {
 	return job.Confine
 }
 
-// caches are variables that lead what programs fetch and may lose into the agent's
-// folder: those of the user are not written by a run that is confined.
+// caches are variables that move the caches of programs into the agent's folder, because a
+// confined run can not write the user's.
 var caches = map[string]string{"XDG_CACHE_HOME": "", "npm_config_cache": "npm", "GOMODCACHE": "go-mod", "CARGO_HOME": "cargo"}
 
 func keepCaches(env map[string]string, home string) {
@@ -136,9 +135,9 @@ func keepCaches(env map[string]string, home string) {
 	}
 }
 
-// repositoryOf returns the folder of the repository that a worktree belongs to,
-// which is written by commits. That the repository names the worktree too shows
-// that it was not the run that made it up.
+// repositoryOf returns the folder of the repository of a worktree, in which commits write. The
+// repository has to refer back to the worktree; otherwise a run could have made up the
+// reference.
 func repositoryOf(tree string) string {
 	b, err := os.ReadFile(filepath.Join(tree, ".git"))
 	if err != nil {
@@ -163,7 +162,7 @@ func repositoryOf(tree string) string {
 	return filepath.Dir(filepath.Dir(at))
 }
 
-// tooMuch says what a tree was killed for, "" for something else.
+// tooMuch returns the limit for which a tree was killed, "" if there was another reason.
 func tooMuch(killed string, l shim.Limits) string {
 	switch killed {
 	case "memory":

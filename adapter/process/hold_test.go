@@ -12,7 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-// held is a bed whose node has a key in its data directory, as a real one has.
+// held returns a bed whose node has a key in its data directory.
 func held(t *testing.T, config any) (b *bed, data string) {
 	t.Helper()
 	b = newBed(t, config)
@@ -41,8 +41,8 @@ func needLandlock(t *testing.T, b *bed) {
 	}
 }
 
-// An agent's command reads no key of its node, writes where it works, and says
-// in its log what it was refused.
+// An agent's command can not read its node's key, can write where it works, and finds in its
+// log what it was refused.
 func TestARunReachesItsOwnFilesOnly(t *testing.T) {
 	t.Parallel()
 	needLandlock(t, newBed(t, sh("true")))
@@ -99,9 +99,9 @@ func TestARunGetsNoMoreThanItsLimits(t *testing.T) {
 	}
 }
 
-// Where nobody says anything and there is no cgroup, a command that runs away is
-// stopped: by its processes, by its memory, whichever of them has it, and by the size
-// of a file. What an honest one uses is less, and 0 takes a limit away.
+// Without configured limits and without a cgroup, a command that uses too much is stopped: by
+// its processes, by its memory, in whichever process, and by the size of a file. A normal
+// command stays below, and 0 removes a limit.
 func TestARunThatSaysNothingIsBounded(t *testing.T) {
 	t.Parallel()
 	const (
@@ -114,8 +114,8 @@ func TestARunThatSaysNothingIsBounded(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
 		more         []any
-		ended        string // what the outcome says, "" for success
-		out, not     string // what it writes, and what not
+		ended        string // text in the outcome, "" for success
+		out, not     string // text that its output contains, and text that it does not
 	}{
 		{name: "300 forks", script: forks, ended: "It had more than 256 processes"},
 		{name: "600 MB in one process", script: whole, not: "600000000"},
@@ -138,7 +138,7 @@ func TestARunThatSaysNothingIsBounded(t *testing.T) {
 	}
 }
 
-// What each kind of command gets, on machines of all sizes.
+// The limits of each kind of command, on machines of all sizes.
 func TestLimitsByDefault(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -156,8 +156,8 @@ func TestLimitsByDefault(t *testing.T) {
 	}
 }
 
-// A worktree's repository may be written, so that commits work; a .git file that
-// a run wrote itself opens nothing.
+// A worktree's repository can be written, so that commits work; a .git file that a run wrote
+// gives no access.
 func TestRepositoryOfAWorktree(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -187,8 +187,8 @@ mkdir -p ../evil/worktrees && ln -s "$PWD/.git/worktrees/tree" ../evil/worktrees
 	}
 }
 
-// What a confined command fetches and may lose is kept in its agent's folder; one
-// that is not, or that says where, keeps it where it says.
+// The caches of a confined command are in its agent's folder. A command that is not confined,
+// or that configures a cache, keeps it there.
 func TestCachesLieWithTheAgent(t *testing.T) {
 	t.Parallel()
 	script := `for d in "$XDG_CACHE_HOME" "$GOMODCACHE" "$npm_config_cache" "$CARGO_HOME"; do echo "${d#$AGENT_HOME/}"; done; [ -z "$XDG_CACHE_HOME" ] || mkdir -p "$XDG_CACHE_HOME"`

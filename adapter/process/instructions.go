@@ -8,10 +8,9 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 )
 
-// layOut writes an agent's instructions below the scratch directory of its run,
-// which is new and nobody else's, and names them to the run: the folder in
-// AGENT_INSTRUCTIONS_DIR, the file to read first in AGENT_INSTRUCTIONS_FILE.
-// They go with the scratch.
+// layOut writes an agent's instructions below the scratch directory of its run, and sets two
+// variables: AGENT_INSTRUCTIONS_DIR is the folder, AGENT_INSTRUCTIONS_FILE the file to read
+// first. The files are deleted with the scratch directory.
 func layOut(in *company.RunInstructions, scratch string, env map[string]string) error {
 	if in == nil {
 		return nil

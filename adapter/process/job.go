@@ -13,52 +13,48 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 )
 
-// A Place is what a run has on its node before its command is known.
+// A Place is what a run has on its node, before its command is known.
 type Place struct {
 	Dir     string // where the command will work
-	Home    string // the agent's lasting folder
-	Scratch string // the run's own, removed afterwards
+	Home    string // the agent's permanent folder
+	Scratch string // the run's own, deleted afterwards
 	Env     map[string]string
-	// Token is the run's, for the API and the model gateway at APIURL.
+	// Token is the run's token for the API and the model gateway at APIURL.
 	Token, APIURL string
 }
 
-// A Job is one command of an adapter that starts programs: what it is called
-// with, and who talks to it. A Job with a Command alone does what the process
-// adapter does.
+// A Job is one command of an adapter that starts programs, with the functions that write its
+// input and read its output. A Job with only a Command does what the process adapter does.
 type Job struct {
 	Command string   // by path or name
 	Args    []string // without the name
-	// Env is set over the run's; "" takes a variable away. Hidden are values that
-	// must not be seen in what the run leaves, beside those that are known.
+	// Env overrides the run's variables; "" removes one. Hidden are further values to redact
+	// in the run's output and events.
 	Env    map[string]string
 	Hidden []string
-	// Confine says that the command writes only where it works, in its agent's and
-	// its own folder, those for temporary files, and in Writable, unless its
-	// adapterConfig says otherwise and as far as the kernel can do that.
+	// Confine says that the command can write only in its working directory, its agent's
+	// folder, its scratch directory, the folders for temporary files, and Writable, unless its
+	// adapterConfig says otherwise, and if the kernel supports that.
 	Confine  bool
 	Writable []string // absolute paths
-	plain    bool     // it is a command of the process adapter, not a tool that builds
-	// Talk writes the command's standard input, which ends when it returns; nil:
-	// it is empty. It is called in a goroutine of its own, which the end of the
-	// command ends by errors of w.
+	plain    bool     // a command of the process adapter, not a tool
+	// Talk writes the command's standard input, which is closed when it returns; nil: empty
+	// input. It runs in its own goroutine; after the end of the command, its writes to w fail.
 	Talk func(w *os.File)
-	// Hear is called with the output as it comes, in pieces, from one goroutine.
-	// It is the raw text, secrets and all.
+	// Hear gets the raw output in pieces, with secrets, from one goroutine.
 	Hear func(piece []byte)
-	// Quiet keeps the output out of the log, because Hear writes a better one.
+	// Quiet keeps the output out of the log; Hear writes a better one.
 	Quiet bool
-	// Over is closed when the command's work is done, whatever it says of itself: it
-	// may end, and is ended when it does not. nil: its end is that of the work.
+	// Over is closed when the command's work is done. If the command does not exit then, it is
+	// ended. nil: the work is done when the command exits.
 	Over <-chan struct{}
-	// Stop is called once when somebody asks for the run's end, before TERM; it
-	// returns how long the command may take to end by itself first. nil: no time.
+	// Stop is called once when the run is cancelled, before TERM. It returns how long the
+	// command may take to exit by itself. nil: TERM is sent at once.
 	Stop func() time.Duration
 }
 
-// Carry runs the command that plan makes of a place. The error of plan is the
-// run's failure. What adapterConfig says of folder, variables and time holds as
-// for a process.
+// Carry runs the command that plan returns for a place. An error of plan fails the run. The
+// folder, variables and timeouts of adapterConfig apply as for a process.
 func (a *Adapter) Carry(ctx context.Context, inv company.Invocation, plan func(Place) (Job, error)) company.Outcome {
 	var c config
 	if err := json.Unmarshal(inv.Config, &c); err != nil {
@@ -67,7 +63,7 @@ func (a *Adapter) Carry(ctx context.Context, inv company.Invocation, plan func(P
 	return a.carry(ctx, inv, c, plan)
 }
 
-// Refusal is an error of a plan with the code that the run's row is to have.
+// Refusal is an error of a plan, with the code for the run's row.
 type Refusal struct{ Code, Message string }
 
 func (r *Refusal) Error() string { return r.Message }
@@ -77,7 +73,7 @@ func Refuse(code, format string, args ...any) error {
 	return &Refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// refused is the outcome of a plan that could not be made.
+// refused returns the outcome for the error of a plan.
 func refused(err error) company.Outcome {
 	o := failure("%v", err)
 	if r, ok := errors.AsType[*Refusal](err); ok && r.Code != "" {
@@ -86,7 +82,7 @@ func refused(err error) company.Outcome {
 	return o
 }
 
-// apply writes a job's variables over the run's and returns the values to hide.
+// apply sets a job's variables over the run's, and returns the values to redact.
 func (j Job) apply(env map[string]string) (hide []string) {
 	for k, v := range j.Env {
 		if k == "" || strings.ContainsAny(k, "=\x00") {
@@ -103,8 +99,8 @@ func (j Job) apply(env map[string]string) (hide []string) {
 	return append(hide, j.Hidden...)
 }
 
-// input opens the command's standard input. The returned function hands the
-// command's end to Talk after the command was started, or gives up.
+// input opens the command's standard input. The returned function must be called after the
+// start: it starts Talk, or closes the input if the command was not started.
 func (j Job) input() (stdin *os.File, begin func(started bool), err error) {
 	if j.Talk == nil {
 		return nil, func(bool) {}, nil

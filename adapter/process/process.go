@@ -1,12 +1,11 @@
 // Package process runs agents that are commands: any program that reads its
-// environment and talks to the HTTP API with its run's token.
+// environment and calls the HTTP API with its run's token.
 //
-// The command gets an empty standard input, the environment of the contract, a
-// scratch directory that is removed afterwards, and time: after timeoutSec its
-// whole process tree gets TERM, and KILL after graceSec more. Everything runs
-// under a shim (see adapter/shim), so nothing of a run is left when it is over
-// or when the node may no longer answer for it. Output is not parsed: a process
-// reports what it did and what it cost through the API.
+// The command gets an empty standard input, the environment of the contract, a scratch
+// directory that is deleted afterwards, and a timeout: after timeoutSec its whole process
+// tree gets TERM, and after graceSec more KILL. It runs under a shim (see adapter/shim), so
+// no process of a run is left when the run is over or when the node has lost its authority.
+// Output is not parsed: a process reports its actions and cost through the API.
 package process
 
 import (
@@ -34,25 +33,25 @@ const (
 	// DefaultTimeout and DefaultGrace are the contract's.
 	DefaultTimeout = 900 * time.Second
 	DefaultGrace   = 15 * time.Second
-	// MaxTimeout bounds every run, also one that asks for no limit.
+	// MaxTimeout bounds every run, also one without a timeout.
 	MaxTimeout = 24 * time.Hour
-	// MaxGrace bounds how long a run may take over its end.
+	// MaxGrace bounds the grace time of a run.
 	MaxGrace = 5 * time.Minute
-	// RenewEvery is how often the shim's deadline follows the node's lease.
+	// RenewEvery is how often the shim's deadline is set to the end of the node's lease.
 	RenewEvery = 250 * time.Millisecond
-	// readSize is what is read of the output at once.
+	// readSize bounds one read of the output, in bytes.
 	readSize = 16 << 10
 	// drainWait bounds the wait for output after the tree is gone.
 	drainWait = 2 * time.Second
-	// scratchMarker is the file by which a scratch directory is known as one.
+	// scratchMarker is the file that marks a scratch directory.
 	scratchMarker = ".paperclip-run-scratch.json"
-	// maxShownArgs bounds the arguments in a run's events.
+	// maxShownArgs bounds the arguments in a run's events, in bytes.
 	maxShownArgs = 8 << 10
 )
 
 // Config is what the adapter needs. All but Logger are required.
 type Config struct {
-	Shim       []string // how a shim is started, such as {"/proc/self/exe", "run-shim"}
+	Shim       []string // command line that starts a shim, such as {"/proc/self/exe", "run-shim"}
 	MemoryMB   int64    // of the machine, in MiB; 0: not known
 	Dir        string   // holds workspaces/<agent> and scratch/<run>; it is created
 	APIURL     string   // where this node's API answers, such as http://127.0.0.1:3100
@@ -60,7 +59,7 @@ type Config struct {
 	ListenPort string
 	// Token returns the token with which the run may use the API.
 	Token func(entity.Run) (string, error)
-	// Environ is the node's environment as "K=V"; a few harmless names are passed on.
+	// Environ is the node's environment as "K=V"; runs get the variables in baseNames.
 	Environ []string
 	Logger  *slog.Logger // default: discard
 }
@@ -72,8 +71,8 @@ type Adapter struct {
 	live.Runs
 }
 
-// New returns an adapter. Scratch directories that an earlier life of the node
-// left are removed.
+// New returns an adapter. It deletes scratch directories that an earlier process of the node
+// left.
 func New(cfg Config) (*Adapter, error) {
 	switch {
 	case len(cfg.Shim) == 0:
@@ -97,13 +96,13 @@ func New(cfg Config) (*Adapter, error) {
 	return &Adapter{cfg: cfg, shims: shim.NewLauncher(cfg.Shim)}, nil
 }
 
-// Ready says that a run is on its way here.
+// Ready says that a run will be invoked soon, so that a shim is started ahead.
 func (a *Adapter) Ready() { a.shims.Ready() }
 
-// Close ends what is kept for runs to come.
+// Close ends the shim that waits for the next run.
 func (a *Adapter) Close() { a.shims.Close() }
 
-// Invoke runs the agent's command until its whole tree is gone.
+// Invoke runs the agent's command and returns when its whole process tree has ended.
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
 	var c config
 	if err := json.Unmarshal(inv.Config, &c); err != nil {
@@ -117,10 +116,10 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	})
 }
 
-// carry makes the run's folders and variables, starts the job of plan in them,
-// and returns when its whole tree is gone.
+// carry prepares the run's folders and variables, starts the job that plan returns, and
+// returns when its whole process tree has ended.
 func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, plan func(Place) (Job, error)) company.Outcome {
-	cancel := make(chan struct{}) // closed when somebody asked for the end: TERM to the tree, KILL after its grace
+	cancel := make(chan struct{}) // closed to cancel: TERM to the tree, KILL after its grace
 	defer a.Begin(inv.Run.ID, sync.OnceFunc(func() { close(cancel) }))()
 	if err := c.check(); err != nil {
 		return failure("%v", err)
@@ -146,8 +145,8 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 	if c.Dir != "" {
 		source = "adapter_config"
 	}
-	// A worktree is what keeps the run from others, so it goes before the
-	// configuration; a shared folder is a default.
+	// A worktree isolates the run from others, so it overrides the configuration; a shared
+	// folder is only a default.
 	if f := inv.Folder; f != nil && (c.Dir == "" || f.Worktree != "") {
 		dir, source = f.Dir, f.Source
 	}
@@ -191,7 +190,7 @@ func (a *Adapter) carry(ctx context.Context, inv company.Invocation, c config, p
 	return a.watch(ctx, inv, c, job, cancel, spec, secrets)
 }
 
-// watch starts the command and follows it to its end.
+// watch starts the command and waits for its end.
 func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, job Job, cancel <-chan struct{}, spec shim.Spec, secrets []string) company.Outcome {
 	p, err := Begin(spec, func(spec shim.Spec, stdout, stderr *os.File) (*shim.Process, error) {
 		return job.start(a.shims, spec, stdout, stderr)
@@ -205,7 +204,7 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 	inv.Report(company.Report{PID: int64(p.PID), Group: int64(p.Group)})
 	for _, note := range p.Notes {
 		if note == shim.NoCgroup && c.Limits.MemoryMB == nil {
-			continue // nobody asked for more than that
+			continue // the work is done, and nobody cancelled the run
 		}
 		inv.Log("system", "[selvage] "+note+"\n")
 	}
@@ -269,7 +268,7 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 		o.Status, o.ErrorCode, o.Error, stop = entity.RunFailed, "adapter_failed", tooMuch(e.Exit.Killed, spec.Limits), e.Exit.Killed+"_limit"
 	case cancelled:
 		o.Status, o.ErrorCode, o.Error, stop = entity.RunCancelled, "cancelled", "Cancelled", "cancelled"
-	case worked && e.Exit.Killed != "": // it had to be told
+	case worked && e.Exit.Killed != "": // the work was done, but the command had to be ended
 		o.Status, stop = entity.RunSucceeded, "completed"
 	case e.Exit.Signal != "":
 		o.Status, o.ErrorCode, o.Error, stop = entity.RunFailed, "adapter_failed", "Process was ended by "+e.Exit.Signal, "adapter_failed"
@@ -283,7 +282,7 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 	return o
 }
 
-// result is resultJson. Excerpts give way until it fits.
+// result returns resultJson. It shortens the excerpts until it fits.
 func result(stdout, stderr, stop string, timedOut bool, source string, limit time.Duration) json.RawMessage {
 	for {
 		b, err := json.Marshal(map[string]any{
@@ -300,8 +299,8 @@ func result(stdout, stderr, stop string, timedOut bool, source string, limit tim
 // half returns the second half of s.
 func half(s string) string { return strings.ToValidUTF8(s[len(s)-len(s)/2:], "") }
 
-// follow copies a stream of output into the run's log, without secrets, and
-// returns its end when it is over.
+// follow copies an output into the run's log with secrets redacted, and returns the end of
+// the text when the stream ends.
 func follow(r *os.File, stream string, log func(stream, text string), secrets []string, hear func([]byte)) <-chan string {
 	done := make(chan string, 1)
 	go func() {
@@ -329,7 +328,7 @@ func follow(r *os.File, stream string, log func(stream, text string), secrets []
 	return done
 }
 
-// quietly is log, or nothing.
+// quietly returns log, or a function that does nothing.
 func quietly(quiet bool, log func(stream, text string)) func(stream, text string) {
 	if quiet {
 		return func(string, string) {}
@@ -342,7 +341,7 @@ func failure(format string, args ...any) company.Outcome {
 		Result: result("", "", "adapter_failed", false, "default", DefaultTimeout)}
 }
 
-// late is the outcome of a run whose node's lease ended before it began.
+// late returns the outcome of a run whose node's lease ended before it started.
 func late() company.Outcome { return interrupted("The node's lease ended before the run began") }
 
 func interrupted(why string) company.Outcome {
@@ -357,7 +356,7 @@ func event(kind, message string, payload map[string]any) company.Report {
 	return company.Report{Events: []company.ReportEvent{{Type: kind, Level: "info", Message: message, Payload: b}}}
 }
 
-// shownArgs are the arguments without secrets, cut where they are long.
+// shownArgs returns the arguments with secrets redacted and long ones shortened.
 func shownArgs(red *secret.Redactor, args []string) []string {
 	out, n := []string{}, 0
 	for _, arg := range args {

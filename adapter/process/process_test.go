@@ -17,12 +17,12 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-// The test binary is the shim too, as the program is.
+// The test binary also plays the shim, as the program does.
 func TestMain(m *testing.M) { shimtest.Main(m) }
 
 const token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.run-token"
 
-// A bed is an adapter with one run and what it told.
+// A bed is an adapter with one run, and what the run reported.
 type bed struct {
 	*Adapter
 	t   *testing.T
@@ -33,7 +33,7 @@ type bed struct {
 	log     map[string]string
 	reports []company.Report
 	pid     chan int64
-	lease   time.Duration // reading at which authority ends
+	lease   time.Duration // boot-clock time at which authority ends
 }
 
 func newBed(t *testing.T, config any) *bed {
@@ -83,7 +83,7 @@ func (b *bed) invoke() company.Outcome { return b.Invoke(b.t.Context(), b.inv) }
 
 func (b *bed) wrote(stream string) string { b.mu.Lock(); defer b.mu.Unlock(); return b.log[stream] }
 
-// wantNoSecret fails when a secret is anywhere in what the run left behind.
+// wantNoSecret fails if a secret is anywhere in the run's outcome, log or events.
 func (b *bed) wantNoSecret(o company.Outcome, secret string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -160,7 +160,7 @@ func TestAMissingWorkingDirectoryIsNamed(t *testing.T) {
 	}
 }
 
-// The variables name the folder that the run works in, whoever chose it.
+// The variables name the folder in which the run works, whoever configured it.
 func TestTheVariablesNameTheFolderOfTheRun(t *testing.T) {
 	t.Parallel()
 	own, shared, worktree := t.TempDir(), t.TempDir(), t.TempDir()
@@ -186,8 +186,8 @@ func TestTheVariablesNameTheFolderOfTheRun(t *testing.T) {
 	}
 }
 
-// The environment is the contract's: what the runtime sets can not be
-// overridden, what the node has stays with the node.
+// The environment is the contract's: the configuration can not override the runtime's
+// variables, and the node's own are withheld.
 func TestTheEnvironmentIsTheContracts(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, sh("env; pwd", "env", map[string]any{"FOO": "plain value", "MY_TOKEN": map[string]any{"type": "plain", "value": "configured-secret"},
@@ -247,7 +247,7 @@ func which(t *testing.T, name string) string {
 	return p
 }
 
-// The process finds the true token, whatever the log shows.
+// The process gets the real token, although the log shows it redacted.
 func TestTheTokenReachesTheProcess(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, sh(`[ "$PAPERCLIP_API_KEY" = "`+token[:20]+`""`+token[20:]+`" ] && tr '\0' '\n' < /proc/$PPID/cmdline | grep -c run-token; tr '\0' '\n' < /proc/$PPID/environ | grep -c run-token`))
@@ -256,8 +256,8 @@ func TestTheTokenReachesTheProcess(t *testing.T) {
 	}
 }
 
-// timedOut runs a script that says "ready" when it is at work until its time is over.
-// A busy machine may take longer to get it there: then it has more time.
+// timedOut runs a script that prints "ready" when it has started, until its timeout. If a busy
+// machine does not start it in time, the timeout is raised.
 func timedOut(t *testing.T, script string, graceSec float64) company.Outcome {
 	t.Helper()
 	for timeout := 0.3; timeout < 100; timeout *= 3 {
@@ -277,7 +277,7 @@ func TestATimeoutTakesTheTreeDown(t *testing.T) {
 	if o.Status != entity.RunTimedOut || o.ErrorCode != "timeout" || o.Signal != "SIGTERM" || o.ExitCode != nil {
 		t.Errorf("outcome %+v", o)
 	}
-	if d := time.Since(began); d > 5*time.Minute { // it heeds the first signal
+	if d := time.Since(began); d > 5*time.Minute { // it exits at the first signal
 		t.Errorf("took %v", d)
 	}
 	child, _, _ := strings.Cut(*o.Stdout, " ")
@@ -323,7 +323,7 @@ func TestTheEndOfItsContextStopsARunAtOnce(t *testing.T) {
 	}
 }
 
-// A run lives as long as its node's authority, which may grow and may end.
+// A run ends when its node's authority ends, and continues while that is extended.
 func TestARunDiesWithItsNodesAuthority(t *testing.T) {
 	t.Parallel()
 	script := sh("trap '' TERM; while :; do echo alive; sleep 0.1; done")
@@ -331,7 +331,7 @@ func TestARunDiesWithItsNodesAuthority(t *testing.T) {
 		b := newBed(t, script)
 		first := shim.BootTime() + lease
 		b.lease = first
-		var grew time.Duration // reading at which it did
+		var grew time.Duration // boot-clock time of the extension
 		over := make(chan struct{})
 		go func() {
 			select {
@@ -352,7 +352,7 @@ func TestARunDiesWithItsNodesAuthority(t *testing.T) {
 		last := b.lease
 		b.mu.Unlock()
 		if last == first || grew > first-2*time.Second {
-			continue // a busy machine took its time to start it: what grew was about to end
+			continue // a busy machine started it late: the extended authority was about to end
 		}
 		if died < last-100*time.Millisecond {
 			t.Errorf("it died %v before its lease was over", last-died)
@@ -381,13 +381,13 @@ func TestMuchOutputIsCutInTheRowOnly(t *testing.T) {
 	}
 }
 
-// A lease may end after the run was handed to its shim, which then begins nothing.
-// The run is interrupted, as one whose lease ended a moment before or after is.
+// If the lease ends after the run was passed to its shim, the shim does not start the command.
+// The run is interrupted, just as if the lease had ended a moment before or after.
 func TestALeaseThatEndsOnTheWayToTheShimInterrupts(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(t.TempDir(), "mark")
 	b := newBed(t, map[string]any{"command": "/bin/sh", "args": []string{"-c", "echo began > " + mark}})
-	b.inv.Authority = func() time.Duration { return shim.BootTime() + time.Millisecond } // no shim starts as soon
+	b.inv.Authority = func() time.Duration { return shim.BootTime() + time.Millisecond } // no shim starts that fast
 	out := b.Invoke(t.Context(), b.inv)
 	if out.Status != entity.RunInterrupted {
 		t.Errorf("the run is %s: %s", out.Status, out.Error)

@@ -6,11 +6,11 @@ import (
 	"github.com/selvage-mesh/selvage/company/conceal"
 )
 
-// Redacted stands where a secret was.
+// Redacted replaces a secret.
 const Redacted = conceal.Redacted
 
-// sensitive reports whether a variable of that name holds a secret: what the API
-// would not show of a configuration, and a little more.
+// sensitive reports whether a variable's name suggests a secret: the names that the API
+// redacts in configurations, and a few more.
 func sensitive(name string) bool {
 	if conceal.SecretName(name) {
 		return true
@@ -33,7 +33,7 @@ func (t *tail) add(s string) {
 	}
 }
 
-// text returns the kept end, which begins with "…" when something is missing.
+// text returns the kept end; it begins with "…" if text before it was dropped.
 func (t *tail) text() string {
 	s := strings.ToValidUTF8(string(t.b), "\uFFFD")
 	if t.cut {

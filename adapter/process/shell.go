@@ -15,12 +15,11 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Shell carries out shell commands that belong to a place and not to an agent:
-// those that prepare a workspace, and its services. They stand under a shim as
-// runs do. It holds no state.
+// A Shell executes shell commands of a workspace, not of an agent: those that prepare it, and
+// its services. They run under a shim as runs do. It has no state.
 type Shell struct {
-	Argv    []string // how a shim is started, such as {"/proc/self/exe", "run-shim"}
-	Environ []string // the node's environment as "K=V"; the same few names as for runs are passed on
+	Argv    []string // command line that starts a shim, such as {"/proc/self/exe", "run-shim"}
+	Environ []string // the node's environment as "K=V"; commands get the same variables as runs
 	// MemoryMB is the machine's memory in MiB, 0: not known.
 	MemoryMB int64
 }
@@ -28,18 +27,18 @@ type Shell struct {
 // A ShellCommand is one command for a [Shell].
 type ShellCommand struct {
 	Line string // for sh -c
-	// Folder is the workspace that it belongs to. A worktree of the node's, and the
-	// repository of it, are all that it reaches of the node's files.
+	// Folder is the command's workspace. If it is a worktree, the worktree and its repository
+	// are the only files of the node that the command can access.
 	Folder entity.RunFolder
 	Dir    string // absolute; "": that of Folder
 	Env    map[string]string
-	// Secrets must not be seen in the output; variables of Env that are called
-	// like secrets are added.
+	// Secrets are redacted in the output, and so are variables of Env whose names suggest
+	// secrets.
 	Secrets []string
 	Limit   time.Duration // 0: none
 	Grace   time.Duration // between TERM and KILL
-	// Authority returns the reading of the boot-time clock until which this node
-	// may act, as for an invocation; the tree is gone by then.
+	// Authority returns the boot-clock time until which this node may act, as for an
+	// invocation. The process tree has ended by then.
 	Authority func() time.Duration
 	Log       func(stream, text string)
 	Started   func(pid int) // optional
@@ -48,11 +47,11 @@ type ShellCommand struct {
 // A ShellEnd is how a command ended.
 type ShellEnd struct {
 	Exit           *int   // nil when it did not exit by itself
-	Error          string // "" when it exited with 0
+	Error          string // "" if it exited with 0
 	Stdout, Stderr string // the ends of its output
 }
 
-// Run carries a command out until its whole tree is gone. When ctx ends, the
+// Run executes a command and returns when its whole process tree has ended. When ctx ends, the
 // tree gets TERM, and KILL after Grace.
 func (s Shell) Run(ctx context.Context, c ShellCommand) ShellEnd {
 	failed := func(format string, args ...any) ShellEnd { return ShellEnd{Error: fmt.Sprintf(format, args...)} }
@@ -112,7 +111,7 @@ func (s Shell) Run(ctx context.Context, c ShellCommand) ShellEnd {
 	return end
 }
 
-// watch follows a command to its end, and says why it was stopped.
+// watch waits for the end of a command, and returns why it was stopped.
 func (s Shell) watch(ctx context.Context, c ShellCommand, p *Child) (exit shim.Exit, why string) {
 	var timeout <-chan time.Time
 	if c.Limit > 0 {
@@ -147,7 +146,7 @@ func (s Shell) watch(ctx context.Context, c ShellCommand, p *Child) (exit shim.E
 	}
 }
 
-// base is what of the node's environment is passed on.
+// base returns the variables of the node's environment that commands get.
 func (s Shell) base() map[string]string {
 	env := map[string]string{}
 	for _, kv := range s.Environ {
@@ -158,8 +157,8 @@ func (s Shell) base() map[string]string {
 	return env
 }
 
-// FolderEnv is what a command in a workspace is told of it: the variables that a
-// run there would have, without the run's own.
+// FolderEnv returns the variables about a workspace for a command in it: those that a run
+// there would have, except the run's own.
 func FolderEnv(f entity.RunFolder, of ledger.CompanyID, issue, run string) map[string]string {
 	env := map[string]string{}
 	setFolder(env, &f)

@@ -14,8 +14,8 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 )
 
-// A command of a workspace, or a service of it, sees its own worktree among the files of
-// the node, and nothing of those of others; in a folder elsewhere it sees none of them.
+// A command or service of a workspace can access its own worktree among the node's files, and
+// no other one's; in a folder elsewhere it can access none of them.
 func TestAShellReachesItsOwnWorktreeOnly(t *testing.T) {
 	t.Parallel()
 	needLandlock(t, newBed(t, sh("true")))
@@ -49,7 +49,7 @@ func TestAShellReachesItsOwnWorktreeOnly(t *testing.T) {
 		}
 	}
 	if os.Geteuid() != 0 {
-		return // whether names are hidden is tested where the view is made
+		return // the tests of views check whether names are hidden
 	}
 	end := s.Run(context.Background(), ShellCommand{Line: `ls "$DATA/runs/git/trees"`, Folder: entity.RunFolder{Dir: tree, Worktree: tree}, Env: map[string]string{"DATA": data},
 		Limit: time.Minute, Grace: time.Second, Authority: func() time.Duration { return until }, Log: func(string, string) {}})
