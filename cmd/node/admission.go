@@ -15,10 +15,10 @@ import (
 	"github.com/selvage-mesh/selvage/identity"
 )
 
-// ownerFile is the file of the data directory where a node's owner key may lie.
+// ownerFile is the file in the data directory that may contain a node's owner key.
 const ownerFile = "owner.key"
 
-// ownerKey reads the owner key that --owner, the environment or the data directory names.
+// ownerKey reads the owner key from --owner, the environment or the data directory.
 func ownerKey(flag, dir string) (string, error) {
 	if flag == "" {
 		flag = os.Getenv("SELVAGE_OWNER")
@@ -109,7 +109,7 @@ readable, and is sealed anew little by little.`,
 				if !soon {
 					return err
 				}
-				select { // the keys before are not in use everywhere yet
+				select { // the previous keys are not in use everywhere yet
 				case <-cmd.Context().Done():
 					return err
 				case <-time.After(pause):
@@ -120,7 +120,7 @@ readable, and is sealed anew little by little.`,
 	return cli.Group("keyring", "The keys that the members share", status, rotate)
 }
 
-// An exposedRow is a secret that a revoked node could open.
+// An exposedRow is a secret that a revoked node could decrypt.
 type exposedRow struct {
 	Type    string `json:"type"`
 	Company string `json:"company"`
@@ -128,7 +128,7 @@ type exposedRow struct {
 	Name    string `json:"name"`
 }
 
-// showExposed prints what is to be replaced after a node was thrown out.
+// showExposed prints the secrets that must be replaced after a node was revoked.
 func showExposed(w io.Writer, rows []exposedRow, total int) {
 	if total == 0 {
 		fmt.Fprintln(w, "it could open no secrets")
@@ -145,7 +145,7 @@ func showExposed(w io.Writer, rows []exposedRow, total int) {
 	}
 }
 
-// retryAfter is what a refusal says of when to try again, a few seconds at most.
+// retryAfter returns the retry delay of a refusal, a few seconds at most.
 func retryAfter(err error) (pause time.Duration, ok bool) {
 	var d struct{ RetryAfterMs int64 }
 	if r, is := errors.AsType[*cli.Refused](err); !is || r.Status != 409 || json.Unmarshal(r.Details, &d) != nil {

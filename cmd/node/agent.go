@@ -48,7 +48,8 @@ func agentCommand(c *cli.CLI) *cobra.Command {
 	return cli.Group("agent", "Hire, configure, wake, pause and list agents", create, hireCommand(c), mayCommand(c), instructionsCommand(c))
 }
 
-// mayCommand shows or changes what an agent may do; what is not given stays.
+// mayCommand shows or changes an agent's permissions; those that are not given stay
+// unchanged.
 func mayCommand(c *cli.CLI) *cobra.Command {
 	type power struct{ flag, member, about string }
 	what := []power{
@@ -108,10 +109,10 @@ func mayCommand(c *cli.CLI) *cobra.Command {
 	return cmd
 }
 
-// agentRoles are what an agent can be.
+// agentRoles lists the roles of agents.
 var agentRoles = strings.Join(entity.Roles[:len(entity.Roles)-1], ", ") + " or " + entity.Roles[len(entity.Roles)-1]
 
-// A newAgent is what flags say of an agent that is made or hired.
+// A newAgent holds the flags of creating or hiring an agent.
 type newAgent struct {
 	role, reportsTo, instructions string
 	title, capabilities           string
@@ -131,7 +132,7 @@ func (a *newAgent) add(f *pflag.FlagSet) {
 	a.how.add(f)
 }
 
-// body returns the company and what it is told of the agent.
+// body returns the company and the body of the request.
 func (a *newAgent) body(c *cli.CLI, cmd *cobra.Command, name string) (company string, body map[string]any, err error) {
 	if company, err = c.CompanyID(cmd); err != nil {
 		return "", nil, err
@@ -165,7 +166,7 @@ func (a *newAgent) body(c *cli.CLI, cmd *cobra.Command, name string) (company st
 	return company, body, nil
 }
 
-// adapterFlags say how an agent is invoked.
+// adapterFlags are the flags of an agent's adapter.
 type adapterFlags struct {
 	adapter, command, cwd, extra string
 	argv                         []string
@@ -179,8 +180,8 @@ func (a *adapterFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&a.argv, "arg", nil, "argument of the program (repeat for more)")
 }
 
-// config is the adapter's configuration: the object that was given, and over it
-// what has flags of its own.
+// config returns the adapter's configuration: the given object, overridden by the values
+// of single flags.
 func (a *adapterFlags) config() (map[string]any, error) {
 	config := map[string]any{}
 	if a.extra != "" {

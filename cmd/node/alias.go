@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// singular are the nouns whose plural nobody says.
+// singular are the nouns without a plural.
 var singular = []string{"audit", "feedback", "inbox"}
 
-// alsoCalled gives each list the name ls, and each noun that has one its plural, unless
-// that is another command: members are those of the mesh.
+// alsoCalled adds the alias ls to each list command, and the plural to each noun with
+// one, unless the plural is another command: members are those of the mesh.
 func alsoCalled(root *cobra.Command) {
 	for _, noun := range root.Commands() {
 		name := plural(noun.Name())
@@ -47,8 +47,8 @@ func plural(noun string) string {
 	return noun + "s"
 }
 
-// spelledOut adds list behind a plural that stands alone or before flags, as in
-// selvage issues --status todo. A plural with a command is that of the noun.
+// spelledOut adds list after a plural that stands alone or before flags, as in selvage
+// issues --status todo. A plural with a command means the noun.
 func spelledOut(root *cobra.Command, args []string) []string {
 	cmd, _, err := root.Find(args)
 	if err != nil || cmd.Parent() != root || child(cmd, "list") == nil || slices.Contains(args, "-h") || slices.Contains(args, "--help") {

@@ -26,7 +26,7 @@ type approvalRow struct {
 	} `json:"refused"`
 }
 
-// from is who asks.
+// from returns who requested the approval.
 func (r approvalRow) from(names map[string]string) string {
 	switch {
 	case r.RequestedByAgentID != nil:
@@ -37,7 +37,7 @@ func (r approvalRow) from(names map[string]string) string {
 	return "system"
 }
 
-// print shows an approval with everything that it asks for.
+// print writes an approval with all its details.
 func (r approvalRow) print(w io.Writer, names map[string]string) {
 	fmt.Fprintf(w, "%s  %s\n%s, asked for by %s %s\n", r.ID, r.Type, r.Status, r.from(names), cli.When(w, r.CreatedAt))
 	if r.DecisionNote != nil {
@@ -96,8 +96,8 @@ func approvalShow(c *cli.CLI) *cobra.Command {
 	}
 }
 
-// approvalID resolves an approval given by ID, or by the beginning of one that
-// no other of the company's newest shares. names are the agents'.
+// approvalID resolves an approval by ID, or by a prefix that is unique among the
+// company's newest ones. names are the agents' names.
 func approvalID(c *cli.CLI, cmd *cobra.Command, ref string) (id string, names map[string]string, err error) {
 	company, err := c.CompanyID(cmd)
 	if err != nil {
@@ -113,7 +113,7 @@ func approvalID(c *cli.CLI, cmd *cobra.Command, ref string) (id string, names ma
 	return id, names, err
 }
 
-// hireCommand asks for an agent where creating one directly is not for everybody.
+// hireCommand requests an agent where the caller may not create one directly.
 func hireCommand(c *cli.CLI) *cobra.Command {
 	var who newAgent
 	cmd := &cobra.Command{
@@ -141,7 +141,7 @@ func hireCommand(c *cli.CLI) *cobra.Command {
 	return cmd
 }
 
-// gatesCommand shows and sets what a company asks the board for.
+// gatesCommand shows and sets which actions in a company need the board's approval.
 func gatesCommand(c *cli.CLI) *cobra.Command {
 	var hires, strategy bool
 	cmd := &cobra.Command{

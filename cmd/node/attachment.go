@@ -105,8 +105,7 @@ func downloadCommand(c *cli.CLI) *cobra.Command {
 	return cmd
 }
 
-// download writes to a file that is not there yet, and leaves none behind when
-// it fails.
+// download writes to a new file, and deletes it again if it fails.
 func download(c *cli.CLI, cmd *cobra.Command, row attachmentRow, to string) (err error) {
 	down, err := c.Client()
 	if err != nil {
@@ -118,7 +117,7 @@ func download(c *cli.CLI, cmd *cobra.Command, row attachmentRow, to string) (err
 		return err
 	}
 	if to == "" {
-		// The name is somebody else's word: only its last part counts.
+		// The name comes from another user: only its last element is used.
 		if to = filepath.Base(row.name()); to == "." || to == ".." || to == "-" || to == string(filepath.Separator) {
 			to = row.ID
 		}

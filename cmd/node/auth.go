@@ -17,7 +17,7 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// maxLine bounds a password or token that is read, in bytes.
+// maxLine bounds the length of a password or token, in bytes.
 const maxLine = 4 << 10
 
 type whoRow struct {
@@ -110,7 +110,7 @@ func logoutCommand(c *cli.CLI) *cobra.Command {
 			}
 			err = cl.With(key, "").Post(cmd.Context(), "/api/cli-auth/revoke-current", struct{}{}, nil)
 			if no, ok := errors.AsType[*client.Error](err); ok && no.Status == http.StatusUnauthorized {
-				err = nil // it was over already
+				err = nil // it had ended already
 			}
 			if err != nil {
 				return fmt.Errorf("the key was not revoked and is kept: %w", err)
@@ -237,7 +237,7 @@ local_trusted, nodes that listen beyond loopback answer nobody from elsewhere.`,
 	}
 }
 
-// enter signs in or up, trades the sign-in for a key, and keeps that.
+// enter signs in or up, exchanges the session for a key, and stores the key.
 func enter(c *cli.CLI, cmd *cobra.Command, sign func(*client.Client, string) (client.SignedIn, error)) error {
 	cl, err := c.Client()
 	if err != nil {
@@ -268,7 +268,7 @@ func enter(c *cli.CLI, cmd *cobra.Command, sign func(*client.Client, string) (cl
 	return keep(ctx, c, cmd, cl, key.Token, in.User.Email)
 }
 
-// readFirst returns the first line of a file, "-" for standard input.
+// readFirst returns the first line of a file; "-" is standard input.
 func readFirst(cmd *cobra.Command, path string) (string, error) {
 	in := cmd.InOrStdin()
 	if path != "-" {

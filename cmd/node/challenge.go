@@ -16,7 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// A challengeRow is what became of asking to act as a person.
+// A challengeRow is the state of a request to act as a person.
 type challengeRow struct {
 	Status   string `json:"status"`
 	Approved *struct {
@@ -24,8 +24,8 @@ type challengeRow struct {
 	} `json:"approvedByUser"`
 }
 
-// challenge asks a node to let this command line act as whoever approves it, and
-// waits for that.
+// challenge asks a node to let this command line act as the person who approves it, and
+// waits for the approval.
 func challenge(c *cli.CLI, cmd *cobra.Command) error {
 	cl, err := c.Client()
 	if err != nil {
@@ -73,14 +73,14 @@ func challenge(c *cli.CLI, cmd *cobra.Command) error {
 	}
 }
 
-// withdraw takes a challenge back that nobody waits for any more.
+// withdraw cancels a challenge that nobody waits for any more.
 func withdraw(c *cli.CLI, cmd *cobra.Command, cl *client.Client, id, token string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), cli.CallTimeout)
 	defer cancel()
 	return cl.Post(ctx, "/api/cli-auth/challenges/"+id+"/cancel", map[string]string{"token": token}, nil)
 }
 
-// keep stores a key for this URL, and revokes the one that was there.
+// keep stores a key for this URL, and revokes the previous one.
 func keep(ctx context.Context, c *cli.CLI, cmd *cobra.Command, cl *client.Client, key, email string) error {
 	mine, err := c.Mine()
 	if err != nil {
@@ -96,7 +96,7 @@ func keep(ctx context.Context, c *cli.CLI, cmd *cobra.Command, cl *client.Client
 		return err
 	}
 	if old != "" {
-		_ = cl.With(old, "").Post(ctx, "/api/cli-auth/revoke-current", struct{}{}, nil) // it may be over
+		_ = cl.With(old, "").Post(ctx, "/api/cli-auth/revoke-current", struct{}{}, nil) // it may have expired
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s is signed in at %s\n", email, c.URL())
 	return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// A command is carried out once while the mesh elects: it is asked again under one
-// key, and under the run that its agent is in.
+// A command sent during an election takes effect once: it is retried with one key, and
+// with the run of its agent.
 func TestCommandsWaitForALeader(t *testing.T) {
 	var seen []string
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +36,7 @@ func TestCommandsWaitForALeader(t *testing.T) {
 	}
 }
 
-// Whoever asks where nothing listens is told at once.
+// If nothing listens at the address, the command fails at once.
 func TestNobodyThereIsToldAtOnce(t *testing.T) {
 	node := httptest.NewServer(http.NotFoundHandler())
 	at := node.URL

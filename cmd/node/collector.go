@@ -8,54 +8,54 @@ import (
 	"time"
 )
 
-// heapBounds say how much memory a node takes so that the collector has less to do.
-// What is live is bounded by the caches (docs/operations.md has the list); on top
-// of it the heap grows by busy or quiet percent, but not beyond the limit, which all of the
-// program's own memory counts against. $GOGC and $GOMEMLIMIT go before.
+// heapBounds say how much memory a node may use to save work of the garbage collector.
+// The caches bound the live memory (docs/operations.md has the list). On top of it the
+// heap grows by busy or quiet percent, up to the limit, which includes all of the
+// program's own memory. $GOGC and $GOMEMLIMIT take precedence.
 type heapBounds struct {
 	busy, quiet int   // $GOGC of a busy node and of a quiet one
-	least, most int64 // the limit begins at least, and rises up to most; bytes
-	worth       int64 // what a quiet node must hold that is not live before it is given back, in bytes
-	widens      bool  // it takes up to most, and wider caches, while much is written
+	least, most int64 // first and highest limit, in bytes
+	worth       int64 // memory that is not live, in bytes, from which a quiet node releases it
+	widens      bool  // allows the limit most, and wider caches, during many writes
 }
 
-// A normal node has at most some 160 MB that are live: 100 of the store's cache and
+// A normal node has at most some 160 MB of live memory: 100 of the store's cache and
 // memtables, 48 of rows, 12 of the newest entries. With the limit at 216 MiB, of which
-// the 96 of two memtables that are never filled are no memory, it stays below 250 MB
-// with the pages of its program. That is enough for any number
-// of runs, but not for as many writes as the machine can do: there it would read the
-// same rows from the disk and collect them again and again. So it gets wide, see
-// wideAllocs, and the limit rises in between as well, see nextLimit.
+// the 96 of two memtables that are never filled use no memory, it stays below 250 MB
+// with the pages of its program. That is enough for any number of runs, but not for the
+// most writes that the machine can do: it would then read the same rows from the disk
+// and collect them again and again. So the node becomes wide, see wideAllocs, and the
+// limit also rises in between, see nextLimit.
 var normalHeap = heapBounds{busy: 400, quiet: 20, least: 216 << 20, most: 768 << 20, worth: 8 << 20, widens: true}
 
-// A small node's memory is held down: its agents' processes need the rest.
+// A small node uses little memory: its agents' processes need the rest.
 var smallHeap = heapBounds{busy: 100, quiet: 20, least: 64 << 20, most: 72 << 20, worth: 8 << 20}
 
 const (
-	// limitEvery is how often it is looked at what the collector does.
+	// limitEvery is how often the collector's work is measured.
 	limitEvery = time.Second
-	// scanMuch is from how much that it scans in a second, in bytes, it gets half as
-	// much room again; scanLittle from when it has to do with an eighth less. One
-	// core scans some 500 MB a second.
+	// scanMuch is the number of bytes scanned in a second above which the collector gets
+	// half as much room again; below scanLittle it gets an eighth less. One core scans some
+	// 500 MB a second.
 	scanMuch   = 40 << 20
 	scanLittle = 10 << 20
-	// A node gets wide when it allocates wideAllocs, in bytes, in each of wideAfter
-	// seconds, and stays so until it did not for wideFor. Twelve runs a second take a
-	// quarter of it on each node, with single seconds of more; as many writes as two
-	// cores can do take three times as much.
+	// A node becomes wide when it allocates wideAllocs bytes in each of wideAfter seconds,
+	// and stays wide until it has not done so for wideFor. Twelve runs a second allocate a
+	// quarter of that on each node, with single seconds of more; as many writes as two cores
+	// can do allocate three times as much.
 	wideAllocs = 32 << 20
 	wideAfter  = 2
 	wideFor    = 15 * time.Second
 
-	// What starting took, or a burst of work, goes back to the system as soon as it
-	// is quiet: the collector alone keeps what it once had for minutes. It is looked
-	// at giveBackAfter the start and each giveBackEvery; it costs a collection.
+	// Memory used by the start or by a burst of work is released as soon as the node is
+	// quiet: the collector alone would keep it for minutes. This is checked giveBackAfter
+	// the start and every giveBackEvery; releasing costs a collection.
 	giveBackAfter = 5 * time.Second
 	giveBackEvery = 15 * time.Second
-	// quietAllocs is what a node at rest allocates at most in a second, in bytes.
+	// quietAllocs is the most that a quiet node allocates in a second, in bytes.
 	quietAllocs = 4 << 20
-	// trimFrom is how much must be live, in bytes, before a quiet node's caches are
-	// emptied: less is not worth reading the rows again.
+	// trimFrom is the live memory, in bytes, from which a quiet node's caches are emptied;
+	// less is not worth reading the rows again.
 	trimFrom = 40 << 20
 )
 
@@ -66,7 +66,7 @@ func boundsOf(small bool) heapBounds {
 	return normalHeap
 }
 
-// tuneCollector sets the collector to the size of the node.
+// tuneCollector configures the collector for the size of the node.
 func tuneCollector(b heapBounds) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(b.busy)
@@ -76,9 +76,9 @@ func tuneCollector(b heapBounds) {
 	}
 }
 
-// nextLimit is the memory limit of the next second, from the present one and from
-// how many bytes the collector scanned in the last. It counts bytes and not time:
-// a machine that has too much to do would look like one that collects too much.
+// nextLimit calculates the memory limit of the next second from the current one and the
+// bytes scanned in the last second. It uses bytes and not time, because on an overloaded
+// machine collections take longer.
 func (b heapBounds) nextLimit(now int64, scanned uint64, wide bool) int64 {
 	switch {
 	case wide, scanned > scanMuch:
@@ -105,26 +105,26 @@ var sampleNames = [...]string{
 	sampleObjects: "/memory/classes/heap/objects:bytes", sampleFree: "/memory/classes/heap/free:bytes", sampleUnused: "/memory/classes/heap/unused:bytes",
 }
 
-// A memoryKeeper sets the collector by what it has to do, and gives memory back
-// when the node is quiet. One goroutine uses it.
+// A memoryKeeper adjusts the collector to its load, and releases memory when the node is
+// quiet. Only one goroutine uses it.
 type memoryKeeper struct {
 	heapBounds
-	trim    func()     // drops what is kept in memory only to be read sooner
-	widen   func(bool) // lets that take more, or takes it back
+	trim    func()     // empties the read caches
+	widen   func(bool) // enlarges the read caches, or ends that
 	samples []metrics.Sample
 
-	much    int           // seconds in a row in which much was allocated
-	wide    time.Duration // for how long it stays so; 0 is narrow
+	much    int           // seconds in a row with many allocations
+	wide    time.Duration // how long the node stays wide; 0 is narrow
 	limit   int64
 	percent int
-	cycles  uint64 // as they were a second ago
-	second  uint64 // allocated until then
-	looked  uint64 // allocated until the last look
+	cycles  uint64 // a second ago
+	second  uint64 // allocated until a second ago
+	looked  uint64 // allocated until the last check
 	rest    uint64 // live after the last trim
-	begun   bool   // it has looked
+	begun   bool   // there was a check
 }
 
-// keepMemory does that until ctx ends.
+// keepMemory runs a memoryKeeper until ctx ends.
 func keepMemory(ctx context.Context, b heapBounds, trim func(), widen func(bool)) {
 	k := &memoryKeeper{heapBounds: b, trim: trim, widen: widen, samples: make([]metrics.Sample, len(sampleNames)), limit: b.least, percent: b.busy}
 	for i, name := range sampleNames {
@@ -148,8 +148,8 @@ func keepMemory(ctx context.Context, b heapBounds, trim func(), widen func(bool)
 
 func (k *memoryKeeper) at(sample int) uint64 { return k.samples[sample].Value.Uint64() }
 
-// follow sets the limit to what the collector scanned in the last second, and
-// percent and caches to those of a busy node when much was allocated in it.
+// follow adjusts the limit to what the collector scanned in the last second. After many
+// allocations it sets percent and caches to those of a busy node.
 func (k *memoryKeeper) follow() {
 	metrics.Read(k.samples)
 	if k.widens {
@@ -167,7 +167,7 @@ func (k *memoryKeeper) follow() {
 	k.second = k.at(sampleAllocs)
 }
 
-// getWide makes the node wide or narrow by what it allocated in a second.
+// getWide makes the node wide or narrow by its allocations in a second.
 func (k *memoryKeeper) getWide(allocs uint64) {
 	was := k.wide > 0
 	if k.wide = max(k.wide-limitEvery, 0); allocs < wideAllocs {
@@ -187,8 +187,8 @@ func (k *memoryKeeper) pace(percent int) {
 	k.percent = percent
 }
 
-// look gives memory back when little was allocated since the last look, and the
-// first time what starting took.
+// look releases memory when little was allocated since the last check, and the first
+// time what the start used.
 func (k *memoryKeeper) look() {
 	quiet := k.second-k.looked < quietAllocs*uint64(giveBackEvery/time.Second)
 	k.looked = k.second

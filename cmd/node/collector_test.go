@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A node whose collector scans much gets more room, up to a bound, and gives it up
-// when there is little to do; one with little to do never leaves the least.
+// A node whose collector scans much gets more room, up to a bound, and loses it when the
+// load falls. With little load it stays at the least limit.
 func TestMemoryLimitFollowsWhatTheCollectorScans(t *testing.T) {
 	for _, b := range []heapBounds{normalHeap, smallHeap} {
 		limit := b.least
@@ -37,8 +37,8 @@ func TestMemoryLimitFollowsWhatTheCollectorScans(t *testing.T) {
 	}
 }
 
-// A node that writes much gets wide at once, stays so for a while after, and only then
-// gives it back; one with the work of its runs never does.
+// A node with many writes becomes wide soon, stays wide for a while afterwards, and then
+// becomes narrow. The load of runs alone never makes it wide.
 func TestMuchAllocatedMakesWide(t *testing.T) {
 	var changes []bool
 	k := &memoryKeeper{heapBounds: normalHeap, widen: func(wide bool) { changes = append(changes, wide) }}

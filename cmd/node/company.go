@@ -12,8 +12,8 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// Rows are the part of the API's answers that the tables show; with -o json the
-// answer is printed as it came.
+// Rows are the parts of the API's answers that tables show; -o json prints the answer
+// unchanged.
 type companyRow struct {
 	ID                 string `json:"id"`
 	Name               string `json:"name"`
@@ -24,7 +24,7 @@ type companyRow struct {
 	SpentMonthlyCents  int64  `json:"spentMonthlyCents"`
 }
 
-// A dashboard is what a company is doing, in figures.
+// A dashboard is the figures of a company's work.
 type dashboard struct {
 	Agents struct {
 		Active  int64 `json:"active"`
@@ -66,7 +66,7 @@ func companyCommand(c *cli.CLI) *cobra.Command {
 	return cli.Group("company", "Create, show, export and import companies", figures, useCompany(c), statsCommand(c), gatesCommand(c), exportCommand(c), importCommand(c))
 }
 
-// statsCommand counts what companies have.
+// statsCommand shows what companies contain, in figures.
 func statsCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "stats", Short: "Count agents and issues, by company", Args: cobra.NoArgs,
@@ -91,7 +91,7 @@ func statsCommand(c *cli.CLI) *cobra.Command {
 	}
 }
 
-// useCompany keeps, for the URL of the API, which company is meant without --company.
+// useCompany stores the default company for the URL of the API.
 func useCompany(c *cli.CLI) *cobra.Command {
 	var none bool
 	cmd := &cobra.Command{

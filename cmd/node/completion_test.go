@@ -15,13 +15,13 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// typedByHand are the arguments that nobody can complete: texts, numbers, and IDs
-// that are listed nowhere by themselves.
+// typedByHand are the arguments without completion: texts, numbers, and IDs that no list
+// has.
 var typedByHand = []string{"biller", "cents", "command", "cron", "email", "group", "host", "id", "json", "key=value", "lease", "model", "name", "operation", "product", "question=option[,option][:text]", "service", "text", "title", "trigger", "url",
 	"when", "words", "item=approve|reject|defer[:reason]", "kind", "key", "permission", "user", "method", "path", "revision", "version", "label", "type", "file.wasm"}
 
-// Every command shows how it is called, with an example that could be typed as it
-// stands, and each of its arguments is completed or is a text.
+// Every command has usage and an example that works as it stands, and each argument has
+// a completion or is a text.
 func TestCommandsShowExamplesAndComplete(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range leaves() {
@@ -57,8 +57,7 @@ func TestCommandsShowExamplesAndComplete(t *testing.T) {
 	}
 }
 
-// splitWords splits a line as a shell does that knows quotes, comments, and what is
-// redirected.
+// splitWords splits a line as a shell does, with quotes, comments and redirections.
 func splitWords(line string) (words []string) {
 	for _, end := range []string{" <", " >", " #", " && ", " | "} {
 		line, _, _ = strings.Cut(line, end)
@@ -69,8 +68,8 @@ func splitWords(line string) (words []string) {
 	return words
 }
 
-// What shells are offered: names of what is there, words that are allowed, and
-// nothing where a node does not answer.
+// Shells are offered the names of existing things and allowed words, and nothing if no
+// node answers.
 func TestShellsAreOfferedNames(t *testing.T) {
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answers := map[string]string{
@@ -122,7 +121,7 @@ func TestShellsAreOfferedNames(t *testing.T) {
 	}
 }
 
-// The scripts for shells are made, and those that are here can read theirs.
+// The completion scripts are generated, and the installed shells can parse theirs.
 func TestShellsReadTheirScripts(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {

@@ -22,14 +22,14 @@ import (
 // maxConfig bounds a configuration file, in bytes.
 const maxConfig = 256 << 10
 
-// notConfigured are flags that no file and no variable sets.
+// notConfigured are the flags that can not be set by a file or a variable.
 var notConfigured = []string{"config", "help", "faults"}
 
-// configure sets the flags of cmd that were not given from a YAML file and from
-// the environment. A key of the file is a flag's name, a variable SELVAGE_ and
-// that name in capitals with _ for -. Flags go before variables, variables
-// before the file. Unknown keys and values of another type are errors; variables
-// that name no flag are somebody else's.
+// configure sets those flags of cmd that were not given, from a YAML file and from the
+// environment. A key of the file is a flag's name. A variable is SELVAGE_ and the flag's
+// name in capitals with _ for -. Flags take precedence over variables, variables over
+// the file. Unknown keys and values of a wrong type are errors; unknown variables are
+// ignored.
 func configure(cmd *cobra.Command, path string) error {
 	flags := map[string]*pflag.Flag{}
 	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
@@ -37,7 +37,7 @@ func configure(cmd *cobra.Command, path string) error {
 			flags[f.Name] = f
 		}
 	})
-	const delim = "\x00" // keys are whole: labels may have dots
+	const delim = "\x00" // keys are not split: labels may have dots
 	k := koanf.New(delim)
 	if path != "" {
 		values, err := readConfig(path)
@@ -127,8 +127,8 @@ func many(f *pflag.Flag) bool {
 	return false
 }
 
-// textsOf returns a value of a configuration file as what its flag would be
-// given, one text for each time.
+// textsOf returns the value of a configuration file as arguments of its flag, one for
+// each time that the flag is given.
 func textsOf(f *pflag.Flag, v any) ([]string, error) {
 	one := func(v any) (string, bool) {
 		switch v := v.(type) {

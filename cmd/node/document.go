@@ -21,8 +21,8 @@ type documentRow struct {
 	UpdatedAt  string  `json:"updatedAt"`
 }
 
-// maxDocumentFile bounds what is read from a file or standard input: a document
-// has at most 2 MiB.
+// maxDocumentFile bounds what is read from a file or standard input, in bytes: a
+// document has at most 2 MiB.
 const maxDocumentFile = 2 << 20
 
 func documentCommand(c *cli.CLI) *cobra.Command {
@@ -69,12 +69,12 @@ is there now; when somebody else writes meanwhile, theirs stays and this one is 
 	return cli.Group("doc", "Documents of an issue", put)
 }
 
-// remarkContext is how much of the text around the words goes with a remark, so
-// that they are found again when the document changes.
+// remarkContext is how much of the surrounding text is sent with a remark, so that the
+// words are found again when the document changes.
 const remarkContext = 32
 
-// addRemark returns the command that says something about words of a text: of a
-// document, or of what a routine asks for.
+// addRemark returns the command that comments on words of a text: of a document, or of a
+// routine's description.
 func addRemark(c *cli.CLI, use, short string, args int, path func(args []string) string, text func(cmd *cobra.Command, args []string) (documentRow, error)) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args),
 		RunE: func(cmd *cobra.Command, given []string) error {
@@ -103,7 +103,7 @@ func addRemark(c *cli.CLI, use, short string, args int, path func(args []string)
 		}}
 }
 
-// remarkOnDocument says something about words of an issue's document.
+// remarkOnDocument comments on words of an issue's document.
 func remarkOnDocument(c *cli.CLI) *cobra.Command {
 	at := func(args []string) string {
 		return "/api/issues/" + url.PathEscape(args[0]) + "/documents/" + url.PathEscape(args[1])
@@ -117,7 +117,8 @@ func remarkOnDocument(c *cli.CLI) *cobra.Command {
 	return cmd
 }
 
-// documentVerbs go with those that read and write files.
+// documentVerbs are the rows of selvage issue document, besides the commands that read
+// and write files.
 var documentVerbs = []cli.Verb{
 	{Use: "list ISSUE", Short: "List the documents of an issue", Path: "/api/issues/{1}/documents",
 		Columns: "KEY=key REVISION=latestRevisionNumber UPDATED=updatedAt TITLE=title"},

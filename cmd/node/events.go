@@ -15,7 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// happened is an event as people read it: who, and what they did, said or became.
+// happened formats an event for people: who, and what they did, said or became.
 func happened(payload json.RawMessage, names map[string]string) string {
 	var o map[string]any
 	if json.Unmarshal(payload, &o) != nil {
@@ -36,7 +36,7 @@ func happened(payload json.RawMessage, names map[string]string) string {
 	return cli.Cut(strings.Join(strings.Fields(strings.Join(words, " ")), " "), cli.MaxHappened)
 }
 
-// eventsCommand follows what happens in a company, as it happens.
+// eventsCommand prints a company's events as they happen.
 func eventsCommand(c *cli.CLI) *cobra.Command {
 	var after uint64
 	var most int
@@ -72,7 +72,7 @@ the height that the last line of an earlier call has.`,
 			}
 			names := map[string]string{}
 			if !c.ForMachines() {
-				names, _ = c.AgentNames(cmd, company) // without them IDs are shown
+				names, _ = c.AgentNames(cmd, company) // without names IDs are shown
 			}
 			enough, told := errors.New("enough"), 0
 			err = cl.Follow(ctx, company, after, func(ev client.Event) error {
@@ -91,7 +91,7 @@ the height that the last line of an earlier call has.`,
 				return err
 			})
 			if errors.Is(err, enough) || ctx.Err() != nil {
-				return nil // as was asked for
+				return nil // enough events were printed, or the user ended it
 			}
 			return c.NoAnswer(err)
 		},

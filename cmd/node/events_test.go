@@ -7,7 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// Events are sentences for people, in which agents have names.
+// Events are printed as sentences with agents' names.
 func TestEventsAreReadable(t *testing.T) {
 	t.Parallel()
 	names := map[string]string{"b": "Bob"}
@@ -25,8 +25,8 @@ func TestEventsAreReadable(t *testing.T) {
 	}
 }
 
-// A line of the log tells what was done in a few words: the tools that were called,
-// or what became of what.
+// A line of the log says in a few words what was done: the tools that were called, or a
+// new state.
 func TestDetailsAreTold(t *testing.T) {
 	t.Parallel()
 	for details, want := range map[string]string{

@@ -15,9 +15,9 @@ import (
 	"github.com/selvage-mesh/selvage/testnet"
 )
 
-// guidePrelude is what a guide's commands find: addresses that are free here, and
-// words for what happens between them. A comment in the text, <!-- test: … -->, is
-// a line of shell that runs at its place.
+// guidePrelude is what a guide's commands need: free addresses, and functions for what
+// happens between them. A comment in the text, <!-- test: … -->, is a line of shell that
+// is run at its place.
 const guidePrelude = `
 set -eu
 export SELVAGE_HTTP=127.0.0.1:$PORT0 SELVAGE_MESH=127.0.0.1:$PORT4 SELVAGE_MDNS=off
@@ -29,7 +29,7 @@ rust() { test -d "$(rustc --print target-libdir --target wasm32-wasip1 2>/dev/nu
 old() { if selvage up --dir net/$1 --name $1 --http 127.0.0.1:$PORT1 --mesh 127.0.0.1:$PORT5 2>old.log; then echo "$1 goes on" >&2; exit 1; fi; grep -q 'another epoch' old.log; }
 `
 
-// places are the addresses and directories of the guides, and what they are here.
+// places replaces the addresses and directories of the guides by those of the test.
 var places = strings.NewReplacer(
 	"127.0.0.2:9470", "127.0.0.1:$PORT5", "127.0.0.1:9470", "127.0.0.1:$PORT4",
 	"127.0.0.1:3102", "127.0.0.1:$PORT1", "127.0.0.1:3103", "127.0.0.1:$PORT2",
@@ -37,8 +37,8 @@ var places = strings.NewReplacer(
 	"/var/lib/selvage2", "net/n2", "/var/lib/selvage3", "net/n3", "/var/lib/restored", "restored", "/var/lib/selvage", "net/n1",
 )
 
-// guideScript makes a script of a guide. A block "sh" is run; "sh other: deploy/edge
-// …" is one that TestServiceUnderSystemd runs there.
+// guideScript makes a script from a guide. It runs blocks marked "sh";
+// TestServiceUnderSystemd runs those marked "sh other: deploy/edge …".
 func guideScript(t *testing.T, name, text string) string {
 	t.Helper()
 	var out strings.Builder
@@ -70,14 +70,14 @@ func guideScript(t *testing.T, name, text string) string {
 	return out.String()
 }
 
-// named is a command in a sentence, and flagged a flag of selvage up there.
+// named matches a command in a sentence, flagged a flag of selvage up.
 var (
 	named   = regexp.MustCompile("`selvage ([^`]+)`")
 	flagged = regexp.MustCompile("`(--[a-z-]+)(?:[ =][^`]*)?`")
 )
 
-// What the sentences of the guides name is there: commands, their flags, and the
-// flags of selvage up.
+// The commands, their flags and the flags of selvage up that the sentences of the guides
+// name exist.
 func TestGuidesNameWhatIsThere(t *testing.T) {
 	t.Parallel()
 	guides, err := filepath.Glob("../../docs/*.md")
@@ -132,7 +132,7 @@ func TestGuidesNameWhatIsThere(t *testing.T) {
 	}
 }
 
-// Every command in the guides is run, in order, on a mesh of its own.
+// Every command in the guides is run, in order, each guide on its own mesh.
 func TestGuides(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the guides take a minute")
@@ -167,7 +167,7 @@ func TestGuides(t *testing.T) {
 			if err := givePorts(e); err != nil {
 				return err
 			}
-			// What builds the guests of a guide.
+			// For guides that build guests.
 			sources, err := filepath.Abs("../..")
 			if err != nil {
 				return err

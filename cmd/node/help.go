@@ -11,8 +11,8 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// A heading of the help and the commands below it. The first ones are what a newcomer
-// needs; `selvage help all` lists the rest too.
+// A heading of the help and its commands. The first ones are what a newcomer needs;
+// `selvage help all` lists the rest too.
 type heading struct{ title, first, rest string }
 
 var headings = []heading{
@@ -25,7 +25,7 @@ var headings = []heading{
 	{"Shell:", "", "completion help"},
 }
 
-// groups are the headings below which the commands of a noun stand that has many.
+// groups are the headings of nouns with many commands.
 var groups = map[string][]heading{
 	"issue": {
 		{"Everyday:", "list show create update move comment comments unsay delete", ""},
@@ -51,11 +51,11 @@ var groups = map[string][]heading{
 	},
 }
 
-// newcomers is how many commands the help lists at most when it is not asked for all:
-// more are not read.
+// newcomers bounds the commands that the help lists by default, because longer lists are
+// not read.
 const newcomers = 20
 
-// inGroups puts the commands below their headings.
+// inGroups assigns the commands to their headings.
 func inGroups(root *cobra.Command) {
 	under(root, headings)
 	for _, cmd := range root.Commands() {
@@ -76,8 +76,8 @@ func under(parent *cobra.Command, headings []heading) {
 	}
 }
 
-// help makes the help of root short: the first commands of each heading, unless all are
-// asked for.
+// help shortens the help of root to the first commands of each heading, unless all are
+// requested.
 func help(root *cobra.Command) {
 	usual := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -123,7 +123,7 @@ func help(root *cobra.Command) {
 	})
 }
 
-// shortHelp writes the help that a newcomer sees.
+// shortHelp writes the help for newcomers.
 func shortHelp(out io.Writer, root *cobra.Command) {
 	fmt.Fprintf(out, "%s\n\nUsage:\n  %s COMMAND [flags]\n", root.Short, root.Name())
 	for _, h := range headings {

@@ -11,8 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// maxInstructions bounds a file of instructions that is read, in bytes, as the
-// API does.
+// maxInstructions bounds a file of instructions, in bytes, as the API does.
 const maxInstructions = 128 << 10
 
 func instructionsCommand(c *cli.CLI) *cobra.Command {

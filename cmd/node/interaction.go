@@ -12,10 +12,11 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// interactionPath is where one interaction of an issue is, and what is done to it.
+// interactionPath is the path of an interaction of an issue, before the action.
 const interactionPath = "/api/issues/{1}/interactions/{2}/"
 
-// An interactionRow is what was asked on an issue: of the payload what people read.
+// An interactionRow is an interaction on an issue, with the readable part of its
+// payload.
 type interactionRow struct {
 	ID      string  `json:"id"`
 	Kind    string  `json:"kind"`
@@ -34,8 +35,8 @@ type interactionRow struct {
 	Result json.RawMessage `json:"result"`
 }
 
-// An askedThing is a question, an option, an item or a task: each has an ID that
-// answers name, and words.
+// An askedThing is a question, an option, an item or a task. Each has a text, and an ID
+// that answers refer to.
 type askedThing struct {
 	ID          string       `json:"id"`
 	ClientKey   string       `json:"clientKey"`
@@ -65,7 +66,7 @@ func (r interactionRow) print(w io.Writer) {
 	}
 }
 
-// print writes the ID that an answer names and the words, and below it what can be chosen.
+// print writes the ID for answers and the text, and below it the options.
 func (a askedThing) print(w io.Writer, before string) {
 	line := before + cmp.Or(a.ID, a.ClientKey) + ": " + cmp.Or(a.Prompt, a.Label, a.Title)
 	if more := cmp.Or(a.Description, a.HelpText); more != "" {
@@ -80,12 +81,12 @@ func (a askedThing) print(w io.Writer, before string) {
 	}
 }
 
-// interactionCommands show what agents ask on an issue, and answer it.
+// interactionCommands show the interactions of an issue and answer them.
 func interactionCommands(c *cli.CLI) []*cobra.Command {
 	return []*cobra.Command{interactionShow(c), answerCommand(c), judgeCommand(c)}
 }
 
-// interact tells what becomes of the interaction that the first two arguments name.
+// interact resolves the interaction that the first two arguments name.
 func interact(c *cli.CLI, cmd *cobra.Command, args []string, verb string, body map[string]any) error {
 	path, err := c.Filled(cmd, interactionPath+verb, args)
 	if err != nil {
@@ -121,7 +122,7 @@ func judgeCommand(c *cli.CLI) *cobra.Command {
 	}
 }
 
-// answerCommand answers questions: with options, other words, or both.
+// answerCommand answers questions: with options, free text, or both.
 func answerCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "answer ISSUE INTERACTION QUESTION=OPTION[,OPTION][:TEXT]...", Short: "Answer questions; selvage issue asked shows them", Args: cobra.MinimumNArgs(3),
@@ -149,7 +150,7 @@ func answerCommand(c *cli.CLI) *cobra.Command {
 	}
 }
 
-// interactionShow prints what was asked, with the words that an answer is made of.
+// interactionShow prints an interaction with the IDs that an answer refers to.
 func interactionShow(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "asked ISSUE INTERACTION", Short: "Show what was asked, and what can be answered", Args: cobra.ExactArgs(2),

@@ -12,7 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// An issueRow is the part of an issue that lists and people read.
+// An issueRow is the part of an issue that lists show.
 type issueRow struct {
 	ID              string  `json:"id"`
 	Identifier      string  `json:"identifier"`
@@ -25,7 +25,7 @@ type issueRow struct {
 	UpdatedAt       string  `json:"updatedAt"`
 }
 
-// An issueDetail is an issue with what it belongs to, waits for and has brought.
+// An issueDetail is an issue with its project and goal, its blockers and its results.
 type issueDetail struct {
 	issueRow
 	CompanyID   string     `json:"companyId"`
@@ -58,7 +58,7 @@ type commentRow struct {
 	CreatedAt     string  `json:"createdAt"`
 }
 
-// who is whose comment it is.
+// who returns the author of a comment.
 func (r commentRow) who(names map[string]string) string {
 	switch {
 	case r.AuthorAgentID != nil:
@@ -69,11 +69,11 @@ func (r commentRow) who(names map[string]string) string {
 	return "board"
 }
 
-// localBoard is the user at the keyboard of a mesh that asks nobody to sign in.
+// localBoard is the local user of a mesh without sign-in.
 const localBoard = "local-board"
 
-// print writes an issue for people; names are those of agents, runs its queued and
-// running ones.
+// print writes an issue for people. names are the agents' names, runs its queued and
+// running runs.
 func (r issueDetail) print(w io.Writer, names map[string]string, runs []runRow) {
 	fmt.Fprintf(w, "%s  %s\nstatus %s, priority %s, updated %s\n", r.Identifier, cli.Visible(r.Title), r.Status, r.Priority, cli.When(w, r.UpdatedAt))
 	line := func(name string, words ...string) {
@@ -130,7 +130,7 @@ func (r issueDetail) print(w io.Writer, names map[string]string, runs []runRow) 
 	}
 }
 
-// identified are issues in a line: ACM-2 (done).
+// identified formats issues for one line: ACM-2 (done).
 func identified(rows []issueRow) (words []string) {
 	for _, r := range rows {
 		words = append(words, fmt.Sprintf("%s (%s)", r.Identifier, r.Status))
@@ -155,7 +155,7 @@ func issueCommand(c *cli.CLI) *cobra.Command {
 				}
 			}
 			return c.Show(cmd, at, &row, func(w io.Writer) {
-				names, _ := c.AgentNames(cmd, row.CompanyID) // without them IDs are shown
+				names, _ := c.AgentNames(cmd, row.CompanyID) // without names IDs are shown
 				row.print(w, names, runs)
 				for _, m := range comments {
 					fmt.Fprintf(w, "\n--- %s, %s\n%s\n", m.who(names), cli.When(w, m.CreatedAt), cli.Visible(m.Body))

@@ -11,7 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// queuedComments is what was said to an issue's agent and not told yet.
+// queuedComments are the comments that an issue's agent has not received yet.
 type queuedComments struct {
 	ID       *string `json:"queueId"`
 	Target   *string `json:"targetRunId"`
@@ -30,8 +30,8 @@ func (q queuedComments) print(w io.Writer) {
 	cli.Table(w, "ID TEXT", t)
 }
 
-// queueCommands change a queue as it is now: its ID and revision are looked up, and
-// if it changes meanwhile the API refuses.
+// queueCommands change the current queue: they look up its ID and revision, and the API
+// refuses if it has changed meanwhile.
 func queueCommands(c *cli.CLI) []*cobra.Command {
 	at := func(issue string) string { return "/api/issues/" + url.PathEscape(issue) + "/queued-comments" }
 	change := func(cmd *cobra.Command, issue, method, rest string, in map[string]any) error {

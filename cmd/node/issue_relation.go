@@ -10,7 +10,7 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// related is the part of an issue that says what it has to do with others.
+// related is the part of an issue about other issues.
 type related struct {
 	issueRow
 	Ancestors []issueRef `json:"ancestors"`
@@ -26,8 +26,8 @@ type issueRef struct {
 	Title      string `json:"title"`
 }
 
-// relationCommands show and change what an issue waits for, and its labels, one at
-// a time; issue update sets all of them.
+// relationCommands show and change single blockers and labels of an issue; issue update
+// replaces all of them.
 func relationCommands(c *cli.CLI) []*cobra.Command {
 	at := func(issue string) string { return "/api/issues/" + url.PathEscape(issue) }
 	show := &cobra.Command{

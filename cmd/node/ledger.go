@@ -14,7 +14,7 @@ import (
 	"github.com/selvage-mesh/selvage/node"
 )
 
-// verified is the answer of a verification, from a node or of a directory.
+// verified is the result of a verification, by a node or of a directory.
 type verified struct {
 	OK      bool   `json:"ok"`
 	Height  uint64 `json:"height"`

@@ -1,5 +1,5 @@
-// Command selvage is the one program of a mesh: the daemon, its operator's
-// command line, and the shim that runs stand under.
+// Command selvage is the one program of a mesh: the daemon, its operator's command line,
+// and the shim that runs stand under.
 package main
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/onboard"
 )
 
-// version is set by the linker, and so is level where a test builds a program that
-// knows another feature level than this tree.
+// The linker sets version; in tests it also sets level, for a program with another
+// feature level than this tree.
 var (
 	version = "dev"
 	level   = ""
@@ -31,7 +31,7 @@ func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if len(args) > 0 && args[0] == "run-shim" {
-		return shim.Main(args[1:]) // whoever waits for a run waits for this
+		return shim.Main(args[1:]) // whoever waits for a run waits for this process
 	}
 	return execute(ctx, args, os.Stdin, os.Stdout, os.Stderr)
 }
@@ -58,7 +58,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, talk io.Writ
 	return cli.Report(talk, cmd, cli.WantsJSON(c, args), err)
 }
 
-// An exitStatus ends the program with a status of its own and no message.
+// An exitStatus ends the program with its own status and without a message.
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprint("exit status ", int(s)) }
@@ -86,7 +86,7 @@ func newRootWith(c *cli.CLI) *cobra.Command {
 	)
 	root.AddCommand(apiCommand(c), eventsCommand(c), sandboxCommand(c), toolCommand(c), ownerKeyCommand(c), keyringCommand(c))
 	root.AddCommand(snapshotCommand(c), recoverCommand(c), autopilotCommand(c), doctorCommand(c), scrubCommand(c), debugCommand(c), monitorCommand(c))
-	root.AddCommand(drainCommand(c)) // selvage drain NODE is what people type
+	root.AddCommand(drainCommand(c)) // people type selvage drain NODE
 	for _, cmd := range nodeCommands(c) {
 		if cmd.Name() == "remove" {
 			root.AddCommand(cmd)

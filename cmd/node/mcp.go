@@ -60,7 +60,7 @@ PAPERCLIP_RUN_ID.`,
 				return err
 			}
 			company := os.Getenv("PAPERCLIP_COMPANY_ID")
-			if c.Company != "" { // may be a name
+			if c.Company != "" { // it may be a name
 				if company, err = c.CompanyID(cmd); err != nil {
 					return err
 				}

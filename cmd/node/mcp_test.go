@@ -12,8 +12,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A client starts `selvage mcp` as its own child; a server in the place of a
-// node sees what arrives.
+// A client starts `selvage mcp` as a child process; a test server in place of a node
+// records the requests.
 func TestMCPOverStdio(t *testing.T) {
 	var seen []string
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +30,7 @@ func TestMCPOverStdio(t *testing.T) {
 		for _, args := range [][]string{{"mcp"}, {"mcp", "--contract"}, {"mcp", "--all"}, {"mcp", "--tools", "issues,runs", "--tools=contract", "--company", "acm"}} {
 			cmd := exec.CommandContext(t.Context(), "selvage", args...)
 			company := "c-1"
-			if slices.Contains(args, "--company") { // goes before the variable, and may be a name
+			if slices.Contains(args, "--company") { // takes precedence over the variable, and may be a name
 				company = "c-2"
 			}
 			cmd.Env = append(cmd.Environ(), "SELVAGE_API_URL=", "PAPERCLIP_API_URL="+node.URL+"/api", "PAPERCLIP_API_KEY=pcp_abc", "PAPERCLIP_COMPANY_ID="+company, "PAPERCLIP_RUN_ID=r-1")

@@ -85,7 +85,7 @@ people with selvage member join, agents as the invite's onboarding text says.`,
 	return cli.Group("member", "People of a company: invites, requests to join, roles", invite, join, grantsCommand(c))
 }
 
-// grantsCommand shows what a member may do besides what their role says, or says it.
+// grantsCommand shows or sets what a member may do besides their role.
 func grantsCommand(c *cli.CLI) *cobra.Command {
 	var none bool
 	cmd := &cobra.Command{
@@ -140,7 +140,7 @@ func (m *companyMember) printGrants(w io.Writer) {
 	cli.Table(w, "PERMISSION", t)
 }
 
-// accessCommand shows which companies a user is in, or says so.
+// accessCommand shows or sets which companies a user belongs to.
 func accessCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "access USER [COMPANY...]", Short: "Show or set the companies of a user", Args: cobra.MinimumNArgs(1),

@@ -12,7 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// A memberRow is what the tables show of a member of the mesh.
+// A memberRow is the part of a member of the mesh that tables show.
 type memberRow struct {
 	ID        string   `json:"id"`
 	Name      string   `json:"name"`
@@ -171,7 +171,7 @@ var tokenVerbs = []cli.Verb{
 		Says: "revoked"},
 }
 
-// nodeVerbs are those of the nodes of a mesh.
+// nodeVerbs are the rows of selvage node.
 var nodeVerbs = []cli.Verb{
 	{Use: "cordon NODE", Short: "Place no new runs on a node", Method: "POST", Path: nodePath + "/cordon",
 		Says:   nodeSays,

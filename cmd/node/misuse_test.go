@@ -11,8 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// told runs a command line in this process, and returns its exit status and what
-// it has printed.
+// told runs a command line in this process. It returns the exit status and the output.
 func told(t *testing.T, args ...string) (status int, out, talk string) {
 	t.Helper()
 	var o, e strings.Builder
@@ -20,7 +19,7 @@ func told(t *testing.T, args ...string) (status int, out, talk string) {
 	return status, o.String(), e.String()
 }
 
-// leaves are the commands that do something, by the words that call them.
+// leaves returns the commands that do something, without groups.
 func leaves() (all []*cobra.Command) {
 	var walk func(*cobra.Command)
 	walk = func(at *cobra.Command) {
@@ -35,8 +34,8 @@ func leaves() (all []*cobra.Command) {
 	return all
 }
 
-// Every command refuses what it does not know before it asks a node: with status 2
-// and a sentence that names the argument or the flag, and how it is called.
+// Every command refuses unknown arguments before it calls a node: with status 2 and a
+// sentence that names the argument or the flag, and the usage.
 func TestGarbageIsMisuse(t *testing.T) {
 	t.Setenv("SELVAGE_API_URL", "http://127.0.0.1:1")
 	t.Setenv("SELVAGE_CREDENTIALS", t.TempDir()+"/credentials.json")
@@ -73,7 +72,7 @@ func TestGarbageIsMisuse(t *testing.T) {
 	refuses("--data is not JSON", "api", "POST", "/api/companies", "--data", "{")
 }
 
-// A name is one thing or refused: what begins several IDs, or nothing, chooses none.
+// A name must match one thing: a prefix of several IDs, or of none, is refused.
 func TestNamesAreOfOne(t *testing.T) {
 	asked := ""
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +112,7 @@ func TestNamesAreOfOne(t *testing.T) {
 	}
 }
 
-// What a body was refused for is said by member.
+// The refusal of a body names each invalid member.
 func TestRefusedBodiesAreReadable(t *testing.T) {
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)

@@ -62,7 +62,7 @@ func modelCommand(c *cli.CLI) *cobra.Command {
 		localmodel.Command(c))
 }
 
-// modelRoot is where the rows of the company are, or with --mesh those of the mesh.
+// modelRoot returns the path of the company's rows, or with --mesh of the mesh's.
 func modelRoot(c *cli.CLI, cmd *cobra.Command, mesh bool) (string, error) {
 	if mesh {
 		return "/api/instance", nil
@@ -108,7 +108,8 @@ The key is sealed where it comes in and never shown again.`,
 	return meshFlag(cmd, &mesh)
 }
 
-// providerFlags say what an upstream is; what is not given stays, or is as usual.
+// providerFlags are the flags of an upstream; those that are not given stay unchanged or
+// take the default.
 type providerFlags struct {
 	kind, base, secret string
 	key, free, off     bool
@@ -127,7 +128,7 @@ func (p *providerFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&p.free, "free", false, "models without a price cost nothing (default for ollama, vllm and llamacpp)")
 }
 
-// body is what the flags that were given say.
+// body returns the members for the flags that were given.
 func (p *providerFlags) body(c *cli.CLI, cmd *cobra.Command) (body map[string]any, err error) {
 	models := []map[string]string{}
 	for _, m := range p.models {
@@ -179,7 +180,7 @@ func modelProviderList(c *cli.CLI) *cobra.Command {
 	return meshFlag(cmd, &mesh)
 }
 
-// modelProviderPath resolves an upstream given by name or ID.
+// modelProviderPath resolves an upstream by name or ID.
 func modelProviderPath(c *cli.CLI, cmd *cobra.Command, mesh bool, ref string) (string, error) {
 	root, err := modelRoot(c, cmd, mesh)
 	if err != nil {
@@ -197,7 +198,7 @@ func modelProviderPath(c *cli.CLI, cmd *cobra.Command, mesh bool, ref string) (s
 	return "", fmt.Errorf("no model provider %q: see selvage model provider list", ref)
 }
 
-// modelProviderUpdate changes what is given; the key is changed from standard input.
+// modelProviderUpdate changes the given settings; a new key is read from standard input.
 func modelProviderUpdate(c *cli.CLI) *cobra.Command {
 	var mesh bool
 	var p providerFlags
@@ -273,10 +274,10 @@ func modelProviderTest(c *cli.CLI) *cobra.Command {
 	return meshFlag(cmd, &mesh)
 }
 
-// microPerDollar is how many micro-cents a dollar has.
+// microPerDollar is the number of micro-cents in a dollar.
 const microPerDollar = 100_000_000
 
-// parseDollars reads an amount like 3, 0.25 or 1.875 exactly.
+// parseDollars parses an amount like 3, 0.25 or 1.875 exactly.
 func parseDollars(text string) (int64, error) {
 	whole, part, _ := strings.Cut(text, ".")
 	bad := cli.Misuse(fmt.Errorf("%q is not a price: want dollars for a million tokens, such as 0.25", text))
@@ -290,7 +291,7 @@ func parseDollars(text string) (int64, error) {
 	return n, nil
 }
 
-// dollars writes micro-cents, without zeros at the end.
+// dollars formats micro-cents, without trailing zeros.
 func dollars(n int64) string {
 	s := strings.TrimRight(fmt.Sprintf("%d.%08d", n/microPerDollar, n%microPerDollar), "0")
 	return strings.TrimSuffix(s, ".")

@@ -11,37 +11,37 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// statusEvery is how often the status line is looked at; answerWithin bounds
-// each answer that it, or the watchdog, waits for.
+// statusEvery is the interval of the status line. answerWithin bounds each answer that
+// it, or the watchdog, waits for.
 const (
 	statusEvery  = 5 * time.Second
 	answerWithin = 5 * time.Second
 )
 
-// A watched node can be asked how it is.
+// A watched node reports its state.
 type watched interface {
-	Ready(context.Context) error   // nil when it serves
-	Answers(context.Context) error // nil when it works at all
+	Ready(context.Context) error   // nil if it serves
+	Answers(context.Context) error // nil if it works at all
 }
 
-// waitMore is how much longer a supervisor is asked to wait for a node that waits
-// for a person: the longest wait before the next line, with room.
+// waitMore is how much longer a supervisor is asked to wait for a node that waits for a
+// person: the longest wait before the next line, and a reserve.
 const waitMore = 20 * time.Minute
 
-// notices shows lines for people who stand at the node. What it waits for before it
-// serves is told to the supervisor too, which would else give up on it.
+// notices prints lines for people at the node. While the node does not serve yet, each
+// line also goes to the supervisor, which would otherwise time out.
 func notices(w io.Writer) func(string) {
 	return func(line string) {
 		fmt.Fprintln(w, line)
-		_, _ = daemon.SdNotify(false, fmt.Sprintf("STATUS=%s\nEXTEND_TIMEOUT_USEC=%d", line, waitMore.Microseconds())) // there may be none
+		_, _ = daemon.SdNotify(false, fmt.Sprintf("STATUS=%s\nEXTEND_TIMEOUT_USEC=%d", line, waitMore.Microseconds())) // there may be no supervisor
 	}
 }
 
-// notify tells the supervisor ($NOTIFY_SOCKET; systemd's protocol) that the node
-// runs, whether it serves or why not, and, where it wants to know
-// ($WATCHDOG_USEC), again and again that the node is not stuck. A node without
-// its quorum runs and is not stuck: to start it again would help nobody. It
-// returns when ctx ends, at once where there is no supervisor.
+// notify tells the supervisor ($NOTIFY_SOCKET; systemd's protocol) that the node runs,
+// whether it serves or why not, and, if the supervisor has a watchdog ($WATCHDOG_USEC),
+// periodically that the node is not stuck. A node without a quorum is not stuck:
+// restarting it would not help. notify returns when ctx ends, at once without a
+// supervisor.
 func notify(ctx context.Context, n watched, log *slog.Logger) {
 	tell := func(state string) bool {
 		ok, err := daemon.SdNotify(false, state)

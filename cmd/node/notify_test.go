@@ -30,8 +30,8 @@ func (p *patient) Answers(context.Context) error {
 	return nil
 }
 
-// TestNotify plays the supervisor: it hears that the node runs, why it does not
-// serve, that it is not stuck for as long as it is not, and that it stops.
+// TestNotify acts as the supervisor: it receives that the node runs, why it does not
+// serve, that it is not stuck while that is true, and that it stops.
 func TestNotify(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	sock, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -80,7 +80,7 @@ func TestNotify(t *testing.T) {
 			fed++
 		}
 	}
-	if fed > 1 { // one may have been on its way
+	if fed > 1 { // one may have been in transit
 		t.Errorf("a stuck node fed its watchdog %d times", fed)
 	}
 	cancel()

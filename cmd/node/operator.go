@@ -119,7 +119,7 @@ func raftVerbs(c *cli.CLI, list func(cmd *cobra.Command, _ []string) error) []*c
 	return []*cobra.Command{peers, transfer, remove}
 }
 
-// nodeCommands are the subcommands of node that are more than a request.
+// nodeCommands are the subcommands of node that are not single requests.
 func nodeCommands(c *cli.CLI) []*cobra.Command {
 	var force bool
 	remove := &cobra.Command{
@@ -221,8 +221,8 @@ with 1 when something is wrong.`,
 	return cmd
 }
 
-// bundle is what a debug bundle holds, by the name of the file. None of it tells
-// what companies have, nor any key, token or configuration.
+// bundle lists the files of a debug bundle. None contains data of companies, or any key,
+// token or configuration.
 var bundle = []struct{ name, path string }{
 	{"mesh.json", "/api/v1/mesh"}, {"members.json", "/api/v1/mesh/members"}, {"raft.json", "/api/v1/mesh/raft"},
 	{"autopilot.json", "/api/v1/mesh/autopilot"}, {"doctor.json", "/api/v1/mesh/doctor"}, {"health.json", "/api/health"},
@@ -278,7 +278,7 @@ func debugBundle(c *cli.CLI, cmd *cobra.Command, to io.Writer) error {
 	return errors.Join(t.Close(), z.Close())
 }
 
-// fetch reads one answer as the node stands now, with a quorum or without.
+// fetch reads one answer from the node's own state, with or without a quorum.
 func fetch(ctx context.Context, c *cli.CLI, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, cli.CallTimeout)
 	defer cancel()
@@ -294,7 +294,7 @@ func fetch(ctx context.Context, c *cli.CLI, path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(res.Body, cli.MaxAnswer))
 }
 
-// monitorEvery is how often the log of a node is asked for.
+// monitorEvery is the polling interval of a node's log.
 const monitorEvery = 500 * time.Millisecond
 
 func monitorCommand(c *cli.CLI) *cobra.Command {
@@ -314,7 +314,7 @@ now and then: height, entries a second, runs, connections, voters.`,
 			}
 			err := monitor(ctx, c, cmd.OutOrStdout(), every, lines)
 			if ctx.Err() != nil {
-				return nil // that is how it ends
+				return nil // the time has passed, or the user ended it
 			}
 			return err
 		},
@@ -364,7 +364,7 @@ func monitor(ctx context.Context, c *cli.CLI, w io.Writer, every time.Duration, 
 	}
 }
 
-// metrics reads the node's figures that have no labels.
+// nodeMetrics reads the node's metrics without labels.
 func nodeMetrics(ctx context.Context, c *cli.CLI) (map[string]float64, error) {
 	b, err := fetch(ctx, c, "/metrics")
 	if err != nil {
@@ -380,7 +380,7 @@ func nodeMetrics(ctx context.Context, c *cli.CLI) (map[string]float64, error) {
 	return m, nil
 }
 
-// plainLine makes a line of the JSON log readable; others stay as they are.
+// plainLine formats a line of the JSON log as text; other lines stay unchanged.
 func plainLine(line string) string {
 	d := json.NewDecoder(strings.NewReader(line))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

@@ -9,14 +9,14 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// An orgRow is somebody in the org chart, with those who report to them.
+// An orgRow is an agent in the org chart, with its reports.
 type orgRow struct {
 	ID, Name, Role, Status string
 	Reports                []orgRow
 }
 
-// orgCommand shows the org chart: as a table, of which names are set in below whom
-// they report to, or as the tree that it is.
+// orgCommand shows the org chart: as a table with names indented below their managers,
+// or as the tree of the API.
 func orgCommand(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "org", Short: "Show who reports to whom", Args: cobra.NoArgs,

@@ -163,7 +163,8 @@ that the package asks for are named, and wait for their values.`,
 	return imports
 }
 
-// A settingToFillIn is what an imported agent lacks, and the command that fills it in.
+// A settingToFillIn is a setting that an imported agent lacks, and the command that sets
+// it.
 type settingToFillIn struct {
 	Name    string `json:"agentName"`
 	Setting string `json:"setting"`
@@ -206,7 +207,7 @@ func previewImport(c *cli.CLI, cmd *cobra.Command, body map[string]any) error {
 	})
 }
 
-// packageSource reads what import is given.
+// packageSource reads the argument of import.
 func packageSource(from string) (map[string]any, error) {
 	if strings.HasPrefix(from, "https://") {
 		return map[string]any{"type": "github", "url": from}, nil
@@ -264,8 +265,8 @@ func readZip(path string) (portable.Files, error) {
 	return files, nil
 }
 
-// addFile keeps the bounds that the API has, so that a wrong folder is found
-// out here.
+// addFile applies the API's limits, so that a wrong folder is detected before it is
+// sent.
 func addFile(files portable.Files, name string, b []byte, total *int) error {
 	if *total += len(b); *total > portable.MaxBytes || len(files) >= portable.MaxFiles {
 		return fmt.Errorf("larger than a package may be (%d MiB, %d files)", portable.MaxBytes>>20, portable.MaxFiles)

@@ -13,12 +13,13 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// profileHeaderTimeout bounds how long a caller of the profiler may take to ask.
+// profileHeaderTimeout bounds how long a client of the profiler may take to send its
+// request.
 const profileHeaderTimeout = 5 * time.Second
 
-// serveProfiles serves Go's profiler on addr, which must be loopback: profiles
-// show what is in memory, and nobody is asked who he is. The log tells where,
-// for port 0. It ends with stop.
+// serveProfiles serves Go's profiler on addr, which must be loopback: profiles show what
+// is in memory, and there is no authentication. It logs the address, for port 0. stop
+// ends it.
 func serveProfiles(addr string, log *slog.Logger) (stop func() error, err error) {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil || !at.Addr().IsLoopback() {

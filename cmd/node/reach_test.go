@@ -17,8 +17,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// notForPeople are the operations that the story does not ask for, and why. "{c}" is
-// a company; a * in front is any method, one at the end whatever follows.
+// notForPeople are the operations that the story does not call, and why. "{c}" is a
+// company, a leading * any method, a trailing * any rest.
 var notForPeople = map[string][]string{
 	"an agent asks this under its run": {"GET /api/agents/me*", "GET /api/issues/{}/heartbeat-context", "POST /api/heartbeat-runs/{}/callback", "GET /api/issues/{}/runner-goal", "POST /api/issues/{}/runner-goal/actions",
 		"POST /api/agents/{}/messages/take", "POST {c}/activity", "POST {c}/cost-events", "POST /api/join-requests/{}/claim-api-key", "POST /api/issues/{}/interactions/{}/cancel"},
@@ -43,7 +43,7 @@ var notForPeople = map[string][]string{
 	"it reaches for GitHub":                                {"POST {c}/skills/import"},
 }
 
-// excuses reports whether an excuse is meant for an operation, METHOD PATH.
+// excuses reports whether an excuse covers an operation, METHOD PATH.
 func excuses(excuse, operation string) bool {
 	if path, any := strings.CutPrefix(excuse, "* "); any {
 		_, of, _ := strings.Cut(operation, " ")
@@ -53,8 +53,8 @@ func excuses(excuse, operation string) bool {
 	return excuse == operation || open && strings.HasPrefix(operation, begin)
 }
 
-// everyOperationIsAsked holds what was asked of a node against the table of routes:
-// each operation of the API was, or is named above.
+// everyOperationIsAsked compares the calls with the table of routes: each operation of
+// the API was called, or is in notForPeople.
 func everyOperationIsAsked(t *testing.T, asked map[string]bool) {
 	t.Helper()
 	s, err := api.New(api.Config{Node: deaf{}, Serves: routes.Serves()})
@@ -97,7 +97,7 @@ func everyOperationIsAsked(t *testing.T, asked map[string]bool) {
 	}
 }
 
-// TestNoTwoCommandsShareAName walks the tree: of two the second could not be called.
+// TestNoTwoCommandsShareAName walks the tree: the second of two could not be called.
 func TestNoTwoCommandsShareAName(t *testing.T) {
 	t.Parallel()
 	var walk func(at *cobra.Command)
@@ -116,7 +116,7 @@ func TestNoTwoCommandsShareAName(t *testing.T) {
 
 var braces = regexp.MustCompile(`\{[^}]*\}`)
 
-// deaf is a node of which only the routes are asked.
+// deaf is a node that only provides its routes.
 type deaf struct{}
 
 func (deaf) Submit(context.Context, ledger.Command) (ledger.Receipt, error) {

@@ -10,9 +10,9 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// answering is a node that answers requests, METHOD and path, with a body: a refusal
-// where the body has an error, of the status before it, as in 404 {"error": …}. Asked
-// is what was asked last that is no GET, with its body.
+// answering starts a server that answers each METHOD and path with a body. A body with
+// an error is a refusal with the status before it, as in 404 {"error": …}. asked is the
+// last request that is not a GET, with its body.
 func answering(t *testing.T, answers map[string]string) (asked *string) {
 	t.Helper()
 	asked = new("")
@@ -41,8 +41,8 @@ func answering(t *testing.T, answers map[string]string) (asked *string) {
 
 const oneCompany = `[{"id": "c", "name": "Acme", "issuePrefix": "ACM"}]`
 
-// A refusal says what is wrong in words, and what to do next; with -o json it is one
-// object on standard error, with what the API told of it.
+// A refusal says what is wrong and what to do next. With -o json it is one object on
+// standard error, with the API's details.
 func TestRefusalsSayWhatIsNext(t *testing.T) {
 	for _, c := range []struct{ body, says, details string }{
 		{`404 {"error": "Issue not found"}`, "Issue not found (HTTP 404): see selvage issue list", ""},
@@ -79,7 +79,7 @@ func TestRefusalsSayWhatIsNext(t *testing.T) {
 	}
 }
 
-// What is wrong with a command line is JSON too, wherever -o json stands in it.
+// Misuse is reported as JSON too, wherever -o json is on the command line.
 func TestMisuseIsJSON(t *testing.T) {
 	answering(t, nil)
 	for _, args := range [][]string{
@@ -100,7 +100,7 @@ func TestMisuseIsJSON(t *testing.T) {
 	}
 }
 
-// Whatever a refusal sends people to is there.
+// The commands that refusals recommend exist.
 func TestNextStepsAreCommands(t *testing.T) {
 	t.Parallel()
 	for what, line := range cli.ShownBy {
@@ -117,8 +117,8 @@ func TestNextStepsAreCommands(t *testing.T) {
 	}
 }
 
-// What lies below another thing is named as everything is: by name, by ID, or by the
-// beginning of an ID. What no list has is left to the API.
+// Rows below another row can be named by name, ID, or prefix of an ID, as everywhere. A
+// name that no list has is sent to the API.
 func TestListedAreNamed(t *testing.T) {
 	asked := answering(t, map[string]string{
 		"GET /api/companies":                        oneCompany,
@@ -163,7 +163,7 @@ func TestListedAreNamed(t *testing.T) {
 	}
 }
 
-// What an agent may do and was not named stays as it was.
+// Permissions that are not given stay unchanged.
 func TestMayKeepsTheRest(t *testing.T) {
 	bob := `{"id": "b", "name": "Bob", "permissions": {"canCreateAgents": true, "canCreateSkills": false}, "access": {"canAssignTasks": true, "taskAssignSource": "explicit_grant"}}`
 	asked := answering(t, map[string]string{
@@ -183,7 +183,7 @@ func TestMayKeepsTheRest(t *testing.T) {
 	}
 }
 
-// What is shown member by member stands in two columns, with agents' names.
+// Members are shown in two columns, with agents' names.
 func TestMembersStandInColumns(t *testing.T) {
 	answering(t, map[string]string{
 		"GET /api/companies": oneCompany, "GET /api/companies/c/agents": `[{"id": "0199c0de-5f02-79a6-92bc-807bd79fee94", "name": "Bob"}]`,
@@ -199,8 +199,8 @@ func TestMembersStandInColumns(t *testing.T) {
 	}
 }
 
-// What others wrote does nothing to the terminal that shows it, and keeps tables in
-// columns.
+// Texts of others can not control the terminal that shows them, and do not break the
+// columns of tables.
 func TestWhatOthersWroteIsOnlyShown(t *testing.T) {
 	answering(t, map[string]string{
 		"GET /api/companies": oneCompany, "GET /api/companies/c/agents": `[{"id": "b", "name": "B\u001b[2Job\n2", "role": "qa", "status": "idle"}]`,

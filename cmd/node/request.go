@@ -18,7 +18,7 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// An operation is a row of the API's table, as its description tells it.
+// An operation is a row of the API's table of routes, from the API description.
 type operation struct {
 	Method  string `json:"method"`
 	Path    string `json:"path"`
@@ -27,7 +27,8 @@ type operation struct {
 
 var methods = []string{"GET", "POST", "PUT", "PATCH", "DELETE"}
 
-// operations are those of this program's own API, by path and then by method.
+// operations returns the operations of this program's own API, by path and then by
+// method.
 func operations() (all []operation, err error) {
 	b, err := routes.Describe(version)
 	if err != nil {
@@ -51,7 +52,7 @@ func operations() (all []operation, err error) {
 	return all, nil
 }
 
-// apiCommand asks for anything that the API has, also what no other command does.
+// apiCommand makes any request of the API, including those without another command.
 func apiCommand(c *cli.CLI) *cobra.Command {
 	var data string
 	var query []string
@@ -140,7 +141,7 @@ func listOperations(c *cli.CLI, cmd *cobra.Command, method string) error {
 	})
 }
 
-// completeOperation completes a method, and then a path up to its next blank.
+// completeOperation completes a method, and then a path up to its next placeholder.
 func completeOperation(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return methods, cobra.ShellCompDirectiveNoFileComp

@@ -37,7 +37,7 @@ type triggerRow struct {
 	NextRunAt *string `json:"nextRunAt"`
 }
 
-// when says what fires a trigger.
+// when returns what fires a trigger.
 func (t triggerRow) when() string {
 	switch {
 	case !t.Enabled:
@@ -73,7 +73,7 @@ func routineShow(c *cli.CLI) *cobra.Command {
 			}
 			var row routineRow
 			return c.Show(cmd, "/api/routines/"+id, &row, func(w io.Writer) {
-				names, _ := c.AgentNames(cmd, row.CompanyID) // without them IDs are shown
+				names, _ := c.AgentNames(cmd, row.CompanyID) // without names IDs are shown
 				fmt.Fprintf(w, "%s  %s\n%s, %s, %s\n", row.ID, row.Title, row.Status, row.Concurrency, row.CatchUp)
 				if who := orDash(row.AssigneeAgentID); who != "-" {
 					fmt.Fprintf(w, "assignee %s, priority %s\n", cmp.Or(names[who], who), row.Priority)
@@ -132,7 +132,7 @@ func triggerAdd(c *cli.CLI) *cobra.Command {
 	return cmd
 }
 
-// sendTrigger prints a trigger, with its secret where the answer holds one.
+// sendTrigger prints a trigger, with its secret if the answer has one.
 func sendTrigger(c *cli.CLI, cmd *cobra.Command, method, path string, body any) error {
 	var raw json.RawMessage
 	return c.Send(cmd, method, path, body, &raw, func(w io.Writer) {

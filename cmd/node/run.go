@@ -33,7 +33,7 @@ type runRow struct {
 	} `json:"waiting"`
 }
 
-// A runDetail is a run with what it was about, how it went and what came of it.
+// A runDetail is a run with its subject, its course and its results.
 type runDetail struct {
 	runRow
 	CompanyID      string          `json:"companyId"`
@@ -47,7 +47,7 @@ type runDetail struct {
 	LogBytes       *int64          `json:"logBytes"`
 }
 
-// print writes a run for people; names are those of agents, nodes those of nodes.
+// print writes a run for people. names are the agents' names, nodes the nodes' names.
 func (r runDetail) print(w io.Writer, names, nodes map[string]string) {
 	fmt.Fprintf(w, "%s %s, %s, created %s\n", r.ID, r.Status, r.InvocationSource, cli.When(w, r.CreatedAt))
 	line := func(name, text string) {
@@ -92,7 +92,7 @@ func (r runDetail) print(w io.Writer, names, nodes map[string]string) {
 	}
 }
 
-// why is what went wrong with a run, or what it waits for.
+// why returns what went wrong with a run, or what it waits for.
 func (r runRow) why() string {
 	switch {
 	case r.Error != nil:
@@ -103,13 +103,13 @@ func (r runRow) why() string {
 	return "-"
 }
 
-// idle reports whether a timer woke the agent for nothing: the run ended well, was about
-// no issue, and wrote nothing.
+// idle reports whether a timer woke the agent for nothing: the run succeeded, had no
+// issue, and wrote nothing.
 func (r runRow) idle() bool {
 	return r.InvocationSource == "timer" && r.Status == "succeeded" && r.Context.IssueID == "" && r.LivenessState != nil && *r.LivenessState == "empty_response"
 }
 
-// idleTimers is how many runs at the beginning of a list are idle timers of one agent.
+// idleTimers counts the idle timer runs of one agent at the beginning of a list.
 func idleTimers(rows []runRow) (n int) {
 	for n < len(rows) && rows[n].idle() && rows[n].AgentID == rows[0].AgentID {
 		n++
@@ -117,7 +117,7 @@ func idleTimers(rows []runRow) (n int) {
 	return n
 }
 
-// nodeNames maps node IDs to names.
+// nodeNames returns the nodes' names by ID.
 func nodeNames(c *cli.CLI, cmd *cobra.Command) (map[string]string, error) {
 	var rows []memberRow
 	err := c.Call(cmd.Context(), "GET", "/api/v1/mesh/members", nil, &rows)
@@ -195,7 +195,7 @@ func runCommand(c *cli.CLI) *cobra.Command {
 			}
 			var row runDetail
 			return c.Show(cmd, "/api/heartbeat-runs/"+id, &row, func(w io.Writer) {
-				names, _ := c.AgentNames(cmd, row.CompanyID) // without them IDs are shown
+				names, _ := c.AgentNames(cmd, row.CompanyID) // without names IDs are shown
 				nodes, _ := nodeNames(c, cmd)
 				row.print(w, names, nodes)
 			})
@@ -216,7 +216,7 @@ func runCommand(c *cli.CLI) *cobra.Command {
 	return cli.Group("run", "List, follow, explain and cancel runs of agents", list, show, log, explainCommand(c))
 }
 
-// runLog prints a run's log; with follow until the run is over.
+// runLog prints a run's log, with follow until the run has ended.
 func runLog(c *cli.CLI, cmd *cobra.Command, id string, follow bool) error {
 	if !follow {
 		return c.Log(cmd, "/api/heartbeat-runs/"+id+"/log", nil)
@@ -228,7 +228,7 @@ func runLog(c *cli.CLI, cmd *cobra.Command, id string, follow bool) error {
 	})
 }
 
-// logsCommand prints the log of the newest run of something.
+// logsCommand prints the log of the newest run of an agent, an issue or a company.
 func logsCommand(c *cli.CLI) *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
@@ -252,7 +252,7 @@ or an issue, else of the newest of the company.`,
 	return cmd
 }
 
-// newestRun is the run that is named, or the newest of an agent, an issue or a company.
+// newestRun returns the named run, or the newest one of an agent, an issue or a company.
 func newestRun(c *cli.CLI, cmd *cobra.Command, args []string) (runRow, error) {
 	company, err := c.CompanyID(cmd)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Timers that woke an agent for nothing are one line, however many there were; what
-// wrote something, failed or was about an issue is listed, and --all lists each.
+// Timer runs without work are listed as one line, however many there were. A run that
+// wrote something, failed or had an issue has its own line, and --all lists every run.
 func TestIdleTimersAreFolded(t *testing.T) {
 	run := func(n int, agent, source, status, liveness, issue string) string {
 		return fmt.Sprintf(`{"id": "r%d", "agentId": %q, "status": %q, "invocationSource": %q, "livenessState": %q, "contextSnapshot": {"issueId": %q}, "createdAt": "2020-01-01T00:00:00Z"}`,

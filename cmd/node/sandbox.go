@@ -76,7 +76,7 @@ when it was ended. With -o json what happened is told as one object.`,
 func sandboxRun(c *cli.CLI, cmd *cobra.Command, path string, call sandbox.Call) error {
 	wasm, err := readModule(path)
 	if err != nil {
-		if c.Output == "json" { // as of a file that is no module
+		if c.Output == "json" { // for example of a file that is not a module
 			_ = c.Print(cmd, sandbox.Result{Error: &sandbox.Error{Code: sandbox.InvalidModule, Message: err.Error()}}, nil)
 			return exitStatus(cli.ExitFailed)
 		}
@@ -105,7 +105,7 @@ func sandboxRun(c *cli.CLI, cmd *cobra.Command, path string, call sandbox.Call) 
 	return nil
 }
 
-// sandboxCache is where what was compiled is kept for whoever works here.
+// sandboxCache is the directory of compiled modules for the current user.
 func sandboxCache() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -114,7 +114,7 @@ func sandboxCache() string {
 	return filepath.Join(cache, "selvage", "sandbox")
 }
 
-// sandboxResult is the result of a call, also of a module that is refused.
+// sandboxResult returns the result of a call, also for a refused module.
 func sandboxResult(ctx context.Context, e *sandbox.Engine, wasm []byte, call sandbox.Call) sandbox.Result {
 	began := time.Now()
 	m, err := e.Load(ctx, wasm)
@@ -135,7 +135,7 @@ func readModule(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, sandbox.DefaultModule+1)) // a byte too many is refused with its code
+	return io.ReadAll(io.LimitReader(f, sandbox.DefaultModule+1)) // one byte more, so that a large module is refused with its code
 }
 
 // openDir opens HOST:GUEST or HOST:GUEST:ro.
@@ -155,22 +155,22 @@ func openDir(s string) (d sandbox.Dir, err error) {
 	return d, err
 }
 
-// sandboxCompiler is the command that compiles modules in a process of its own.
+// sandboxCompiler is the command that compiles modules in a separate process.
 func sandboxCompiler() []string {
 	self, err := os.Executable()
 	if err != nil {
-		return nil // then in this one
+		return nil // compile in this process
 	}
 	return []string{self, "sandbox", "compile"}
 }
 
-// sandboxCompileCommand is started by whoever runs a large module, which it reads
-// from standard input; see sandbox.Compile.
+// sandboxCompileCommand is started to compile a large module, which it reads from
+// standard input; see sandbox.Compile.
 func sandboxCompileCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "compile DIR", Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_ = shim.Yield() // it works for a run, and uses all of a processor
+			_ = shim.Yield() // it works for a run, and uses a whole processor
 			if status := sandbox.Compile(args[0], cmd.InOrStdin(), cmd.ErrOrStderr()); status != 0 {
 				return exitStatus(status)
 			}

@@ -31,7 +31,7 @@ func (s stopRow) print(w io.Writer) {
 	fmt.Fprintf(w, "not stopped, %d runs at work\n", s.Running)
 }
 
-// stopWait bounds how long the command waits for all runs to be over.
+// stopWait bounds how long the command waits until all runs have ended.
 const stopWait = 30 * time.Second
 
 func stopCommand(c *cli.CLI) *cobra.Command {
@@ -136,7 +136,7 @@ leadership on, and wait until what it has begun is over.`,
 	return cmd
 }
 
-// drained waits until a node has no runs, or the time is over.
+// drained waits until a node has no runs, or the time has passed.
 func drained(c *cli.CLI, cmd *cobra.Command, row *memberRow, wait time.Duration) error {
 	far := c.Progress(cmd, "draining "+row.Name)
 	defer far.End()

@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"selvage": func() { os.Exit(run(os.Args[1:])) }})
 }
 
-// Each script is a transcript that could stand in the manual. A script gets
-// free ports of its own and a data directory under its work folder.
+// Each script is a transcript that could be in the manual. It gets its own free ports
+// and a data directory in its work folder.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -28,7 +28,7 @@ func TestScripts(t *testing.T) {
 			if err := givePorts(e); err != nil {
 				return err
 			}
-			e.Defer(func() { // what a script that failed has left running
+			e.Defer(func() { // processes that a failed script has left running
 				if p, err := testnet.Load(filepath.Join(e.WorkDir, "net")); err == nil {
 					p.Down()
 				}
@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// rustForWasm reports whether Rust builds programs for the sandbox here.
+// rustForWasm reports whether Rust can build programs for the sandbox here.
 func rustForWasm() bool {
 	at, err := exec.Command("rustc", "--print", "target-libdir", "--target", "wasm32-wasip1").Output()
 	if err != nil || exec.Command("cargo", "--version").Run() != nil {
@@ -64,8 +64,8 @@ func rustForWasm() bool {
 	return err == nil
 }
 
-// givePorts gives a script ports of its own, and the address of the first: HTTP
-// on the first four, peers on the rest.
+// givePorts gives a script its own ports, and the address of the first one: HTTP on the
+// first four, peers on the others.
 func givePorts(e *testscript.Env) error {
 	base, err := testnet.FreePorts(8)
 	if err != nil {
@@ -78,8 +78,8 @@ func givePorts(e *testscript.Env) error {
 	return nil
 }
 
-// eventually is the script command "eventually COMMAND...": it runs COMMAND until it
-// succeeds, for five minutes at most.
+// eventually is the script command "eventually COMMAND...": it repeats COMMAND until it
+// succeeds, for at most five minutes.
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: eventually COMMAND...")

@@ -13,7 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/node"
 )
 
-// scrubPoll is how often a scrub that is waited for is asked after.
+// scrubPoll is the polling interval of a scrub.
 const scrubPoll = time.Second
 
 func scrubCommand(c *cli.CLI) *cobra.Command {

@@ -13,7 +13,7 @@ func secretCommand(c *cli.CLI) *cobra.Command {
 	return cli.Group("secret", "Store sealed values that agents' variables refer to")
 }
 
-// definitionVerbs are about what each person may bring a secret for.
+// definitionVerbs manage definitions of secrets with a value per user.
 var definitionVerbs = []cli.Verb{
 	{Use: "list", Short: "List the definitions of personal secrets",
 		Path:    "/api/companies/{company}/user-secret-definitions",
@@ -31,7 +31,7 @@ var definitionVerbs = []cli.Verb{
 		Path: "/api/companies/{company}/user-secret-definitions/{definition:1}", Says: "removed"},
 }
 
-// mineVerbs are about the caller's own secrets, but for their values.
+// mineVerbs manage the caller's own secrets, except for setting values.
 var mineVerbs = []cli.Verb{
 	{Use: "list", Short: "List your own secrets, without their values",
 		Path:    "/api/companies/{company}/me/user-secrets",
@@ -40,14 +40,14 @@ var mineVerbs = []cli.Verb{
 		Path: "/api/companies/{company}/me/user-secrets/{mine:1}", Says: "removed"},
 }
 
-// A secretRow is the part of a secret that is asked for besides its value.
+// A secretRow is the part of a secret that is needed besides its value.
 type secretRow struct {
 	ID            string `json:"id"`
 	Key           string `json:"key"`
 	LatestVersion int    `json:"latestVersion"`
 }
 
-// setMine gives the caller's value for a definition, or a new one.
+// setMine creates or replaces the caller's value for a definition.
 func setMine(c *cli.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "set KEY", Short: "Store your own secret; its value comes from standard input, or a prompt",

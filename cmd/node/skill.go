@@ -24,7 +24,7 @@ type skillRow struct {
 	Markdown    string  `json:"markdown"`
 }
 
-// skillFile reads a text that a skill is made of.
+// skillFile reads a text for a skill.
 func skillFile(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -38,7 +38,7 @@ func skillFile(name string) (string, error) {
 	return string(b), err
 }
 
-// skillsAt is the path of the company's skills, or of what lies under them.
+// skillsAt returns the path of the company's skills, or of something below it.
 func skillsAt(c *cli.CLI, cmd *cobra.Command, more ...string) (string, error) {
 	of, err := c.CompanyID(cmd)
 	for n, part := range more {

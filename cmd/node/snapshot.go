@@ -19,19 +19,18 @@ import (
 	"github.com/selvage-mesh/selvage/node"
 )
 
-// maxKeyFile bounds what is read of a file with keys or a passphrase, in bytes.
+// maxKeyFile bounds a file with keys or a passphrase, in bytes.
 const maxKeyFile = 64 << 10
 
-// An opener is how a backup is sealed or opened: secrets come from files, the
-// environment or the terminal, never from the arguments.
+// An opener holds the flags for sealing or opening a backup: secrets come from files,
+// the environment or the terminal, never from arguments.
 type opener struct {
 	recipients     []string
 	key            string
 	passphraseFile string
 }
 
-// passphrase returns the passphrase, nil when there is none to be had without
-// asking.
+// passphrase returns the passphrase, nil if there is none and ask is false.
 func (o opener) passphrase(cmd *cobra.Command, ask bool, again bool) ([]byte, error) {
 	switch env := os.Getenv("SELVAGE_PASSPHRASE"); {
 	case o.passphraseFile != "":
@@ -54,7 +53,7 @@ func (o opener) passphrase(cmd *cobra.Command, ask bool, again bool) ([]byte, er
 	return []byte(p), err
 }
 
-// to returns the recipients, and a passphrase's among them.
+// to returns the recipients, including that of a passphrase.
 func (o opener) to(cmd *cobra.Command) (to []identity.Recipient, err error) {
 	for _, arg := range o.recipients {
 		text := arg
@@ -173,7 +172,7 @@ belongs to one machine stays out: node identities, workspaces, logs that were no
   selvage snapshot save mesh.selvage --to @backup.pub
   selvage snapshot save mesh.selvage --passphrase-file pass --no-files`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := os.Stat(args[0]); err == nil { // before anybody types a passphrase
+			if _, err := os.Stat(args[0]); err == nil { // before the user types a passphrase
 				return fmt.Errorf("%s is there already", args[0])
 			}
 			to, err := o.to(cmd)
@@ -300,7 +299,7 @@ func snapshotInspectCommand(c *cli.CLI) *cobra.Command {
 	return cmd
 }
 
-// left says what a backup has not.
+// left says what a backup lacks.
 func left(w io.Writer, v node.Restored) {
 	if !v.About.Files {
 		fmt.Fprintln(w, "attachments and images are not in it")

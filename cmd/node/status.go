@@ -13,10 +13,10 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// maxWaiting bounds how much of what waits for a person the status names.
+// maxWaiting bounds the waiting items that the status names.
 const maxWaiting = 3
 
-// A status is what the answers of several requests tell of a mesh and a company.
+// A status combines the answers about a mesh and a company.
 type status struct {
 	Mesh struct {
 		Name    string `json:"name"`
@@ -32,7 +32,7 @@ type status struct {
 	Figures *dashboard       `json:"dashboard"`
 	Waiting []waitingRow     `json:"waiting"`
 
-	others int // companies, when none is meant
+	others int // companies, if none is selected
 }
 
 // A waitingRow is something that needs a decision.
@@ -65,7 +65,8 @@ your decision. With several companies, name one with --company or selvage compan
 	}
 }
 
-// ofMesh asks what only administrators may see; others see their company alone.
+// ofMesh reads what only administrators may see; for others the status shows their
+// company only.
 func (s *status) ofMesh(c *cli.CLI, cmd *cobra.Command) error {
 	for path, into := range map[string]any{"": &s.Mesh, "/members": &s.Nodes, "/requests": &s.Asking, "/stop": &s.Stop} {
 		err := c.Call(cmd.Context(), "GET", "/api/v1/mesh"+path, nil, into)
@@ -134,7 +135,7 @@ func (s *status) print(w io.Writer, at string) {
 	s.printWaiting(line)
 }
 
-// nodes tells how many nodes are up and who leads.
+// nodes says how many nodes are up and which one leads.
 func (s *status) nodes() string {
 	up, members, leader := 0, 0, "nobody leads, nothing can be changed"
 	for _, n := range s.Nodes {

@@ -26,10 +26,10 @@ type storyLine struct {
 	text    string
 	args    []string
 	input   string
-	refused string // what it says when it is refused, "" where it is not
-	waits   bool   // it succeeds in the end
-	keep    string // under which name an answer is kept, "" for none
-	from    string // which member of the answer
+	refused string // text of the expected refusal, "" for none
+	waits   bool   // it succeeds eventually
+	keep    string // name under which the answer is stored, "" for none
+	from    string // member of the answer to store
 }
 
 func story(t *testing.T) (lines []storyLine) {
@@ -64,7 +64,7 @@ func story(t *testing.T) (lines []storyLine) {
 	return lines
 }
 
-// pick follows a path of members and places in lists.
+// pick follows a path of members and list indexes.
 func pick(v any, path string) string {
 	for name := range strings.SplitSeq(path, ".") {
 		if list, ok := v.([]any); ok {
@@ -82,13 +82,13 @@ func pick(v any, path string) string {
 	return text
 }
 
-// notJSON are the commands that print a text or an image whatever -o says.
+// notJSON are the commands that print a text or an image, whatever -o is.
 var notJSON = []string{"selvage org svg", "selvage org png", "selvage audit csv", "selvage issue download", "selvage monitor"}
 
-// inTests are the commands that a test of their own runs.
+// inTests are the commands that have their own tests.
 var inTests = map[string]func(*testing.T){"selvage mcp": TestMCPOverStdio}
 
-// commandOf is the command that a line calls, "" for none.
+// commandOf returns the command of a line, "" for none.
 func commandOf(args []string) string {
 	cmd, _, err := newRoot().Find(args)
 	if err != nil || cmd.HasSubCommands() && cmd.Name() != "org" && cmd.Name() != "raft" {
@@ -97,7 +97,7 @@ func commandOf(args []string) string {
 	return cmd.CommandPath()
 }
 
-// inScripts are the commands that the transcripts run.
+// inScripts returns the commands that the transcripts run.
 func inScripts(t *testing.T) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob("testdata/script/*.txtar")
@@ -117,9 +117,9 @@ func inScripts(t *testing.T) map[string]bool {
 	return run
 }
 
-// TestEveryVerbIsDriven runs the story, as a person reads it and with -o json. It
-// fails when there is a command that neither it nor a transcript runs, or an
-// operation of the API that neither asks for and nobody excuses.
+// TestEveryVerbIsDriven runs the story, with text output and with -o json. It fails if
+// neither it nor a transcript runs a command, or if no command calls an operation of the
+// API that is not in notForPeople.
 func TestEveryVerbIsDriven(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the story takes half a minute")
@@ -149,7 +149,7 @@ func TestEveryVerbIsDriven(t *testing.T) {
 	}
 }
 
-// tell runs the story on a node, and notes what was asked of it.
+// tell runs the story on a node, and records the requests.
 func tell(t *testing.T, lines []storyLine, output string, asked map[string]bool) {
 	b := testkit.Mesh(t, 1)
 	at, err := url.Parse(b.URL(0, ""))

@@ -30,7 +30,7 @@ type toolRow struct {
 	} `json:"versions"`
 }
 
-// inUse is the newest version that is not revoked, "-" without one.
+// inUse returns the newest version that is not revoked, "-" without one.
 func (t toolRow) inUse() string {
 	for i := len(t.Versions) - 1; i >= 0; i-- {
 		if !t.Versions[i].Revoked {

@@ -15,7 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
-// A builtTool is a module that was built for the sandbox.
+// A builtTool is a module built for the sandbox.
 type builtTool struct {
 	File   string `json:"file"`
 	SHA256 string `json:"sha256"`
@@ -23,8 +23,8 @@ type builtTool struct {
 	From   string `json:"language"`
 }
 
-// toolBuildCommand builds a program for the sandbox with the toolchain of its
-// language, and has the sandbox look at it.
+// toolBuildCommand builds a program for the sandbox with the toolchain of its language,
+// and has the sandbox check it.
 func toolBuildCommand(c *cli.CLI) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
@@ -71,7 +71,7 @@ func toolBuildCommand(c *cli.CLI) *cobra.Command {
 	return cmd
 }
 
-// build runs the toolchain that a folder is for. What it says goes to stderr.
+// build runs the toolchain for a folder, with its output on stderr.
 func build(cmd *cobra.Command, dir, to string) (language string, err error) {
 	run := func(env []string, name string, args ...string) error {
 		x := exec.CommandContext(cmd.Context(), name, args...)

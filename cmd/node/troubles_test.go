@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// troubled is what the first column of a row of docs/troubleshooting.md quotes.
+// troubled matches the message in the first column of docs/troubleshooting.md.
 var troubled = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 
 // The program says what docs/troubleshooting.md quotes: each piece between two … is in

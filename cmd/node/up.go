@@ -27,10 +27,10 @@ import (
 	"github.com/selvage-mesh/selvage/testnet"
 )
 
-// maxTokenFile bounds what is read of a join token's file, in bytes.
+// maxTokenFile bounds the file of a join token, in bytes.
 const maxTokenFile = 8 << 10
 
-// upOptions is what up was told.
+// upOptions are the flags of up.
 type upOptions struct {
 	conf                                        node.Config
 	engine, faults, level, file, profiles, size string
@@ -66,7 +66,7 @@ are not seen in the process list.`,
 	return cmd
 }
 
-// up makes the configuration of a node of what was told, and runs it.
+// up builds a node's configuration from the flags, and runs the node.
 func (o *upOptions) up(cmd *cobra.Command) error {
 	conf := &o.conf
 	var err error
@@ -101,8 +101,8 @@ func (o *upOptions) up(cmd *cobra.Command) error {
 	}
 	conf.Lines = node.NewLogRing(cmd.ErrOrStderr())
 	conf.Logger = slog.New(slog.NewJSONHandler(conf.Lines, &slog.HandlerOptions{Level: l}))
-	slog.SetDefault(conf.Logger) // also for libraries that print lines of their own
-	// The library would print its own line about small socket buffers.
+	slog.SetDefault(conf.Logger) // also for libraries that log by themselves
+	// Otherwise the library prints its own line about small socket buffers.
 	os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
 	tuneCollector(boundsOf(conf.Size.Small(node.Memory())))
 	self, err := os.Executable()
@@ -132,12 +132,12 @@ func (o *upOptions) up(cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = stop() }() // the node is what counts
+		defer func() { _ = stop() }() // an error of the profiler does not matter
 	}
 	return serve(cmd.Context(), cmd, *conf)
 }
 
-// declare has the flags read into o.
+// declare defines the flags that set o.
 func (o *upOptions) declare(f *pflag.FlagSet) {
 	f.StringVar(&o.file, "config", "", "YAML file with these flags as keys; flags and $SELVAGE_<FLAG> go before it (default $SELVAGE_CONFIG)")
 	f.StringVar(&o.conf.Dir, "dir", defaultDir(), "data directory")
@@ -181,7 +181,7 @@ func (o *upOptions) declare(f *pflag.FlagSet) {
 	f.DurationVar(&o.conf.ScrubEvery, "scrub-every", node.DefaultScrubEvery, "within what time this node reads all of its disk to find what rotted; -1s: only when selvage scrub asks for it")
 	f.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&o.faults, "faults", "", "file of faults to inject (testnets only)")
-	_ = f.MarkHidden("faults") // it is declared
+	_ = f.MarkHidden("faults") // it is defined
 	f.StringVar(&o.profiles, "pprof", "", "loopback address on which Go's profiler is served (default: nowhere)")
 }
 
@@ -196,7 +196,7 @@ func defaultDir() string {
 	return filepath.Join(home, ".selvage")
 }
 
-// joinToken reads the token that --join or the environment names.
+// joinToken reads the token from --join or the environment.
 func joinToken(flag string) (string, error) {
 	if flag == "" {
 		flag = os.Getenv("SELVAGE_JOIN")
@@ -204,7 +204,7 @@ func joinToken(flag string) (string, error) {
 	return readSecretFlag(flag, "join token")
 }
 
-// readSecretFlag reads a flag that is a secret, or @FILE that holds it.
+// readSecretFlag reads a flag that is a secret, or @FILE with the secret.
 func readSecretFlag(flag, what string) (string, error) {
 	path, isFile := strings.CutPrefix(flag, "@")
 	if !isFile {
@@ -223,7 +223,7 @@ func readSecretFlag(flag, what string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// injectFaults puts the fault file between the node and its socket and disk.
+// injectFaults puts the faults of a file between the node and its socket and disk.
 func injectFaults(conf *node.Config, path string) (stop func(), err error) {
 	addr, err := net.ResolveUDPAddr("udp", conf.Mesh)
 	if err != nil {
@@ -239,8 +239,8 @@ func injectFaults(conf *node.Config, path string) (stop func(), err error) {
 	return w.Close, nil
 }
 
-// serve runs the node until ctx ends or the node stops by itself. A node whose
-// store is damaged, or whose state a majority disagrees with, is opened again: it
+// serve runs the node until ctx ends or the node stops by itself. It reopens a node
+// whose store is damaged, or whose state differs from the majority's; the node then
 // rebuilds itself from its peers.
 func serve(ctx context.Context, cmd *cobra.Command, conf node.Config) error {
 	for quick := 0; ; {
@@ -257,8 +257,8 @@ func serve(ctx context.Context, cmd *cobra.Command, conf node.Config) error {
 	}
 }
 
-// A node that lives for less than rebuildPause each time is rebuilt at most
-// maxQuickRebuilds times in a row: one that breaks again and again needs a person.
+// A node that runs for less than rebuildPause each time is rebuilt at most
+// maxQuickRebuilds times in a row; after that a person must look at it.
 const (
 	rebuildPause     = time.Minute
 	maxQuickRebuilds = 2

@@ -17,14 +17,14 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// allVerbs are the commands that are one request each.
+// allVerbs returns the commands that are single requests.
 func allVerbs() []cli.Verb {
 	made := []cli.Verb{}
 	newRootWith(&cli.CLI{Made: &made})
 	return made
 }
 
-// A schema is what the description of the API says of a value.
+// A schema is a value's schema in the API description.
 type schema struct {
 	Ref        string            `json:"$ref"`
 	Properties map[string]schema `json:"properties"`
@@ -33,8 +33,8 @@ type schema struct {
 
 type schemas map[string]schema
 
-// at follows a path of members, through lists too. What is not described further
-// may hold anything.
+// at reports whether a schema has a path of members, also through lists. A schema
+// without details allows any.
 func (all schemas) at(s schema, path string) bool {
 	if s.Ref != "" {
 		s = all[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
@@ -47,7 +47,7 @@ func (all schemas) at(s schema, path string) bool {
 	return len(s.Properties) == 0 || ok && (!deeper || all.at(next, rest))
 }
 
-// row is the schema of a row of an answer.
+// row returns the schema of a row in an answer.
 func (all schemas) row(s schema, rows string) schema {
 	if s.Ref != "" {
 		s = all[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
@@ -58,8 +58,8 @@ func (all schemas) row(s schema, rows string) schema {
 	return s
 }
 
-// best is the path of the table that answers one which is asked for, whose
-// placeholders stand for IDs: of several the one that says most, as in a ServeMux.
+// best returns the path of the table that matches a requested one, with placeholders for
+// IDs. Of several it returns the most specific, as a ServeMux does.
 func best[T any](paths map[string]T, asked string) (found string) {
 	most := -1
 	for path := range paths {
@@ -70,8 +70,7 @@ func best[T any](paths map[string]T, asked string) (found string) {
 	return found
 }
 
-// serves counts the words that a path and one that is asked for share, -1 where it
-// is not meant.
+// serves counts the equal words of a path and a requested one, -1 if they do not match.
 func serves(path, asked []string) (words int) {
 	if len(path) != len(asked) {
 		return -1
@@ -87,7 +86,7 @@ func serves(path, asked []string) (words int) {
 	return words
 }
 
-// membersIn are the paths that a cell reads.
+// membersIn returns the paths that a cell reads.
 func membersIn(cell string) (paths []string) {
 	for one := range strings.FieldsFuncSeq(cell, func(r rune) bool { return r == '|' || r == '+' }) {
 		if _, err := strconv.Atoi(one); err == nil || one[0] == '\'' {
@@ -104,9 +103,8 @@ func membersIn(cell string) (paths []string) {
 	return paths
 }
 
-// Each verb is a route of the API, what it sends are members that the route knows,
-// and what it shows are members that the route answers: the table of verbs and the
-// table of routes agree.
+// The table of verbs agrees with the table of routes: each verb is a route, sends
+// members that the route accepts, and shows members that the route answers.
 func TestVerbsAreRoutes(t *testing.T) {
 	t.Parallel()
 	b, err := routes.Describe("test")
@@ -161,7 +159,7 @@ func TestVerbsAreRoutes(t *testing.T) {
 			}
 			for _, f := range v.Fields {
 				if strings.HasPrefix(f.Member, "{") {
-					continue // what it is called is an argument
+					continue // its name is an argument
 				}
 				if !knows(f.Member) {
 					t.Errorf("%s: %s %s knows no %s", v.Use, v.Method, path, f.Member)
@@ -209,8 +207,7 @@ func TestVerbsAreRoutes(t *testing.T) {
 	}
 }
 
-// Every command has a sentence that says what it does, and no two of a group
-// have one name.
+// Every command has a description, and no two of a group have the same name.
 func TestCommandsAreDescribed(t *testing.T) {
 	for _, c := range newRoot().Commands() {
 		if c.GroupID == "" && !c.Hidden {
@@ -237,7 +234,7 @@ func TestCommandsAreDescribed(t *testing.T) {
 	look(newRoot())
 }
 
-// Values that people give a name of their own are what the API calls them.
+// Values with a name for people are translated to the API's values.
 func TestFieldsAreTranslated(t *testing.T) {
 	seen := ""
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -275,7 +272,7 @@ func TestFieldsAreTranslated(t *testing.T) {
 	}
 }
 
-// A newcomer sees a short list; everything else is one word away.
+// The help for newcomers is short; `selvage help all` lists everything.
 func TestHelpIsShort(t *testing.T) {
 	help := func(args ...string) string {
 		var out, talk bytes.Buffer

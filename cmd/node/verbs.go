@@ -6,8 +6,8 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// The verbs of a noun stand in its file; here are those of nouns that have no other
-// commands, and what several have in common.
+// The verbs of a noun are in its file; here are the verbs of nouns without other
+// commands, and what several verbs share.
 var (
 	withDescription = cli.Field{Name: "description", Member: "description", About: "what it is about"}
 	between         = []cli.Field{{Name: "from", Member: "from", About: "ISO date"}, {Name: "to", Member: "to", About: "ISO date"}}
@@ -25,7 +25,7 @@ const (
 	issueTable = "ID=identifier STATUS=status PRIORITY=priority ASSIGNEE=agent:assigneeAgentId TITLE=title"
 )
 
-// addVerbs adds the commands that are one request each.
+// addVerbs adds the commands that are single requests.
 func addVerbs(root *cobra.Command, c *cli.CLI) {
 	find := func(words ...string) *cobra.Command {
 		cmd, _, _ := root.Find(words)
