@@ -310,11 +310,11 @@ func (n *Node) serveIPC(from identity.NodeID, c net.Conn) {
 	for {
 		typ, payload, err := transport.ReadFrameMax(c, maxFrame)
 		if err == nil && typ == ipcProbe {
-			_ = n.answerProbe(c, payload) // the asking node sees a closed stream
+			_ = n.probeQuestion().answer(n.ctx, c, payload) // the asking node sees a closed stream
 			return
 		}
 		if err == nil && typ == ipcOffers {
-			_ = n.answerOffers(c, payload)
+			_ = n.offersQuestion().answer(n.ctx, c, payload)
 			return
 		}
 		if err != nil || typ != ipcBeat || len(payload) < 8 {
