@@ -21,55 +21,69 @@ type Field struct {
 
 // read returns the value of a field, if it was given. An empty text clears.
 func (f Field) read(c *CLI, cmd *cobra.Command, args []string) (value any, given bool, err error) {
-	text := ""
 	if f.Kind == "secret" {
 		value, err := ReadSecret(cmd)
 		return value, true, err
 	}
-	if f.Place > 0 {
-		if f.Place > len(args) {
-			return nil, false, nil
-		}
+	text := ""
+	switch {
+	case f.Place > len(args), f.Place == 0 && f.Value == "" && !cmd.Flags().Lookup(f.Name).Changed:
+		return nil, false, nil
+	case f.Place > 0:
 		text = args[f.Place-1]
-	} else {
-		if flag := cmd.Flags().Lookup(f.Name); !flag.Changed && f.Value == "" {
-			return nil, false, nil
-		}
-		switch f.Kind {
-		case "bool":
-			value, err = cmd.Flags().GetBool(f.Name)
-			return value, true, err
-		case "int":
-			n, err := cmd.Flags().GetInt64(f.Name)
-			if err == nil && n < 1 && f.Name == "limit" {
-				err = Misuse(fmt.Errorf("--limit is %d: want 1 or more", n))
-			}
-			return n, true, err
-		case "list", "labels", "issues":
-			list, err := cmd.Flags().GetStringSlice(f.Name)
-			for n := range list {
-				if f.Kind == "labels" {
-					list[n], err = c.Resolve(cmd, "label", list[n])
-				} else if f.Kind == "issues" {
-					list[n], err = c.IssueID(cmd, list[n])
-				}
-				if err != nil {
-					return nil, false, err
-				}
-			}
-			return list, true, err
-		case "pairs", "variables":
-			list, err := cmd.Flags().GetStringArray(f.Name)
-			if err != nil {
-				return nil, false, err
-			}
-			value, err := f.pairs(cmd, list)
+	default:
+		if value, is, err := f.typed(c, cmd); is {
 			return value, true, err
 		}
 		if text, err = cmd.Flags().GetString(f.Name); err != nil {
 			return nil, false, err
 		}
 	}
+	if value, is, err := f.parse(cmd, text); is {
+		return value, true, err
+	}
+	if text == "" && f.Kind != "" {
+		return nil, true, nil // clears what was there
+	}
+	text, err = f.resolve(c, cmd, text)
+	return text, true, err
+}
+
+// typed returns the value of a flag of a kind that is not given as one text.
+func (f Field) typed(c *CLI, cmd *cobra.Command) (value any, is bool, err error) {
+	switch f.Kind {
+	case "bool":
+		value, err = cmd.Flags().GetBool(f.Name)
+		return value, true, err
+	case "int":
+		n, err := cmd.Flags().GetInt64(f.Name)
+		if err == nil && n < 1 && f.Name == "limit" {
+			err = Misuse(fmt.Errorf("--limit is %d: want 1 or more", n))
+		}
+		return n, true, err
+	case "list", "labels", "issues":
+		list, err := cmd.Flags().GetStringSlice(f.Name)
+		for n := 0; n < len(list) && err == nil; n++ {
+			if f.Kind == "labels" {
+				list[n], err = c.Resolve(cmd, "label", list[n])
+			} else if f.Kind == "issues" {
+				list[n], err = c.IssueID(cmd, list[n])
+			}
+		}
+		return list, true, err
+	case "pairs", "variables":
+		list, err := cmd.Flags().GetStringArray(f.Name)
+		if err != nil {
+			return nil, true, err
+		}
+		value, err := f.pairs(cmd, list)
+		return value, true, err
+	}
+	return nil, false, nil
+}
+
+// parse returns the value of a text of a kind that names nothing of the mesh.
+func (f Field) parse(cmd *cobra.Command, text string) (value any, is bool, err error) {
 	switch f.Kind {
 	case "int":
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -78,52 +92,57 @@ func (f Field) read(c *CLI, cmd *cobra.Command, args []string) (value any, given
 		}
 		return n, true, err
 	case "file":
-		b, err := ReadText(cmd, text, MaxTextFile)
-		return b, true, err
+		value, err = ReadText(cmd, text, MaxTextFile)
+		return value, true, err
 	case "text or file":
-		text, err = TextOrFile(cmd, text, maxPayload)
-		return text, true, err
+		value, err = TextOrFile(cmd, text, maxPayload)
+		return value, true, err
 	case "json or @file": // may hold secrets: an error says nothing of it
-		if text, err = TextOrFile(cmd, text, maxPayload); err != nil {
-			return nil, false, err
+		if text, err = TextOrFile(cmd, text, maxPayload); err == nil && !json.Valid([]byte(text)) {
+			err = Misuse(errors.New(f.word() + " is not JSON"))
 		}
-		if !json.Valid([]byte(text)) {
-			return nil, false, Misuse(errors.New(f.word() + " is not JSON"))
-		}
-		return json.RawMessage(text), true, nil
+		return json.RawMessage(text), true, err
 	case "json":
-		b := []byte(text)
-		if !json.Valid(b) && !strings.HasPrefix(strings.TrimSpace(text), "{") && !strings.HasPrefix(strings.TrimSpace(text), "[") {
-			from, err := ReadText(cmd, text, MaxTextFile)
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil, false, Misuse(fmt.Errorf("%s is neither JSON nor a file: %q", f.word(), text))
-			} else if err != nil {
-				return nil, false, err
-			}
-			b = []byte(from)
-		}
-		if err := json.Unmarshal(b, &value); err != nil {
-			return nil, false, Misuse(fmt.Errorf("%s is not JSON: %w", f.word(), err))
-		}
-		return value, true, nil
+		value, err = f.jsonOrFile(cmd, text)
+		return value, true, err
 	}
-	if text == "" && f.Kind != "" {
-		return nil, true, nil // clears what was there
+	return nil, false, nil
+}
+
+// jsonOrFile reads JSON, or the file of that name.
+func (f Field) jsonOrFile(cmd *cobra.Command, text string) (value any, err error) {
+	start := strings.TrimSpace(text)
+	if !json.Valid([]byte(text)) && !strings.HasPrefix(start, "{") && !strings.HasPrefix(start, "[") {
+		from, err := ReadText(cmd, text, MaxTextFile)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, Misuse(fmt.Errorf("%s is neither JSON nor a file: %q", f.word(), text))
+		} else if err != nil {
+			return nil, err
+		}
+		text = from
 	}
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		return nil, Misuse(fmt.Errorf("%s is not JSON: %w", f.word(), err))
+	}
+	return value, nil
+}
+
+// resolve returns the ID of what a text names.
+func (f Field) resolve(c *CLI, cmd *cobra.Command, text string) (string, error) {
 	switch f.Kind {
-	case "issue":
-		text, err = c.IssueID(cmd, text)
-	case "agent or none":
-		if text != "none" {
-			text, err = c.Resolve(cmd, "agent", text)
-		}
-	case "entity":
-		text, err = c.EntityID(cmd, text)
 	case "":
-	default:
-		text, err = c.Resolve(cmd, f.Kind, text)
+		return text, nil
+	case "issue":
+		return c.IssueID(cmd, text)
+	case "agent or none":
+		if text == "none" {
+			return text, nil
+		}
+		return c.Resolve(cmd, "agent", text)
+	case "entity":
+		return c.EntityID(cmd, text)
 	}
-	return text, true, err
+	return c.Resolve(cmd, f.Kind, text)
 }
 
 // pairs reads NAME=value as it was given, or of variables from files with one a line.
