@@ -322,12 +322,6 @@ func (b ScopeBudget) MonthlyLimit() core.Money {
 	return p.Amount
 }
 
-// SpentMonthlyCents returns what a scope spent in the calendar month of now, by
-// the time of the entries, in whole cents.
-func SpentMonthlyCents(tx *ledger.Tx, company ledger.CompanyID, t entity.ScopeType, id string, now core.Time) int64 {
-	return BudgetOf(tx, company, t, id, now).Month.Cents()
-}
-
 // A BudgetIncident is a threshold that was crossed in one window.
 type BudgetIncident struct {
 	ID         string           `cbor:"1,keyasint"`

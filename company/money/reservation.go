@@ -124,17 +124,6 @@ func OpenReservations(tx *ledger.Tx, company ledger.CompanyID) []Reservation {
 	return out
 }
 
-// OpenReservationsOf returns the open reservations of company on a node.
-func OpenReservationsOf(tx *ledger.Tx, company ledger.CompanyID, node string) []Reservation {
-	out := []Reservation{}
-	for id := range reservationsOpen.IDs(tx, company, node, false) {
-		if r, ok := Reservations.Get(tx, company, id); ok {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
 // ReservationLost reports whether the session of r is over: its node was lost or restarted,
 // and has not reported what happened to r.
 func ReservationLost(tx *ledger.Tx, r Reservation) bool {

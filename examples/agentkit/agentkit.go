@@ -122,11 +122,6 @@ func (a *Agent) once(method, path, key string, body []byte, out any) error {
 	return json.Unmarshal(b, out)
 }
 
-// Issue reads one issue.
-func (a *Agent) Issue(id string) (i Issue, err error) {
-	return i, a.Call("GET", "/api/issues/"+id, nil, &i)
-}
-
 // Mine lists the issues assigned to this agent in the given statuses (comma separated).
 func (a *Agent) Mine(statuses string) (list []Issue, err error) {
 	return list, a.Call("GET", "/api/companies/"+a.Company+"/issues?assigneeAgentId="+a.ID+"&status="+statuses, nil, &list)
