@@ -32,7 +32,7 @@ func MeshRoutes() []api.Route {
 			In: createToken{}, Out: createdToken{}, Handle: createJoinToken},
 		{Method: "DELETE", Path: "/api/v1/mesh/tokens/{id}", Limited: true, Tag: "mesh", Summary: "Revoke a join token", Who: api.Admin, Out: joinToken{}, Handle: revokeToken},
 		{Method: "POST", Path: "/api/v1/mesh/nodes/{id}/revoke", Once: true, Tag: "mesh", Summary: "Throw a node out of the mesh", Who: api.Admin, In: revokeNode{}, Out: revokedNode{}, Handle: revokeMember},
-		{Method: "POST", Path: "/api/v1/mesh/leave", Once: true, Tag: "mesh", Summary: "Take this node out of the mesh for good", Who: api.Admin, Status: 202, Handle: leaveMesh},
+		{Method: "POST", Path: "/api/v1/mesh/leave", Once: true, Tag: "mesh", Summary: "Take this node out of the mesh for good", Who: api.Admin, Status: 202, Out: liveness{}, Handle: leaveMesh},
 		{Method: "GET", Path: "/api/v1/mesh/ledger", Tag: "mesh", Summary: "Tell the head of the chain", Who: api.Admin, Out: ledgerHead{}, Handle: readLedger},
 		{Method: "GET", Path: "/api/v1/mesh/ledger/entries", Tag: "mesh", Summary: "List entries of the chain, the oldest first", Who: api.Admin, Out: []entry{},
 			Query: []api.Param{after, limit}, Handle: listEntries},

@@ -49,9 +49,9 @@ func BoardKeyRoutes() []api.Route {
 		{Method: "POST", Path: "/api/cli-auth/challenges", Limited: true, Tag: tag, Summary: "Ask a person to let a program act as them", Who: api.Public, In: newChallenge{}, Out: madeChallenge{}, Status: 201, NoTool: true, Handle: openChallenge},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Tell what became of a challenge", Who: api.Public, Out: challengeRow{}, NoTool: true, Handle: pollChallenge, Query: []api.Param{{Name: "token"}}},
 		{Method: "POST", Path: one + "/approve", Limited: true, Tag: tag, Summary: "Let a program act as oneself", Who: api.Board, In: challengeToken{}, Out: challengeApproval{}, NoTool: true, Handle: approveChallenge},
-		{Method: "POST", Path: one + "/cancel", Limited: true, Tag: tag, Summary: "Withdraw a challenge", Who: api.Public, In: challengeToken{}, NoTool: true, Handle: cancelChallenge},
+		{Method: "POST", Path: one + "/cancel", Limited: true, Tag: tag, Summary: "Withdraw a challenge", Who: api.Public, In: challengeToken{}, Out: challengeCancelled{}, NoTool: true, Handle: cancelChallenge},
 		{Method: "GET", Path: "/api/cli-auth/me", Tag: tag, Summary: "Tell who the board is and which companies it may see", Who: api.Board, Out: boardAccess{}, Handle: boardMe},
-		{Method: "POST", Path: "/api/cli-auth/revoke-current", Limited: true, Tag: tag, Summary: "Revoke the board key that the request shows", Who: api.Board, NoTool: true, Handle: revokeCurrent},
+		{Method: "POST", Path: "/api/cli-auth/revoke-current", Limited: true, Tag: tag, Summary: "Revoke the board key that the request shows", Who: api.Board, Out: keyRevoked{}, NoTool: true, Handle: revokeCurrent},
 	}
 }
 
@@ -104,16 +104,19 @@ func revokeBoardKey(rc *api.Request) (api.Response, error) {
 	return api.OK(api.Okay{OK: true}), err
 }
 
+// keyRevoked is the answer when a board key has ended.
+type keyRevoked struct {
+	Revoked bool   `json:"revoked"`
+	KeyID   string `json:"keyId"`
+}
+
 func revokeCurrent(rc *api.Request) (api.Response, error) {
 	if rc.Credential.Kind != "board_key" {
 		return api.Response{}, api.Forbidden("Current board API key is required")
 	}
 	id := rc.KeyID
 	_, err := rc.Submit(people.KindBoardKeyRevoke, "", people.RevokeBoardKey{ID: id})
-	return api.OK(struct {
-		Revoked bool   `json:"revoked"`
-		KeyID   string `json:"keyId"`
-	}{true, id}), err
+	return api.OK(keyRevoked{true, id}), err
 }
 
 // newChallenge is the body by which a program asks to act as a person.
@@ -224,6 +227,12 @@ func approveChallenge(rc *api.Request) (api.Response, error) {
 	return api.OK(challengeApproval{h.ApprovedAt != 0 && h.CancelledAt == 0, h.Status(core.TimeOf(rc.Now())), h.ApprovedBy, h.Key, h.ExpiresAt}), nil
 }
 
+// challengeCancelled says whether a challenge was withdrawn.
+type challengeCancelled struct {
+	Status    string `json:"status"`
+	Cancelled bool   `json:"cancelled"`
+}
+
 func cancelChallenge(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[challengeToken](rc)
 	if err != nil {
@@ -234,10 +243,7 @@ func cancelChallenge(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return api.OK(struct {
-		Status    string `json:"status"`
-		Cancelled bool   `json:"cancelled"`
-	}{h.Status(core.TimeOf(rc.Now())), h.CancelledAt != 0}), nil
+	return api.OK(challengeCancelled{h.Status(core.TimeOf(rc.Now())), h.CancelledAt != 0}), nil
 }
 
 // boardMe answers who the board is: the person behind the credential, and the companies

@@ -150,7 +150,7 @@ func InviteRoutes() []api.Route {
 		{Method: "POST", Path: of + "/invites", Limited: true, Tag: tag, Summary: "Invite people or agents; the token is shown once", Who: api.Board, In: newInvite{}, Out: inviteRow{}, Status: 201, Handle: createInvite},
 		{Method: "POST", Path: "/api/invites/{inviteId}/revoke", Limited: true, Tag: tag, Summary: "Revoke an invite", Who: api.Board, Out: inviteRow{}, Handle: revokeInvite},
 		{Method: "GET", Path: by, Tag: tag, Summary: "Read an invite by its token", Who: api.Public, Out: invitation{}, NoTool: true, Handle: readInvite},
-		{Method: "GET", Path: by + "/onboarding", Tag: tag, Summary: "Read how to join", Who: api.Public, NoTool: true, Handle: readOnboarding},
+		{Method: "GET", Path: by + "/onboarding", Tag: tag, Summary: "Read how to join", Who: api.Public, Out: inviteOnboarding{}, NoTool: true, Handle: readOnboarding},
 		{Method: "GET", Path: by + "/onboarding.txt", Tag: tag, Summary: "Read how to join, as text", Media: []string{"text/plain"}, Who: api.Public, NoTool: true, Handle: readOnboardingText},
 		{Method: "POST", Path: by + "/accept", Limited: true, Tag: tag, Summary: "Ask to join", Who: api.Public, In: acceptBody{}, Out: api.Either{joinAnswer{}, people.JoinRequest{}}, Status: 202, NoTool: true, Handle: acceptInvite},
 		{Method: "GET", Path: of + "/join-requests", Tag: tag, Summary: "List requests to join, newest first", Who: api.Board, Out: []joinRow{}, Handle: listJoins,

@@ -115,18 +115,21 @@ func isLoopback(host string) bool {
 	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
 }
 
+// inviteOnboarding says how to join a company with an invite.
+type inviteOnboarding struct {
+	Invite     people.JoinType `json:"allowedJoinTypes"`
+	ExpiresAt  core.Time       `json:"expiresAt"`
+	Company    string          `json:"companyName"`
+	Onboarding *onboarding     `json:"onboarding"`
+}
+
 func readOnboarding(rc *api.Request) (r api.Response, err error) {
 	err = rc.ViewBySecret(func(tx *ledger.Tx) error {
 		i, row, err := api.InviteIn(tx, rc)
 		if err != nil {
 			return err
 		}
-		r = api.OK(struct {
-			Invite     people.JoinType `json:"allowedJoinTypes"`
-			ExpiresAt  core.Time       `json:"expiresAt"`
-			Company    string          `json:"companyName"`
-			Onboarding *onboarding     `json:"onboarding"`
-		}{i.Joins, i.ExpiresAt, row.Name, onboardingOf(rc, i)})
+		r = api.OK(inviteOnboarding{i.Joins, i.ExpiresAt, row.Name, onboardingOf(rc, i)})
 		return nil
 	})
 	return r, err

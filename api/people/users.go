@@ -100,7 +100,7 @@ func UserRoutes() []api.Route {
 	return []api.Route{
 		{Method: "POST", Path: "/api/auth/sign-up/email", Tag: tag, Summary: "Sign up with an e-mail address and a password", Who: api.Public, In: signUpBody{}, Out: signedIn{}, NoTool: true, Handle: signUp},
 		{Method: "POST", Path: "/api/auth/sign-in/email", Tag: tag, Summary: "Sign in with an e-mail address and a password", Who: api.Public, In: signInBody{}, Out: signedIn{}, NoTool: true, Handle: signIn},
-		{Method: "POST", Path: "/api/auth/sign-out", Tag: tag, Summary: "End the session of the request", Who: api.Public, NoTool: true, Handle: signOut},
+		{Method: "POST", Path: "/api/auth/sign-out", Tag: tag, Summary: "End the session of the request", Who: api.Public, Out: signedOut{}, NoTool: true, Handle: signOut},
 		{Method: "POST", Path: "/api/auth/change-password", Limited: true, Tag: tag, Summary: "Change one's password; other sessions end", Who: api.Board, In: passwordBody{}, NoTool: true, Handle: changePassword},
 		{Method: "GET", Path: "/api/auth/get-session", Tag: tag, Summary: "Tell who is signed in", Who: api.Board, Out: session{}, Handle: getSession},
 		{Method: "GET", Path: "/api/auth/profile", Tag: tag, Summary: "Read the user's profile", Who: api.Board, Out: user{}, Handle: readProfile},
@@ -110,7 +110,7 @@ func UserRoutes() []api.Route {
 			{Name: "limit", Type: "integer", Doc: "at most so many"}, {Name: "offset", Type: "integer", Doc: "without the first so many"}}, Out: []adminUser{}, Handle: listUsers},
 		{Method: "POST", Path: admins + "/{userId}/promote-instance-admin", Tag: tag, Summary: "Make a user an administrator of the instance", Who: api.Admin, Out: adminUser{}, NoTool: true, Handle: appoint(true)},
 		{Method: "POST", Path: admins + "/{userId}/demote-instance-admin", Tag: tag, Summary: "Make a user no administrator of the instance", Who: api.Admin, Out: adminUser{}, NoTool: true, Handle: appoint(false)},
-		{Method: "POST", Path: "/api/auth/revoke-sessions", Limited: true, Tag: tag, Summary: "End all of one's sign-ins", Who: api.Board, NoTool: true, Handle: revokeSessions},
+		{Method: "POST", Path: "/api/auth/revoke-sessions", Limited: true, Tag: tag, Summary: "End all of one's sign-ins", Who: api.Board, Out: sessionsRevoked{}, NoTool: true, Handle: revokeSessions},
 		{Method: "POST", Path: admins + "/{userId}/revoke-credentials", Limited: true, Tag: tag, Summary: "End a user's sign-ins and revoke their board keys", Who: api.Admin, Out: adminUser{}, NoTool: true, Handle: revokeCredentials},
 		{Method: "POST", Path: admins + "/{userId}/suspend", Tag: tag, Summary: "Shut a user out: they are signed out and their keys open nothing", Who: api.Admin, Out: adminUser{}, NoTool: true, Handle: suspend(true)},
 		{Method: "POST", Path: admins + "/{userId}/resume", Tag: tag, Summary: "Let a suspended user in again", Who: api.Admin, Out: adminUser{}, NoTool: true, Handle: suspend(false)},
@@ -213,6 +213,11 @@ func passwordFits(rc *api.Request, password string, find func(*ledger.Tx) (peopl
 	return u, fits, err
 }
 
+// signedOut is the answer to a sign-out.
+type signedOut struct {
+	Success bool `json:"success"`
+}
+
 // signOut ends the session of the cookie, if there is one, and always deletes the
 // cookie.
 func signOut(rc *api.Request) (api.Response, error) {
@@ -228,9 +233,7 @@ func signOut(rc *api.Request) (api.Response, error) {
 		}
 	}
 	rc.KeepCookie("")
-	return api.OK(struct {
-		Success bool `json:"success"`
-	}{true}), nil
+	return api.OK(signedOut{true}), nil
 }
 
 func changePassword(rc *api.Request) (api.Response, error) {
@@ -387,11 +390,14 @@ func suspend(shut bool) func(*api.Request) (api.Response, error) {
 	}
 }
 
+// sessionsRevoked is the answer when all of a user's sign-ins have ended.
+type sessionsRevoked struct {
+	Status bool `json:"status"`
+}
+
 func revokeSessions(rc *api.Request) (api.Response, error) {
 	_, err := rc.Submit(people.KindUserRevoke, "", people.EndCredentials{User: rc.Actor.ID})
-	return api.OK(struct {
-		Status bool `json:"status"`
-	}{true}), err
+	return api.OK(sessionsRevoked{true}), err
 }
 
 func revokeCredentials(rc *api.Request) (api.Response, error) {

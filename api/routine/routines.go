@@ -224,7 +224,7 @@ func RoutineRoutes() []api.Route {
 		{Method: "POST", Path: one + "/revisions/{revisionId}/restore", Tag: tag, Summary: "Bring back a revision of a routine", Out: restoredRoutine{}, Handle: restoreRoutine},
 		{Method: "POST", Path: one + "/triggers", Limited: true, Tag: tag, Summary: "Add a trigger to a routine", In: newTrigger{}, Out: TriggerAnswer{}, Status: 201, Handle: createTrigger},
 		{Method: "PATCH", Path: trigger, Tag: tag, Summary: "Change a trigger", In: patchTrigger{}, Out: routine.RoutineTrigger{}, Handle: updateTrigger},
-		{Method: "DELETE", Path: trigger, Tag: tag, Summary: "Remove a trigger", Handle: deleteTrigger},
+		{Method: "DELETE", Path: trigger, Tag: tag, Summary: "Remove a trigger", Out: api.Okay{}, Handle: deleteTrigger},
 		{Method: "POST", Path: trigger + "/rotate-secret", Limited: true, Tag: tag, Summary: "Give a webhook a new secret", Out: TriggerAnswer{}, Handle: rotateTrigger},
 		{Method: "POST", Path: "/api/routine-triggers/public/{publicId}/fire", Tag: tag, Summary: "Fire a webhook", Who: api.Public, Out: routineRunAnswer{}, Status: 202,
 			MaxBody: routine.MaxRoutinePayload, Handle: fireWebhook},

@@ -56,7 +56,7 @@ func RunRoutes() []api.Route {
 		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/cancel", Tag: "runs", Summary: "Cancel a run", Who: api.Board, Out: runRow{}, Handle: cancelRun},
 		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/events", Tag: "runs", Summary: "List the events of a run", Out: []entity.RunEvent{}, Handle: listRunEvents,
 			Query: []api.Param{{Name: "afterSeq", Type: "integer", Doc: "only events after this one"}, limit}},
-		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/log", Tag: "runs", Summary: "Read the log of a run, also while it grows", Handle: readRunLog,
+		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/log", Tag: "runs", Summary: "Read the log of a run, also while it grows", Out: runLogPage{}, Handle: readRunLog,
 			Query: []api.Param{{Name: "offset", Type: "integer", Doc: "byte to begin at"}, {Name: "limitBytes", Type: "integer", Doc: "at most so many bytes, up to 256000"}}},
 		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/issues", Tag: "runs", Summary: "List the issues that a run is about", Out: []runIssue{}, Handle: listRunIssues},
 		{Method: "GET", Path: "/api/issues/{id}/runs", Tag: "runs", Summary: "List the runs for an issue, the newest first", Out: []issueRun{}, Handle: listIssueRuns},

@@ -119,7 +119,7 @@ func SecretRoutes() []api.Route {
 	const tag, all, one = "secrets", "/api/companies/{companyId}/secrets", "/api/secrets/{id}"
 	return []api.Route{
 		{Method: "GET", Path: "/api/companies/{companyId}/secret-providers", Tag: tag, Summary: "List who can keep secrets", Who: api.Board, Out: []secretProvider{}, Handle: api.OfCompany(secretProviders)},
-		{Method: "GET", Path: "/api/companies/{companyId}/secret-providers/health", Tag: tag, Summary: "Tell whether this node can take secrets", Who: api.Board, Handle: secretHealth},
+		{Method: "GET", Path: "/api/companies/{companyId}/secret-providers/health", Tag: tag, Summary: "Tell whether this node can take secrets", Who: api.Board, Out: providersHealth{}, Handle: secretHealth},
 		{Method: "GET", Path: "/api/companies/{companyId}/secret-provider-configs", Tag: tag, Summary: "List the settings of other keepers of secrets; there are none", Who: api.Board, Out: []struct{}{}, Handle: api.OfCompany([]struct{}{})},
 		{Method: "GET", Path: all, Tag: tag, Summary: "List secrets, without values", Who: api.Board, Out: []secretListItem{}, Handle: listSecrets},
 		{Method: "GET", Path: all + "/catalog", Tag: tag, Summary: "List what variables may refer to", Who: api.Board, Out: []secretName{}, Handle: listSecretNames},
@@ -145,12 +145,17 @@ func providerOnly(provider, mode string, named ...api.Opt[string]) error {
 	return nil
 }
 
+// providersHealth are the keepers of secrets, and how they stand.
+type providersHealth struct {
+	Providers []providerHealth `json:"providers"`
+}
+
 func secretHealth(rc *api.Request) (api.Response, error) {
 	h := providerHealth{Provider: secret.LocalProvider, Status: "ok", Message: "This node holds the mesh's data key", Warnings: []string{}}
 	if _, err := rc.Server.SealKey(); err != nil {
 		h.Status, h.Message = "error", err.Error()
 	}
-	return api.OfCompany(map[string]any{"providers": []providerHealth{h}})(rc)
+	return api.OfCompany(providersHealth{[]providerHealth{h}})(rc)
 }
 
 func listSecrets(rc *api.Request) (api.Response, error) {

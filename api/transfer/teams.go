@@ -59,8 +59,8 @@ func TeamRoutes() []api.Route {
 		{Method: "GET", Path: one + "/files", Tag: tag, Summary: "Read a file of a team that comes with the program", Who: api.Board, Out: teamFile{}, Handle: readTeamFile,
 			Query: []api.Param{{Name: "path", Doc: "of the file; COMPANY.md when absent"}}},
 		{Method: "GET", Path: of + "/installed", Tag: tag, Summary: "List the teams of the catalog whose agents the company has", Who: api.Board, Out: []installedTeam{}, Handle: listInstalledTeams},
-		{Method: "POST", Path: of + "/{catalogId}/preview", Tag: tag, Summary: "Show what taking a team in would do", Who: api.Board, In: importWhat{}, NoTool: true, Handle: previewImport},
-		{Method: "POST", Path: of + "/{catalogId}/install", Tag: tag, Summary: "Take a team in, all of it or nothing", Who: api.Board, In: importWhat{}, NoTool: true, Handle: applyImport,
+		{Method: "POST", Path: of + "/{catalogId}/preview", Tag: tag, Summary: "Show what taking a team in would do", Who: api.Board, In: importWhat{}, Out: ImportPreview{}, NoTool: true, Handle: previewImport},
+		{Method: "POST", Path: of + "/{catalogId}/install", Tag: tag, Summary: "Take a team in, all of it or nothing", Who: api.Board, In: importWhat{}, Out: api.Either{Imported{}, JobAccepted{}}, Also: []int{202}, NoTool: true, Handle: applyImport,
 			Query: []api.Param{{Name: "async", Doc: "1: the answer (202) names a job that goes on"}}},
 	}
 }

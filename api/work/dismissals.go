@@ -13,7 +13,7 @@ func DismissalRoutes() []api.Route {
 	return []api.Route{
 		{Method: "GET", Path: of, Tag: "inbox", Summary: "List what the user put aside", Who: api.Board, Out: []inbox.Dismissal{}, Handle: listDismissals},
 		{Method: "POST", Path: of, Tag: "inbox", Summary: "Put an item of the inbox aside, for good or for a while", Who: api.Board, In: dismissBody{}, Out: inbox.Dismissal{}, Handle: dismiss},
-		{Method: "DELETE", Path: of + "/{itemKey}", Tag: "inbox", Summary: "Bring an item back into the inbox", Who: api.Board, Handle: undismiss},
+		{Method: "DELETE", Path: of + "/{itemKey}", Tag: "inbox", Summary: "Bring an item back into the inbox", Who: api.Board, Out: api.Okay{}, Handle: undismiss},
 	}
 }
 

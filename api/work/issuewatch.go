@@ -63,7 +63,7 @@ func IssueWatchRoutes() []api.Route {
 		{Method: "PUT", Path: issue + "/watchdog", Tag: tag, Summary: "Have an agent look after an issue and all below it", In: watchdogBody{}, Out: care.Watchdog{}, Handle: setWatchdog},
 		{Method: "DELETE", Path: issue + "/watchdog", Tag: tag, Summary: "Have nobody look after an issue", Out: care.Watchdog{}, Handle: removeWatchdog},
 		{Method: "POST", Path: issue + "/monitor/check-now", Tag: tag, Summary: "Wake an issue's agent for what its monitor waits for", Out: api.Okay{}, Handle: checkMonitor},
-		{Method: "POST", Path: issue + "/scheduled-retry/retry-now", Tag: tag, Summary: "Try again now what would be tried again later", Handle: retryNow},
+		{Method: "POST", Path: issue + "/scheduled-retry/retry-now", Tag: tag, Summary: "Try again now what would be tried again later", Out: retriedNow{}, Handle: retryNow},
 		{Method: "POST", Path: "/api/heartbeat-runs/{runId}/watchdog-decisions", Tag: "runs", Summary: "Say what to think of a run that is silent", In: watchDecisionBody{}, Out: entity.WatchDecision{}, Handle: decideWatch},
 		{Method: "GET", Path: queue, Tag: tag, Summary: "List the comments that an issue's agent will be told of next", Out: commentQueue{}, Handle: readQueue},
 		{Method: "PATCH", Path: queue + "/{commentId}", Tag: tag, Summary: "Change a comment that was not told yet", Who: api.Board, In: queueEditBody{}, Out: commentQueue{}, Handle: editQueued},
@@ -120,6 +120,13 @@ func checkMonitor(rc *api.Request) (api.Response, error) {
 	}
 	_, err = rc.Submit(care.KindIssueMonitor, of, care.CheckMonitor{Issue: issue})
 	return api.OK(api.Okay{OK: true}), err
+}
+
+// retriedNow describes the answer of retryNow, which is written by hand.
+type retriedNow struct {
+	OK    bool       `json:"ok"`
+	Issue string     `json:"issueId"`
+	Retry issueRetry `json:"scheduledRetry"`
 }
 
 func retryNow(rc *api.Request) (api.Response, error) {

@@ -204,7 +204,7 @@ func WorkspaceRoutes() []api.Route {
 		{Method: "GET", Path: "/api/heartbeat-runs/{runId}/workspace-operations", Tag: "runs", Summary: "List the commands that prepared the workspace of a run",
 			Out: []place.WorkspaceOperation{}, Handle: listRunOperations},
 		{Method: "GET", Path: "/api/workspace-operations/{operationId}/log", Tag: "runs", Summary: "Read the log of a workspace operation, also while it grows",
-			Query: logQuery, Handle: readOperationLog},
+			Query: logQuery, Out: operationLogPage{}, Handle: readOperationLog},
 	}
 }
 

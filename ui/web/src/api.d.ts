@@ -8371,6 +8371,10 @@ export interface components {
             status: string;
             userId: string | null;
         };
+        ApiChallengeCancelled: {
+            cancelled: boolean;
+            status: string;
+        };
         ApiChallengeRow: {
             /** Format: date-time */
             approvedAt: string | null;
@@ -10065,6 +10069,13 @@ export interface components {
             /** Format: int64 */
             nextOffset: number | null;
         };
+        ApiInviteOnboarding: {
+            allowedJoinTypes: string;
+            companyName: string;
+            /** Format: date-time */
+            expiresAt: string | null;
+            onboarding: components["schemas"]["ApiOnboarding"] | null;
+        };
         ApiInvitePrompt: {
             /** Format: date-time */
             acceptedAt: string | null;
@@ -10394,6 +10405,10 @@ export interface components {
             /** Format: int64 */
             uptime_secs: number;
             version: string;
+        };
+        ApiKeyRevoked: {
+            keyId: string;
+            revoked: boolean;
         };
         ApiKeyScope: {
             /** @enum {string} */
@@ -11206,6 +11221,14 @@ export interface components {
             skill: components["schemas"]["ApiSkillLink"];
             textInstructions: components["schemas"]["ApiTextLink"];
         };
+        ApiOperationLogPage: {
+            content: string;
+            logRef: string | null;
+            /** Format: int64 */
+            nextOffset?: number;
+            operationId: string;
+            store: string | null;
+        };
         ApiOrderBody: {
             orderedIds: string[];
         } & {
@@ -11775,6 +11798,15 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiProviderHealth: {
+            message: string;
+            provider: string;
+            status: string;
+            warnings: string[];
+        };
+        ApiProvidersHealth: {
+            providers: components["schemas"]["ApiProviderHealth"][];
+        };
         ApiPublicHealth: {
             bootstrapInviteActive: boolean;
             bootstrapStatus: string;
@@ -12088,6 +12120,11 @@ export interface components {
             monthlyMonths: number;
             /** Format: int64 */
             weeklyWeeks: number;
+        };
+        ApiRetriedNow: {
+            issueId: string;
+            ok: boolean;
+            scheduledRetry: components["schemas"]["ApiIssueRetry"];
         };
         ApiReviewState: {
             paths: components["schemas"]["Item"][];
@@ -12546,6 +12583,14 @@ export interface components {
             usageJson: unknown;
             waiting?: components["schemas"]["Wait"];
             wakeupRequestId: string | null;
+        };
+        ApiRunLogPage: {
+            content: string;
+            logRef: string | null;
+            /** Format: int64 */
+            nextOffset?: number;
+            runId: string;
+            store: string | null;
         };
         ApiRunRoutine: {
             /** Format: uuid */
@@ -13258,6 +13303,9 @@ export interface components {
             id: string;
             userId: string;
         };
+        ApiSessionsRevoked: {
+            status: boolean;
+        };
         ApiSetBudget: {
             /** Format: int64 */
             budgetMonthlyCents: number;
@@ -13643,6 +13691,9 @@ export interface components {
             redirect?: boolean;
             token: string;
             user: components["schemas"]["ApiSignedUser"];
+        };
+        ApiSignedOut: {
+            success: boolean;
         };
         ApiSignedUser: {
             /** Format: date-time */
@@ -19125,7 +19176,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiSessionsRevoked"];
                 };
             };
             /** @description Refused or failed */
@@ -19193,7 +19244,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiSignedOut"];
                 };
             };
             /** @description Refused or failed */
@@ -19578,7 +19629,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiChallengeCancelled"];
                 };
             };
             /** @description Refused or failed */
@@ -19639,7 +19690,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiKeyRevoked"];
                 };
             };
             /** @description Refused or failed */
@@ -20026,7 +20077,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiImportPreview"];
                 };
             };
             /** @description Refused or failed */
@@ -22785,7 +22836,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiOkay"];
                 };
             };
             /** @description Refused or failed */
@@ -24915,7 +24966,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiProvidersHealth"];
                 };
             };
             /** @description Refused or failed */
@@ -26680,7 +26731,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiImported"] | components["schemas"]["ApiJobAccepted"];
+                };
+            };
+            /** @description Done */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiImported"] | components["schemas"]["ApiJobAccepted"];
                 };
             };
             /** @description Refused or failed */
@@ -26721,7 +26781,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiImportPreview"];
                 };
             };
             /** @description Refused or failed */
@@ -28075,7 +28135,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiRunLogPage"];
                 };
             };
             /** @description Refused or failed */
@@ -28987,7 +29047,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiInviteOnboarding"];
                 };
             };
             /** @description Refused or failed */
@@ -31625,7 +31685,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiRetriedNow"];
                 };
             };
             /** @description Refused or failed */
@@ -32778,7 +32838,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiOkay"];
                 };
             };
             /** @description Refused or failed */
@@ -34675,7 +34735,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiLiveness"];
                 };
             };
             /** @description Refused or failed */
@@ -35733,7 +35793,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiOperationLogPage"];
                 };
             };
             /** @description Refused or failed */

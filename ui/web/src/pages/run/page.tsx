@@ -58,7 +58,7 @@ function Tools({ run }: { run: Run }) {
     onDone: () => { setAsking(false); toast({ text: t.run.cancelled }) },
   })
   const retry = useWrite({
-    call: () => run.status === 'scheduled_retry' && run.contextSnapshot.issueId
+    call: (): Promise<unknown> => run.status === 'scheduled_retry' && run.contextSnapshot.issueId
       ? post('/api/issues/{id}/scheduled-retry/retry-now', { path: { id: run.contextSnapshot.issueId } })
       : post('/api/agents/{id}/wakeup', { path: { id: run.agentId } }, { source: 'on_demand', triggerDetail: 'manual', reason: 'retry_failed_run', payload: run.contextSnapshot.issueId ? { issueId: run.contextSnapshot.issueId } : {} }),
     reread: again,
