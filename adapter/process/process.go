@@ -204,7 +204,7 @@ func (a *Adapter) watch(ctx context.Context, inv company.Invocation, c config, j
 	inv.Report(company.Report{PID: int64(p.PID), Group: int64(p.Group)})
 	for _, note := range p.Notes {
 		if note == shim.NoCgroup && c.Limits.MemoryMB == nil {
-			continue // the work is done, and nobody cancelled the run
+			continue // no memory limit was configured
 		}
 		inv.Log("system", "[selvage] "+note+"\n")
 	}

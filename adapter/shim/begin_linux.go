@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// begin starts the command with its limits and guard, behind the node. Landlock,
-// the lost capabilities, the nice value and the parent-death signal belong to the
-// thread that forks, so one thread is given up to them; it stays until the shim
-// ends. The shim's others keep the node's priority: they have to kill in time.
+// begin starts the command with its limits, guard and priority. Landlock, dropped
+// capabilities, the nice value and the parent-death signal apply to the thread that forks, so
+// begin uses one thread for it, which lives until the shim ends. The shim's other threads
+// keep the node's priority, because they have to kill in time.
 func (s *shim) begin(spec Spec) (pid int, notes []string, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -26,7 +26,7 @@ func (s *shim) begin(spec Spec) (pid int, notes []string, err error) {
 }
 
 func (s *shim) fork(spec Spec) (pid int, notes []string, err error) {
-	yieldThread() // while the thread still may: capabilities go further below
+	yieldThread() // before the thread drops its capabilities below
 	files := []uintptr{uintptr(s.files[0]), uintptr(s.files[1]), uintptr(s.files[2])}
 	if spec.Tool {
 		pid, err = syscall.ForkExec(spec.Path, spec.Args, &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files,
@@ -58,8 +58,8 @@ func (s *shim) fork(spec Spec) (pid int, notes []string, err error) {
 		sys.UseCgroupFD, sys.CgroupFD = true, int(s.group.dir.Fd())
 	}
 	attr := &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files, Sys: sys}
-	// The child stops at its exec until its limits are set, so that they hold
-	// from its first instruction and not for this process.
+	// The child stops at its exec until its limits are set. So they apply from its first
+	// instruction, and not to this process.
 	sys.Ptrace = true
 	pid, err = syscall.ForkExec(spec.Path, spec.Args, attr)
 	switch {
@@ -97,7 +97,7 @@ func (s *shim) fork(spec Spec) (pid int, notes []string, err error) {
 	return pid, notes, nil
 }
 
-// lower sets a limit, no higher than the machine allows already.
+// lower sets a limit, but never above the current one.
 func lower(pid int, l rlimit) error {
 	var now unix.Rlimit
 	if err := unix.Prlimit(pid, l.resource, nil, &now); err != nil {
@@ -107,20 +107,20 @@ func lower(pid int, l rlimit) error {
 	return unix.Prlimit(pid, l.resource, &unix.Rlimit{Cur: min(most, l.soft()), Max: most}, nil)
 }
 
-// dangerous are the capabilities by which root goes around files: mounting,
-// devices, modules, memory of others.
+// dangerous are the capabilities by which root can access files without opening them: mounting,
+// devices, kernel modules, memory of other processes.
 var dangerous = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_PTRACE, unix.CAP_SYS_BOOT,
 	unix.CAP_MKNOD, unix.CAP_MAC_ADMIN, unix.CAP_MAC_OVERRIDE, unix.CAP_SYSLOG, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_SYS_RESOURCE}
 
-// dropCapabilities takes them from what this thread starts. Only root has them
-// to lose; nobody else gains any, because new privileges are given up.
+// dropCapabilities removes these capabilities from the processes that this thread starts. Only
+// root has them; no one gains any later, because no_new_privs is set.
 func dropCapabilities() {
 	for _, c := range dangerous {
 		_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) // EPERM: there is nothing to drop
 	}
 }
 
-// guard returns what counts for a spec; false when nothing does.
+// guard returns the guard that applies to a spec; false if there is none.
 func (f Floor) guard(spec Spec) (Guard, bool) {
 	if spec.Guard == nil {
 		hide := f.Hidden()

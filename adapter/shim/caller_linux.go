@@ -17,40 +17,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shimName is the name of a shim in the list of processes, by which it is known
-// whichever program of whichever node started it.
+// shimName is the process name of a shim. It identifies the shims of all nodes and programs.
 const shimName = "run-shim"
 
 const (
-	// walkTries bounds how often the ancestors of a process are followed anew when
+	// walkTries bounds how often the walk up the ancestors of a process is restarted because
 	// one of them ended meanwhile.
 	walkTries = 8
 	// walkDepth bounds a chain of ancestors.
 	walkDepth = 4096
-	// firstPIDNamespace is the kernel's number of the namespace that holds all
-	// processes of the machine.
+	// firstPIDNamespace is the kernel's name for the namespace that has all processes of the
+	// machine.
 	firstPIDNamespace = "pid:[4026531836]"
 )
 
-// ErrCaller says that it can not be told who holds the far end of a connection.
+// ErrCaller says that the process at the other end of a connection can not be determined.
 var ErrCaller = errors.New("no process of this machine is seen to hold the connection")
 
-// nameShim gives this process the name by which callers below it are known.
+// nameShim gives this process the name by which shims are recognised.
 func nameShim() {
-	_ = os.WriteFile("/proc/self/comm", []byte(shimName), 0) // it is that of the first thread, whichever writes it
+	_ = os.WriteFile("/proc/self/comm", []byte(shimName), 0) // sets the first thread's name, whichever thread writes it
 }
 
-// FromRun reports whether the process that holds the client's end of a TCP
-// connection of this machine is below the shim of a run, of whichever node. The
-// answer is no only when a process is found that holds it and is not: an end that
-// nobody holds any more, or that only processes hold which this one may not look
-// into, is an error. Where no shim lives it is enough that somebody holds it.
+// FromRun reports whether the client of a TCP connection on this machine is a process below
+// the shim of a run, of any node. It returns false only if it finds a process that has the
+// client's socket and is not below a shim. If no process has the socket any more, or only
+// processes that this one may not inspect, it returns an error. While there is no shim on the
+// machine, any existing client counts as outside runs.
 //
-// One call costs a read for each process of the machine, and where runs are under
-// way one for each open file of those that are looked at.
+// One call reads one file per process of the machine, and if there are shims, also one per
+// open file of the inspected processes.
 func FromRun(client, server netip.AddrPort) (bool, error) {
-	// The list is made first: whoever holds the connection after it had it before,
-	// and so was there, as was its shim.
+	// The list is made first: a process that has the connection later existed before, and so
+	// did its shim.
 	procs, err := processes()
 	if err != nil {
 		return false, err
@@ -58,7 +57,7 @@ func FromRun(client, server netip.AddrPort) (bool, error) {
 	end, err := endOf(client, server)
 	switch {
 	case err != nil && len(procs.shims) == 0:
-		return false, nil // this system does not tell, and nobody is to be told apart
+		return false, nil // this system can not tell, and there is no run to distinguish from
 	case err != nil:
 		return false, err
 	case end.inode == 0:
@@ -67,8 +66,8 @@ func FromRun(client, server netip.AddrPort) (bool, error) {
 		return false, nil
 	}
 	if euid := uint32(os.Geteuid()); euid != 0 && end.uid != euid {
-		// Processes of others can not be looked into. A run has the user of its
-		// shim, and root's may have any.
+		// Processes of other users can not be inspected. A run has the user of its shim; if that
+		// is root, any user.
 		for _, s := range procs.shims {
 			if uid, ok := userOf(s); !ok || uid == end.uid || uid == 0 {
 				return false, ErrCaller
@@ -79,9 +78,9 @@ func FromRun(client, server netip.AddrPort) (bool, error) {
 	return procs.holder(end)
 }
 
-// A table is what processes there were at a time.
+// A table is a snapshot of the machine's processes.
 type table struct {
-	pids   []int       // the newest first, as far as numbers tell
+	pids   []int       // highest number first, which is usually newest first
 	parent map[int]int // by process
 	shims  []int
 }
@@ -111,7 +110,7 @@ func processes() (t table, err error) {
 	return t, nil
 }
 
-// below tells whether a process was below a shim.
+// below reports whether a process is below a shim in the snapshot.
 func (t table) below(pid int) bool {
 	for range walkDepth {
 		if slices.Contains(t.shims, pid) {
@@ -126,7 +125,7 @@ func (t table) below(pid int) bool {
 	return true
 }
 
-// holder finds who holds an end of a connection and tells whether it is a run.
+// holder finds the process that has an end of a connection, and reports whether it is a run's.
 func (t table) holder(end end) (run bool, err error) {
 	link := "socket:[" + strconv.FormatUint(uint64(end.inode), 10) + "]"
 	var others []int
@@ -145,8 +144,8 @@ func (t table) holder(end end) (run bool, err error) {
 	for _, pid := range others {
 		held, seen := holds(pid, link)
 		if held {
-			// Its parent may have ended while the list was made, so that it did not
-			// seem to be below its shim.
+			// Its parent may have ended while the snapshot was made, so that in the snapshot it is
+			// not below its shim.
 			return belowShim(pid)
 		}
 		if !seen && !perhaps {
@@ -154,9 +153,9 @@ func (t table) holder(end end) (run bool, err error) {
 			perhaps = ok && uid == end.uid
 		}
 	}
-	// A process that nobody may look into, such as the one of sshd that brings a
-	// tunnel, is believed to hold what no run does or hides; and so is one outside of
-	// the container in which this node is.
+	// A process that nobody may inspect, such as the sshd process of a tunnel, is assumed to
+	// have the socket if no run has it or could hide it; so is a process outside the container
+	// in which this node runs.
 	if at, err := os.Readlink("/proc/self/ns/pid"); !perhaps && (err != nil || at == firstPIDNamespace) {
 		return false, ErrCaller
 	}
@@ -168,9 +167,9 @@ func (t table) holder(end end) (run bool, err error) {
 	return false, nil
 }
 
-// mayHide tells whether a process may have an open file, link, that is not in its
-// list: in the list of one of its threads, on its way through a unix socket, or in
-// an io_uring. One that may not be looked into may.
+// mayHide reports whether a process may have the open file link without listing it: in another
+// thread's table, in transit over a unix socket, or in an io_uring. A process that may not be
+// inspected may hide it.
 func mayHide(pid int, link string) bool {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task/"
 	threads, err := readDirNames(tasks)
@@ -197,7 +196,7 @@ func mayHide(pid int, link string) bool {
 	return err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESRCH)
 }
 
-// belowShim follows the ancestors of a process as they are now.
+// belowShim reports whether a process is now below a shim.
 func belowShim(pid int) (bool, error) {
 again:
 	for range walkTries {
@@ -208,7 +207,7 @@ again:
 			case !ok && at == pid:
 				return false, ErrCaller
 			case !ok:
-				continue again // it ended, and what was below it has another parent
+				continue again // it ended, and its children have another parent now
 			case comm == shimName:
 				return true, nil
 			case parent == 0:
@@ -221,8 +220,8 @@ again:
 	return false, ErrCaller
 }
 
-// holds tells whether an open file of a process is link, and whether its files
-// may be seen at all. A process that ended has none.
+// holds reports whether a process has the open file link, and whether its files may be
+// inspected. An ended process has none.
 func holds(pid int, link string) (held, seen bool) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
 	names, err := readDirNames(dir)
@@ -240,8 +239,8 @@ func holds(pid int, link string) (held, seen bool) {
 	return false, seen
 }
 
-// statOf reads the parent and the name from "pid (name) state ppid …"; the name
-// may hold anything, so the last parenthesis counts.
+// statOf returns the parent and the name from "pid (name) state ppid …". The name may contain
+// any character, so the last parenthesis ends it.
 func statOf(pid int) (parent int, comm string, ok bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -259,7 +258,7 @@ func statOf(pid int) (parent int, comm string, ok bool) {
 	return parent, string(b[open+1 : end]), err == nil
 }
 
-// userOf is the effective user of a process.
+// userOf returns the effective user of a process.
 func userOf(pid int) (uint32, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
@@ -276,20 +275,20 @@ func userOf(pid int) (uint32, bool) {
 	return 0, false
 }
 
-// An end is one of the two of a connection. Inode 0: no process has it any more.
+// An end is one end of a connection. Inode 0 means that no process has it any more.
 type end struct {
 	inode, uid uint32
 }
 
-// endOf finds the client's end, with inode 0 when there is none. An error means
-// that this system does not tell.
+// endOf finds the client's end; its inode is 0 if there is none. An error means that this
+// system can not tell.
 func endOf(client, server netip.AddrPort) (end, error) {
 	client = netip.AddrPortFrom(client.Addr().Unmap().WithZone(""), client.Port())
 	server = netip.AddrPortFrom(server.Addr().Unmap().WithZone(""), server.Port())
 	if e, err := diagEnd(client, server); err == nil {
 		return e, nil
 	}
-	// The kernel is without sock_diag, or the end is gone.
+	// The kernel has no sock_diag, or the end is gone.
 	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		b, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) && file == "/proc/net/tcp6" {
@@ -305,9 +304,9 @@ func endOf(client, server netip.AddrPort) (end, error) {
 	return end{}, nil
 }
 
-// listedEnd finds an end in the text of /proc/net/tcp or tcp6: after a heading,
-// "sl local remote state tx:rx tr:when retransmits uid timeout inode …", with
-// addresses as words of the machine's byte order in hex.
+// listedEnd finds an end in the text of /proc/net/tcp or tcp6: one heading, then lines "sl
+// local remote state tx:rx tr:when retransmits uid timeout inode …". Addresses are in hex, as
+// 32-bit words in the machine's byte order.
 func listedEnd(list []byte, client, server netip.AddrPort) (end, bool) {
 	for line := range bytes.Lines(list) {
 		f := bytes.Fields(line)
@@ -345,15 +344,15 @@ const (
 	byFamily    = 20      // SOCK_DIAG_BY_FAMILY
 )
 
-// diagEnd asks the kernel for one socket by its addresses, which costs the same
-// however many there are.
+// diagEnd asks the kernel for one socket by its addresses. The cost does not depend on the
+// number of sockets.
 func diagEnd(client, server netip.AddrPort) (end, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return end{}, err
 	}
 	defer unix.Close(fd)
-	// The kernel answers in the call that asks; the bound is for one that does not.
+	// The kernel answers within the request; the timeout is for one that does not.
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
 		return end{}, err
 	}
@@ -366,7 +365,7 @@ func diagEnd(client, server netip.AddrPort) (end, error) {
 	if client.Addr().Is6() {
 		req[0] = unix.AF_INET6
 	}
-	binary.NativeEndian.PutUint32(req[4:], ^uint32(0)) // in whatever state
+	binary.NativeEndian.PutUint32(req[4:], ^uint32(0)) // any state
 	binary.BigEndian.PutUint16(req[8:], client.Port())
 	binary.BigEndian.PutUint16(req[10:], server.Port())
 	copy(req[12:28], client.Addr().AsSlice())

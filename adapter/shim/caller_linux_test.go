@@ -15,10 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// call connects to a port of 127.0.0.1, says hello, and then lives on: with the
-// connection ("holds", "mapped" by an IPv6 socket), with it under another program
-// ("execs"), or with it nowhere to be seen ("hides" keeps it in flight to itself,
-// "closes").
+// call connects to a port of 127.0.0.1, says hello, and then stays alive: with the connection
+// ("holds", or "mapped" by an IPv6 socket), with it after an exec ("execs"), or without it
+// being visible ("hides" keeps it in transit to itself, "closes").
 func call(how, port string) int {
 	die := func(err error) {
 		if err != nil {
@@ -81,8 +80,8 @@ func listenLocal(t *testing.T) (net.Listener, string) {
 	return l, port
 }
 
-// Whatever a run does with its connection, it does not become somebody's who is
-// none; and nobody else becomes a run while one lives.
+// Whatever a run does with its connection, it is not taken for a process outside runs; and no
+// other process is taken for a run while one is running.
 func TestARunIsKnownByItsConnection(t *testing.T) {
 	t.Parallel()
 	exe, err := os.Executable()
@@ -91,7 +90,7 @@ func TestARunIsKnownByItsConnection(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, how, before, after string
-		unknown                  bool // it is not a person's, though it is not seen to be a run's
+		unknown                  bool // not taken for a person's, though it can not be shown to be a run's
 	}{
 		{name: "plainly", how: "holds"},
 		{name: "by an IPv6 socket", how: "mapped"},
@@ -162,7 +161,7 @@ func holders(t *testing.T, e end) (pids []int) {
 	return pids
 }
 
-// What sock_diag tells and what /proc/net lists is the same.
+// sock_diag and /proc/net find the same end.
 func TestBothWaysFindTheSameEnd(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
@@ -198,7 +197,7 @@ func TestBothWaysFindTheSameEnd(t *testing.T) {
 	}
 }
 
-// What a look costs while a run lives, and while none does.
+// The cost of a lookup with a running run, and without one.
 func BenchmarkFromRun(b *testing.B) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

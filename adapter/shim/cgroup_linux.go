@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroupRoot is where version 2 is mounted on every system that has it alone.
+// cgroupRoot is the mount point of version 2 on every system without version 1.
 const cgroupRoot = "/sys/fs/cgroup"
 
-// A cgroup is the kernel's own account of one tree. A nil one is none.
+// A cgroup is the cgroup of one process tree. nil means that there is none.
 type cgroup struct {
 	path string
 	dir  *os.File
@@ -27,7 +27,7 @@ type cgroup struct {
 func newCgroup(parent string, l Limits) (*cgroup, error) {
 	path := filepath.Join(parent, strconv.Itoa(os.Getpid()))
 	if err := os.Mkdir(path, 0o700); errors.Is(err, os.ErrExist) {
-		_ = unix.Rmdir(path) // of a process that had our ID
+		_ = unix.Rmdir(path) // left by an earlier process with our PID
 		err = os.Mkdir(path, 0o700)
 		if err != nil {
 			return nil, err
@@ -50,8 +50,8 @@ func newCgroup(parent string, l Limits) (*cgroup, error) {
 	return g, nil
 }
 
-// weigh gives all trees together less of processor and disk than the node, and
-// each tree as much as the others, as far as there are controllers for it.
+// weigh gives all trees together a smaller share of CPU and disk than the node, and all trees
+// equal shares, for the controllers that exist.
 func weigh(own, node, runs string, has []string) {
 	for _, c := range []string{"cpu", "io"} {
 		if !slices.Contains(has, c) {
@@ -81,14 +81,14 @@ func (l Limits) cgroupFiles() (out []cgroupFile) {
 	return out
 }
 
-// kill ends all that is in it, also what hides from its parents.
+// kill kills all processes in the cgroup, also those that have left their parents.
 func (g *cgroup) kill() {
 	if g != nil {
 		_ = os.WriteFile(filepath.Join(g.path, "cgroup.kill"), []byte("1"), 0) // since Linux 5.14
 	}
 }
 
-// outOfMemory tells whether the kernel killed something for memory.max.
+// outOfMemory reports whether the kernel killed a process because of memory.max.
 func (g *cgroup) outOfMemory() bool {
 	if g == nil {
 		return false
@@ -102,7 +102,7 @@ func (g *cgroup) outOfMemory() bool {
 	return false
 }
 
-// remove takes it away; the tree is gone, or is about to be.
+// remove deletes the cgroup; its processes have ended, or are about to.
 func (g *cgroup) remove() {
 	if g == nil {
 		return
@@ -116,10 +116,10 @@ func (g *cgroup) remove() {
 	}
 }
 
-// OpenCgroup prepares cgroups for the trees of this node: it moves the node into
-// a cgroup below its own, beside which those of the trees are made, and removes
-// what an earlier life of the node left there. dir is for [Floor]. Without a
-// cgroup of its own that it may divide, dir is "" and why says what is missing.
+// OpenCgroup prepares cgroups for the trees of this node. It moves the node into a cgroup below
+// its own, next to which those of the trees are made, and removes those that an earlier
+// process of the node left. dir is for [Floor]. If the node has no cgroup that it may divide,
+// dir is "" and why says what is missing.
 func OpenCgroup() (dir, why string) {
 	b, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -137,7 +137,7 @@ func OpenCgroup() (dir, why string) {
 	return openCgroup(filepath.Join(cgroupRoot, own), strconv.Itoa(os.Getpid()), delegated)
 }
 
-// delegated tells whether systemd, where it rules, leaves a cgroup to us.
+// delegated reports whether systemd, if it is running, has delegated a cgroup to us.
 func delegated(path string) bool {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		return true
@@ -195,7 +195,7 @@ func openCgroup(own, pid string, ours func(string) bool) (dir, why string) {
 	for _, e := range left {
 		if e.IsDir() {
 			_ = os.WriteFile(filepath.Join(runs, e.Name(), "cgroup.kill"), []byte("1"), 0)
-			_ = unix.Rmdir(filepath.Join(runs, e.Name())) // what is busy a later start takes
+			_ = unix.Rmdir(filepath.Join(runs, e.Name())) // a later start removes those that are still in use
 		}
 	}
 	return runs, ""

@@ -1,7 +1,7 @@
 //go:build cgroup
 
-// Tests that need a cgroup of version 2 of their own: deploy/edge runs them in a service
-// of a machine that it boots.
+// These tests need their own version 2 cgroup. deploy/edge runs them in a service of a machine
+// that it boots.
 
 package shim
 
@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A real cgroup: the tree gets no more memory and no more processes than its limits say,
-// and leaves no cgroup behind.
+// In a real cgroup, a tree gets no more memory and processes than its limits allow, and leaves
+// no cgroup behind.
 func TestACgroupHoldsTheTree(t *testing.T) {
 	dir, why := OpenCgroup()
 	if dir == "" {

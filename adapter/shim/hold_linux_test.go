@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runs starts a script under a floor and returns what it wrote and how it ended.
+// runs runs a script under a floor and returns its output and exit.
 func runs(t *testing.T, f Floor, spec Spec) (string, Exit, *Process) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -40,8 +40,8 @@ func needLandlock(t *testing.T) {
 	}
 }
 
-// house makes a home with a project in it, and a node's data with a key and the
-// workspace of an agent.
+// house makes a home with a project, and a node's data directory with a key and an agent's
+// workspace.
 func house(t *testing.T) (home, data, work string) {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
@@ -66,7 +66,7 @@ func house(t *testing.T) (home, data, work string) {
 	return home, data, work
 }
 
-// What every tree of a node is kept from, without a guard of its own.
+// What no tree of a node can access, even without its own guard.
 func TestTheNodesFilesAreOutOfReach(t *testing.T) {
 	t.Parallel()
 	needLandlock(t)
@@ -99,8 +99,8 @@ cat $HOME/project/main.c > $WORK/copy && echo kept > $HOME/project/new && cat $W
 	}
 }
 
-// The names of what is hidden are not to be had either, where the node may give its
-// runs a view of their own; what is shown is there as ever, and outside nothing changes.
+// The names of hidden files can not be listed either, if the node may give its runs their own
+// view of the files. Folders in Show stay accessible, and nothing changes outside the run.
 func TestHiddenNamesAreNotListed(t *testing.T) {
 	t.Parallel()
 	needLandlock(t)
@@ -128,9 +128,9 @@ func TestHiddenNamesAreNotListed(t *testing.T) {
 	}
 }
 
-// The data of the machine's other nodes is out of reach too: of one that told where
-// it is, of one beside it that told nothing, and of one that told after a shim was
-// ready. What is told of another's folders, or of none, hides nothing.
+// The data of the machine's other nodes can not be accessed either: of a registered node, of an
+// unregistered one next to this node, and of one that registered after a shim was ready. A
+// registration of a folder of another user, or of no node's data, hides nothing.
 func TestTheFilesOfOtherNodesAreOutOfReach(t *testing.T) {
 	t.Parallel()
 	needLandlock(t)
@@ -167,7 +167,7 @@ func TestTheFilesOfOtherNodesAreOutOfReach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond) // it may have its rules ready by then, or not
+	time.Sleep(200 * time.Millisecond) // its rules may or may not be ready by then
 	if err := Register(nodes, late); err != nil {
 		t.Fatal(err)
 	}
@@ -181,12 +181,12 @@ func TestTheFilesOfOtherNodesAreOutOfReach(t *testing.T) {
 		t.Errorf("the child saw %q", got)
 	}
 	told, err := readDirNames(nodes)
-	if err != nil || len(told) != 4 { // the one that is gone was struck off
+	if err != nil || len(told) != 4 { // the entry of the deleted directory was removed
 		t.Errorf("told are %q, %v", told, err)
 	}
 }
 
-// With Confine a child writes where it may, and reads the rest.
+// With Confine a child writes only where it may, and can read the rest.
 func TestAChildWritesOnlyWhereItMay(t *testing.T) {
 	t.Parallel()
 	needLandlock(t)
@@ -210,7 +210,7 @@ echo a > a && mkdir b && mv a b/a && cat b/a && cat $HOME/project/main.c && echo
 	}
 }
 
-// Nothing outside of its tree is signalled, traced or looked into.
+// A child can not signal, trace or inspect processes outside its tree.
 func TestAChildReachesNoOtherProcess(t *testing.T) {
 	t.Parallel()
 	needLandlock(t)
@@ -240,7 +240,7 @@ kill -KILL $OTHER && echo KILLED; sleep 100 & kill -TERM $! && wait $!; echo own
 	}
 }
 
-// Root goes around files in other ways than by opening them.
+// Root can not use its other ways to access files.
 func TestRootGainsNothing(t *testing.T) {
 	t.Parallel()
 	needLandlock(t)
@@ -283,7 +283,7 @@ ulimit -c; sh -c 'while :; do :; done'; echo spun $?`)
 	}
 }
 
-// One process that wants more than its tree may have is refused by the kernel.
+// The kernel refuses one process more memory than its tree may have.
 func TestAProcessGetsNoMoreMemory(t *testing.T) {
 	t.Parallel()
 	spec, _ := script(t, `head -c 200000000 /dev/zero | tail -c 150000000 | wc -c; echo over`)
@@ -294,7 +294,7 @@ func TestAProcessGetsNoMoreMemory(t *testing.T) {
 	}
 }
 
-// Many processes that are each within the limit are not, together.
+// Many processes that are each below the limit are stopped if their sum is above it.
 func TestATreeGetsNoMoreMemory(t *testing.T) {
 	t.Parallel()
 	spec, pids := script(t, `for i in 1 2 3 4; do sh -c 'echo $$ >> $PIDS; while [ $(wc -l <$PIDS) -lt 4 ]; do sleep .01; done; x=$(head -c 20000000 /dev/zero | tr "\0" x); sleep 100' & done; wait`)
@@ -318,7 +318,7 @@ func TestAForkBombIsPutOut(t *testing.T) {
 	wantGone(t, pids, 0)
 }
 
-// The files that a kernel would read, in a folder that is no cgroup.
+// The files that a kernel would read, written to a folder that is not a cgroup.
 func TestWhatACgroupIsTold(t *testing.T) {
 	t.Parallel()
 	put := func(file, text string) {
@@ -369,7 +369,7 @@ func TestWhatACgroupIsTold(t *testing.T) {
 	}
 }
 
-// A plan allows everything beside what is hidden, and nothing above it.
+// A plan allows everything next to what is hidden, and no folder above it.
 func TestPlanOfAGuard(t *testing.T) {
 	t.Parallel()
 	home, data, work := house(t)
@@ -400,8 +400,8 @@ func TestPlanOfAGuard(t *testing.T) {
 	}
 }
 
-// Rules that were made ahead give what rules made at the last moment would: what
-// came or was replaced since is reached, what must be hidden now is not.
+// Rules that were prepared have the effect of rules made at the last moment: files that were
+// added or replaced since are accessible, files that must be hidden now are not.
 func TestRulesThatAreReady(t *testing.T) {
 	t.Parallel()
 	needLandlock(t)
@@ -443,7 +443,7 @@ func TestRulesThatAreReady(t *testing.T) {
 				plan, _ := g.plan(r.list)
 				return r.within(plan)
 			}
-			// What others take out of folders above makes rules useless, now and then.
+			// Deletions by others in the folders above can make prepared rules unusable.
 			ready := prepare(g)
 			for n := 0; ready != nil && !serves(ready); n++ {
 				if n == 1000 {
@@ -467,7 +467,7 @@ func TestRulesThatAreReady(t *testing.T) {
 			}
 			paths := map[string]string{"old": f.old, "fresh": f.fresh, "data": filepath.Join(f.data, "key"), "moved": filepath.Join(f.data, "moved")}
 			read, failed := map[string]error{}, make(chan error, 1)
-			go func() { // the thread ends with what it may
+			go func() { // the thread ends with its restrictions
 				runtime.LockOSThread()
 				if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 					failed <- err
@@ -505,8 +505,8 @@ func TestAFloorComesThroughTheCommandLine(t *testing.T) {
 	}
 }
 
-// A tree at rest is looked at seldom while nothing begins on the machine, and at
-// once when something does.
+// An idle tree is checked rarely while no process starts on the machine, and at the next look
+// when one does.
 func TestATreeAtRestIsLookedAtSeldom(t *testing.T) {
 	t.Parallel()
 	for _, begins := range []bool{false, true} {

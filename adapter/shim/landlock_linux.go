@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rights of Landlock, by what a rule may give: on a file, on a folder, to read
-// and to write. Making device files is in none.
+// Access rights of Landlock rules: for a file or a folder, to read or to write. None includes
+// making device files.
 const (
 	readFile  = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	readDir   = unix.LANDLOCK_ACCESS_FS_READ_DIR
@@ -25,17 +25,17 @@ const (
 	makeDevice = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 )
 
-// maxRules bounds the rules of one tree, and with them what a folder full of
-// entries above a hidden one costs: some 5 µs each.
+// maxRules bounds the rules of one tree, and so the cost of a large folder above a hidden one:
+// about 5 µs for each entry.
 const maxRules = 16_384
 
-// devices are written by every program.
+// devices are device files that every program may write.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm"}
 
-// rawDevices are the character devices that are memory of the machine.
+// rawDevices are the character devices that give access to the machine's memory.
 var rawDevices = []string{"mem", "kmem", "port", "kmsg"}
 
-// landlockABI is the version of the kernel's, 0 without.
+// landlockABI returns the kernel's version of Landlock, 0 without it.
 func landlockABI() int {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -44,9 +44,9 @@ func landlockABI() int {
 	return int(v)
 }
 
-// restrict keeps files from the calling thread and all it starts, by the rules
-// that are ready (nil: none) where they serve. A kernel that can not do it is a
-// note; one that can and fails is an error.
+// restrict restricts the file access of the calling thread and all processes it starts. It uses
+// the prepared rules (nil: none) if they fit. If the kernel does not support a restriction, it
+// returns a note; if the kernel does and fails, an error.
 func restrict(g Guard, ready *ruleset) (notes []string, err error) {
 	r := ready
 	plan, more := g.plan(r.list)
@@ -67,29 +67,28 @@ func restrict(g Guard, ready *ruleset) (notes []string, err error) {
 	return append(append(notes, r.notes...), more...), nil
 }
 
-// A ruleset is what a thread may do with files, once it is restricted to it.
+// A ruleset is the file access of a thread that is restricted to it.
 type ruleset struct {
 	fd      int
 	handled uint64
 	notes   []string // what this kernel's Landlock lacks
-	// A ruleset that is made before anybody needs it also has:
+	// Only in a ruleset that was prepared before it is needed:
 	made   map[string]uint64  // the rules
-	listed map[string]listing // the folders that they came from
+	listed map[string]listing // the folders from which they were made
 }
 
-// A listing is what a folder had.
+// A listing is the entries of a folder at a time.
 type listing struct {
 	entries []string
-	changed unix.Timespec // the folder, when it was listed
-	settled bool          // a change since would show: clocks of files are coarse
+	changed unix.Timespec // modification time of the folder when it was listed
+	settled bool          // a later change would change the time: file clocks are coarse
 }
 
-// settledAfter is above the coarsest clock of a file system.
+// settledAfter is longer than one tick of the coarsest file system clock.
 const settledAfter = 100 * time.Millisecond
 
-// prepare makes the rules that a guard asks for, so that most of them are there
-// when a run begins: there are some hundreds in a full folder. It returns nil
-// where there is no Landlock.
+// prepare makes the rules of a guard ahead, so that most of them exist when a run starts: a
+// large folder needs several hundred. It returns nil without Landlock.
 func prepare(g Guard) *ruleset {
 	r, _, err := newRuleset()
 	if r == nil || err != nil {
@@ -109,8 +108,7 @@ func prepare(g Guard) *ruleset {
 	return r
 }
 
-// list returns the entries of a folder, as they were read before when they are
-// the same still.
+// list returns the entries of a folder, from the earlier listing if the folder is unchanged.
 func (r *ruleset) list(dir string) []string {
 	if r == nil || r.listed == nil {
 		return list(dir)
@@ -123,7 +121,7 @@ func (r *ruleset) list(dir string) []string {
 	}
 	for _, e := range old.entries {
 		if _, ok := r.made[e]; ok {
-			r.made[e] = 0 // it may be another file of the same name
+			r.made[e] = 0 // the name may now belong to another file
 		}
 	}
 	l := listing{entries: list(dir), changed: st.Mtim}
@@ -132,7 +130,7 @@ func (r *ruleset) list(dir string) []string {
 	return l.entries
 }
 
-// within tells whether all that the rules allow is in a plan.
+// within reports whether a plan includes everything that the rules allow.
 func (r *ruleset) within(plan []grant) bool {
 	rights := make(map[string]uint64, len(plan))
 	for _, p := range plan {
@@ -148,7 +146,7 @@ func (r *ruleset) within(plan []grant) bool {
 
 func (r *ruleset) close() { unix.Close(r.fd) }
 
-// newRuleset returns an empty ruleset, or nil and a note where the kernel has none.
+// newRuleset returns an empty ruleset, or nil and a note if the kernel has no Landlock.
 func newRuleset() (r *ruleset, notes []string, err error) {
 	abi := landlockABI()
 	if abi == 0 {
@@ -163,9 +161,9 @@ func newRuleset() (r *ruleset, notes []string, err error) {
 		handled &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	}
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: handled}
-	size := unsafe.Sizeof(attr.Handled_access_fs) // as much as every kernel knows
+	size := unsafe.Sizeof(attr.Handled_access_fs) // the size that every kernel accepts
 	if abi >= 6 {
-		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL // the tree signals itself, not the node
+		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL // the tree may signal itself, but not the node
 		size = unsafe.Offsetof(attr.Scoped) + unsafe.Sizeof(attr.Scoped)
 	}
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
@@ -175,8 +173,8 @@ func newRuleset() (r *ruleset, notes []string, err error) {
 	return &ruleset{fd: int(fd), handled: handled, notes: notes}, nil, nil
 }
 
-// allow adds a rule, unless it is there. What is not there, or a link, needs
-// none: a link's target has its own.
+// allow adds a rule, unless it exists. Missing files and links need none: the target of a link
+// has its own rule.
 func (r *ruleset) allow(g grant) error {
 	if _, ok := r.listed[filepath.Dir(g.path)]; ok && r.made[g.path] == g.rights {
 		return nil
@@ -211,7 +209,7 @@ func (r *ruleset) allow(g grant) error {
 	return nil
 }
 
-// A grant is a path and what may be done with all below it.
+// A grant is a path and the access to everything below it.
 type grant struct {
 	path   string
 	rights uint64
@@ -222,12 +220,12 @@ const (
 	toWrite = uint64(readFile | readDir | writeFile | writeDir)
 )
 
-// plan turns a guard into grants: Landlock can only allow, so what is hidden is
-// left out by allowing everything beside it, and beside each folder above it. A
-// file that is made directly in such a folder later is therefore out of reach.
+// plan converts a guard to grants. Landlock can only allow. To hide a path, plan allows
+// everything next to it, and next to each folder above it. So a file that is created later
+// directly in one of these folders is not accessible.
 func (g Guard) plan(list func(string) []string) (out []grant, notes []string) {
 	hidden, shown := real(g.Hide), real(g.Show)
-	at := map[string]int{} // where a path's grant stands in out
+	at := map[string]int{} // index of a path's grant in out
 	allow := func(path string, rights uint64) {
 		if i, ok := at[path]; ok {
 			out[i].rights |= rights
@@ -236,7 +234,7 @@ func (g Guard) plan(list func(string) []string) (out []grant, notes []string) {
 		at[path] = len(out)
 		out = append(out, grant{path, rights})
 	}
-	// Without a rule no folder can be listed; names are not what is hidden.
+	// Without this rule no folder can be listed. Names need not be hidden here; see veil.
 	allow("/", readDir)
 	listed := map[string][]string{}
 	var beside func(path string, rights uint64)
@@ -286,12 +284,12 @@ func (g Guard) plan(list func(string) []string) (out []grant, notes []string) {
 	return out, notes
 }
 
-// within tells whether path is dir or below it.
+// within reports whether path is dir or below it.
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }
 
-// real are paths without links; what is not there is left out.
+// real resolves links in paths and leaves out paths that do not exist.
 func real(paths []string) (out []string) {
 	for _, p := range paths {
 		if p, err := filepath.EvalSymlinks(p); err == nil && filepath.IsAbs(p) {
@@ -301,8 +299,8 @@ func real(paths []string) (out []string) {
 	return out
 }
 
-// list returns the entries of a folder that a rule may be for: no links, no
-// disks and no memory of the machine.
+// list returns the entries of a folder that may get a rule: no links, no disks, and no memory
+// devices.
 func list(dir string) (out []string) {
 	f, err := os.Open(dir)
 	if err != nil {

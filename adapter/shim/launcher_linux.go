@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// spareFor is how long a shim waits for a run before it is ended: on a node
-// that has had none for so long, the next one may wait for a start.
+// spareFor is how long a shim waits for a run before it is ended. After that long without a
+// run, the next run may wait for the start of a shim.
 const spareFor = time.Minute
 
-// spareAfter is how long after the start of a command the next shim is made, if
-// none is asked for sooner.
+// spareAfter is how long after the start of a command the next shim is started, if none is
+// needed sooner.
 const spareAfter = 25 * time.Millisecond
 
-// A Launcher starts processes under shims. While runs keep coming it has one
-// shim ready: the start of a program of this size takes longer than everything
-// else between a placed run and its command. It is safe for concurrent use.
+// A Launcher starts processes under shims. While runs keep coming, it keeps one shim ready:
+// starting a program of this size takes longer than all other steps between the placement of
+// a run and its command. It is safe for concurrent use.
 type Launcher struct {
 	argv []string
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	spare  *Process
-	making chan struct{} // closed when the shim in the making is there or not; nil: none is
+	making chan struct{} // closed when the shim that is being started is ready or has failed; nil: none is
 	idle   *time.Timer   // ends the spare
 	closed bool
 }
@@ -31,7 +31,7 @@ type Launcher struct {
 // NewLauncher returns a launcher that starts argv, as [Start] does.
 func NewLauncher(argv []string) *Launcher { return &Launcher{argv: argv} }
 
-// Ready says that a command will be started soon. It does not wait.
+// Ready says that a command will be started soon. It does not block.
 func (l *Launcher) Ready() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,7 @@ func (l *Launcher) Ready() {
 		close(l.making)
 		l.making = nil
 		switch {
-		case err != nil: // Start will meet it, and tell
+		case err != nil: // Start will get the same error and return it
 		case l.closed:
 			_ = p.abandon(nil)
 		default:
@@ -56,7 +56,7 @@ func (l *Launcher) Ready() {
 	}()
 }
 
-// drop ends a spare that nobody took.
+// drop ends a spare shim that was not used.
 func (l *Launcher) drop(p *Process) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,7 @@ func (l *Launcher) drop(p *Process) {
 	}
 }
 
-// take returns the spare, nil when there is none.
+// take returns the spare shim, nil if there is none.
 func (l *Launcher) take() *Process {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,17 +82,17 @@ func (l *Launcher) take() *Process {
 	return p
 }
 
-// Start is the function [Start], with an input for the command; nil: it is
-// empty. The caller closes stdin as it does the output.
+// Start is like the function [Start], with a standard input for the command; nil means an empty
+// one. The caller closes stdin as it does the outputs.
 func (l *Launcher) Start(spec Spec, stdin, stdout, stderr *os.File) (*Process, error) {
-	if spec.Tool { // what is kept ready has not the node's privileges
+	if spec.Tool { // a spare shim does not have the node's privileges
 		p, err := launch(l.argv, true)
 		if err != nil {
 			return nil, err
 		}
 		return p.begin(spec, stdin, stdout, stderr)
 	}
-	// Starting another at once would take the core from the command that begins.
+	// Starting the next shim at once would take the CPU from the command that starts.
 	defer time.AfterFunc(spareAfter, l.Ready)
 	if p := l.take(); p != nil {
 		p, err := p.begin(spec, stdin, stdout, stderr)
@@ -107,7 +107,7 @@ func (l *Launcher) Start(spec Spec, stdin, stdout, stderr *os.File) (*Process, e
 	return p.begin(spec, stdin, stdout, stderr)
 }
 
-// Close ends the spare. What was started goes on.
+// Close ends the spare shim. Commands that were started continue.
 func (l *Launcher) Close() {
 	l.mu.Lock()
 	l.closed = true

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchEvery is how often a tree without a cgroup is looked at: often enough
-// that a fork bomb does not fill the machine's table of processes, seldom enough
-// to cost nothing.
+// watchEvery is how often a tree without a cgroup is checked: often enough that a fork bomb
+// does not fill the machine's process table, and rarely enough to cost little.
 const watchEvery = 250 * time.Millisecond
 
 type rlimit struct {
@@ -22,7 +21,7 @@ type rlimit struct {
 	most     uint64
 }
 
-// soft is where the program is told, if that is below the end.
+// soft is the soft limit, at which the program is signalled, if that is below the hard one.
 func (l rlimit) soft() uint64 {
 	if l.resource == unix.RLIMIT_CPU {
 		return max(l.most, 1) - 1 // SIGXCPU, and KILL a second later
@@ -32,7 +31,7 @@ func (l rlimit) soft() uint64 {
 
 func (l Limits) wantsCgroup() bool { return l.MemoryMB > 0 || l.Processes > 0 }
 
-// rlimits are what the kernel holds for each process.
+// rlimits returns the limits that the kernel enforces for each process.
 func (l Limits) rlimits(inCgroup bool) []rlimit {
 	out := []rlimit{{"core", unix.RLIMIT_CORE, 0}}
 	add := func(name string, resource int, n, unit int64) {
@@ -51,14 +50,14 @@ func (l Limits) rlimits(inCgroup bool) []rlimit {
 	return out
 }
 
-// A watch looks at a tree that has no cgroup, each watchEvery. Where no process
-// has begun on the whole machine since the last look, and the tree has less than
-// half of its memory, three looks of four are one read.
+// A watch checks a tree without a cgroup every watchEvery. If no process has started on the
+// machine since the last full check, and the tree uses less than half of its memory, three of
+// four checks are a single read.
 type watch struct {
 	limits  Limits
 	pid     int      // the tree is below it
-	newest  *os.File // whose last field is the number of the newest process, nil if there is none
-	seen    string   // that number at the last whole look
+	newest  *os.File // its last field is the number of the newest process; nil if the file does not exist
+	seen    string   // that number at the last full check
 	skipped int
 	calm    bool
 }
@@ -70,7 +69,7 @@ func newWatch(l Limits, pid int) *watch {
 	return &watch{limits: l, pid: pid, newest: f}
 }
 
-// exceeded says which limit the tree is above, "" for none.
+// exceeded returns the limit that the tree exceeds, "" for none.
 func (w *watch) exceeded() string {
 	newest := w.begun()
 	if w.calm && newest != "" && newest == w.seen && w.skipped < skipAtMost {
@@ -83,8 +82,8 @@ func (w *watch) exceeded() string {
 	return why
 }
 
-// begun is the number of the machine's newest process or thread, "" if it is not
-// to be had.
+// begun returns the number of the machine's newest process or thread, "" if it can not be
+// read.
 func (w *watch) begun() string {
 	if w.newest == nil {
 		return ""
@@ -98,8 +97,8 @@ func (w *watch) begun() string {
 	return string(fields[4])
 }
 
-// exceeded says which limit the tree below pid is above, "" for none, and whether
-// it is far from that of its memory.
+// exceeded returns the limit that the tree below pid exceeds, "" for none. calm says that the
+// tree is far below its memory limit.
 func (l Limits) exceeded(pid int) (why string, calm bool) {
 	pids := treeOf(pid)
 	if l.Processes > 0 && int64(len(pids)) > l.Processes {
@@ -112,15 +111,15 @@ func (l Limits) exceeded(pid int) (why string, calm bool) {
 	if used <= limit {
 		return "", used <= limit/2
 	}
-	// What processes share was counted for each; the exact number costs more.
+	// Shared memory was counted once per process; the exact number costs more.
 	if exact := kilobytes(pids, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:"); exact > 0 && exact <= limit {
 		return "", false
 	}
 	return "memory", false
 }
 
-// treeOf lists the processes below pid by their parents' lists, which costs by
-// the size of the tree, and where the kernel keeps none by looking at them all.
+// treeOf returns the processes below pid. It reads the list of children of each process in
+// the tree; if the kernel has no such lists, it reads all processes.
 func treeOf(pid int) []int {
 	if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children"); err != nil {
 		return descendants(pid)
@@ -141,7 +140,7 @@ func treeOf(pid int) []int {
 	return out
 }
 
-// kilobytes sums fields of a file of each process.
+// kilobytes returns the sum of the fields of a /proc file over all processes.
 func kilobytes(pids []int, file string, names ...string) (sum int64) {
 	for _, pid := range pids {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + file)

@@ -16,9 +16,8 @@ import (
 
 const statusFD = 3
 
-// Main is the shim. It returns when the tree is gone: 0, or 2 when it was
-// started by hand or given nonsense. args are a [Floor]; everything else comes
-// over the pipe.
+// Main is the shim. It returns when the tree has ended: 0, or 2 if it was started by hand or
+// with invalid input. args are a [Floor]; everything else arrives over the pipe.
 func Main(args []string) int {
 	if slices.Contains(args, tryApart) {
 		return tryView()
@@ -28,14 +27,14 @@ func Main(args []string) int {
 		os.Stderr.WriteString("run-shim is started by the node, not by hand\n")
 		return 2
 	}
-	// The child gets 0, 1 and 2, and nothing that whoever started the node left
-	// open. Kernels before 5.11 can not do it in one call; ours is the one that counts.
+	// The child gets 0, 1 and 2, and no descriptor that the node's parent left open. Kernels
+	// before 5.11 can not do this in one call; there only the status descriptor is kept back.
 	if err := unix.CloseRange(statusFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		unix.CloseOnExec(statusFD)
 	}
 	status := os.NewFile(statusFD, "status")
-	// A TERM or HUP is not for us: the pipe says when to stop. They are caught
-	// and dropped, because a signal that is ignored stays ignored in the child.
+	// The shim ignores TERM and HUP: the pipe says when to stop. It catches and drops them,
+	// because the child would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	defaultSignals()
 	nameShim()
@@ -73,23 +72,23 @@ type exit struct {
 type shim struct {
 	status *os.File
 	orders chan order // closed at the end of the pipe
-	exits  chan exit  // children of ours that were reaped
-	files  [3]int     // of the command, until it has them
+	exits  chan exit  // children that were reaped
+	files  [3]int     // the command's outputs and input, until it is started
 	child  int
 	floor  Floor
-	ready  *ruleset // nil: nothing was made ahead
+	ready  *ruleset // nil: no rules were prepared
 	group  *cgroup  // nil: there is none
 	last   []string
 	env    []string // of last
 }
 
-// readable tells whether there is something to read, without waiting.
+// readable reports whether a read would not block.
 func readable(fd int) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 	return n > 0 && err == nil
 }
 
-// A rightsReader reads the standard input and keeps the files that come with it.
+// A rightsReader reads the standard input and keeps the files that are sent with it.
 type rightsReader struct{ files []int }
 
 func (r *rightsReader) Read(b []byte) (int, error) {
@@ -115,10 +114,10 @@ func (r *rightsReader) Read(b []byte) (int, error) {
 }
 
 func (s *shim) tell(r report) {
-	_ = writeFrame(s.status, r) // a node that is gone needs no report
+	_ = writeFrame(s.status, r) // a node that has ended needs no report
 }
 
-// start makes this process the reaper of all below it and starts the command.
+// start makes this process the subreaper of its descendants and starts the command.
 func (s *shim) start(spec Spec) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return errors.New("become subreaper: " + err.Error())
@@ -143,8 +142,8 @@ func (s *shim) start(spec Spec) error {
 	notes = append(notes, more...)
 	s.child = pid
 	go yieldTree(pid)
-	// Our own copies would keep the pipes open after the tree, and hide that
-	// nobody reads.
+	// Our copies would keep the pipes open after the tree has ended, and hide from writers
+	// that nobody reads.
 	for _, fd := range s.files {
 		_ = unix.Close(fd)
 	}
@@ -208,7 +207,7 @@ func (s *shim) run(spec Spec) {
 
 // end kills the tree and reports how the command ended.
 func (s *shim) end(why string) {
-	status := syscall.WaitStatus(syscall.SIGKILL) // unless we learn better
+	status := syscall.WaitStatus(syscall.SIGKILL) // unless the reaper reports another
 	s.group.kill()
 	for _, e := range killTree(s.exits) {
 		if e.pid == s.child {
@@ -219,7 +218,7 @@ func (s *shim) end(why string) {
 	s.exited(status, why)
 }
 
-// tidy carries the last command out. The reaper collects it.
+// tidy runs the last command. The reaper collects its exit.
 func (s *shim) tidy() {
 	if len(s.last) == 0 {
 		return
@@ -234,7 +233,7 @@ func (s *shim) tidy() {
 	if err != nil {
 		return
 	}
-	go s.reap() // the last one ended with the tree
+	go s.reap() // the earlier reaper ended with the tree
 	over := time.After(lastWait)
 	for {
 		select {
@@ -258,7 +257,7 @@ func (s *shim) exited(w syscall.WaitStatus, why string) {
 	s.tell(report{Exited: e})
 }
 
-// listen passes the node's messages on until the pipe ends.
+// listen forwards the node's messages until the pipe is closed.
 func (s *shim) listen() {
 	defer close(s.orders)
 	for {
@@ -270,7 +269,7 @@ func (s *shim) listen() {
 	}
 }
 
-// reap collects every child, the adopted ones too.
+// reap waits for every child, including adopted ones.
 func (s *shim) reap() {
 	for {
 		var w syscall.WaitStatus
@@ -294,9 +293,9 @@ func signalTree(sig syscall.Signal) []int {
 	return pids
 }
 
-// killTree kills every descendant and returns those that were reaped meanwhile.
-// They are stopped before they are killed, so that a tree that forks without
-// pause holds still. It is over when nothing is left to reap.
+// killTree kills every descendant and returns those that were reaped meanwhile. It stops them
+// before it kills them, so that a tree that forks constantly can not escape. It returns when
+// no child is left to reap.
 func killTree(exits <-chan exit) []exit {
 	var gone []exit
 	for range killRounds {
@@ -313,14 +312,14 @@ func killTree(exits <-chan exit) []exit {
 			}
 		}
 		if left == 0 {
-			break // and the reaper had a pause to report the last one
+			break // the reaper had time to report the last one
 		}
 	}
 	return gone
 }
 
-// descendants lists the processes below pid, parents first. Zombies are listed
-// too: the leader of a process may be one while its other threads go on.
+// descendants returns the processes below pid, parents first. It includes zombies: a process
+// is a zombie if its first thread has ended while other threads continue.
 func descendants(pid int) []int {
 	names, err := readDirNames("/proc")
 	if err != nil {
@@ -359,8 +358,8 @@ func parentOf(pid int) (int, bool) {
 	return parent, ok
 }
 
-// A deadline fires once when the boot-time clock, which runs while the machine
-// is suspended, passes it.
+// A deadline fires once, when the boot-time clock passes it. That clock also runs while the
+// machine is suspended.
 type deadline struct {
 	fd     int
 	passed chan struct{}
@@ -403,8 +402,8 @@ func BootTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// defaultSignals takes away that whoever started the node ignores the signals
-// that Go's runtime leaves alone: a child would inherit it.
+// defaultSignals resets signals that the node's parent ignored and that Go's runtime does not
+// change: a child would inherit that.
 func defaultSignals() {
 	var byDefault [4]uint64 // the kernel's struct sigaction: no handler, no flags, no mask
 	for _, sig := range []uintptr{32, 33, 34} {

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// maxNodes bounds the nodes of one machine that are looked at.
+	// maxNodes bounds the registered nodes of one machine that are read.
 	maxNodes = 256
-	// usersRuntime is where each user's folder for running programs lies.
+	// usersRuntime has each user's runtime folder.
 	usersRuntime = "/run/user"
 	nodesFolder  = "selvage/nodes"
 )
 
-// NodesDir is the folder in which the nodes of a user tell where their data lies,
-// "" when there is no place for it. runtime is $XDG_RUNTIME_DIR, home that of the user.
+// NodesDir returns the folder in which a user's nodes register their data directories, "" if
+// there is no place for it. runtime is $XDG_RUNTIME_DIR, home the user's home.
 func NodesDir(runtime, home string) string {
 	switch {
 	case os.Geteuid() == 0:
@@ -32,13 +32,12 @@ func NodesDir(runtime, home string) string {
 	return ""
 }
 
-// Register tells the other nodes of the machine where this one has its data, so
-// that no run of theirs reaches it, also while this node is stopped. What is told of
-// directories that are gone is removed.
+// Register registers this node's data directory for the other nodes of the machine, so that
+// none of their runs can access it, even while this node is stopped. It removes entries of
+// directories that no longer exist.
 //
-// A file has the absolute path of one data directory and a line break; its name is
-// the first half of the path's SHA-256 in hex. Readers pass over what they do not
-// understand.
+// A file has the absolute path of one data directory and a line break; its name is the first
+// half of the path's SHA-256 in hex. Readers ignore files that they do not understand.
 func Register(nodes, dir string) error {
 	if err := os.MkdirAll(nodes, 0o700); err != nil {
 		return err
@@ -51,7 +50,7 @@ func Register(nodes, dir string) error {
 		path := filepath.Join(nodes, name)
 		if of, ok := registered(path); ok {
 			if _, err := os.Stat(of); errors.Is(err, os.ErrNotExist) {
-				_ = os.Remove(path) // another start may have done it
+				_ = os.Remove(path) // another start may have removed it
 			}
 		}
 	}
@@ -64,7 +63,7 @@ func Register(nodes, dir string) error {
 	return os.Rename(part, path)
 }
 
-// registered reads what one node told.
+// registered reads the entry of one node.
 func registered(path string) (dir string, ok bool) {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > syscall.PathMax {
@@ -75,10 +74,10 @@ func registered(path string) (dir string, ok bool) {
 	return dir, err == nil && filepath.IsAbs(dir) && filepath.Clean(dir) == dir
 }
 
-// Hidden are the folders that no tree of the node reaches: what it was told, the
-// data of the other nodes on the machine, those that told of it and those beside its
-// own, and the folder in which they tell. Whoever opens folders to runs in another way
-// asks at each run: nodes come and go.
+// Hidden returns the folders that no tree of the node can access: those in Hide, the data of
+// the machine's other nodes (registered ones, and those next to its own), and the folder of
+// the registrations. Code that gives runs access to folders in another way calls it for each
+// run, because nodes come and go.
 func (f Floor) Hidden() []string {
 	out := append([]string{}, f.Hide...)
 	if f.Nodes == "" {
@@ -112,8 +111,8 @@ func (f Floor) Hidden() []string {
 	return out
 }
 
-// isData tells whether a folder is a node's data, and of the same user as what
-// tells of it: nobody hides another's folders.
+// isData reports whether a folder is a node's data directory and belongs to the same user as
+// its registration: a user can not hide folders of another.
 func isData(dir, told string) bool {
 	var key, teller syscall.Stat_t
 	return syscall.Stat(filepath.Join(dir, keyFile), &key) == nil && syscall.Lstat(told, &teller) == nil &&

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Main refuses: holding a process tree needs Linux (subreaper, boot-time clock).
+// Main refuses: killing a whole process tree needs Linux (subreaper, boot-time clock).
 func Main([]string) int {
 	os.Stderr.WriteString("run-shim needs Linux\n")
 	return 2
@@ -60,20 +60,20 @@ var bootBase = time.Now()
 // OpenCgroup says that there are none.
 func OpenCgroup() (dir, why string) { return "", "cgroups need Linux" }
 
-// Hidden are the folders that the floor hides, and the data of nodes beside them.
+// Hidden returns the folders that the floor hides, and the data of nodes next to them.
 func (f Floor) Hidden() []string { return append(f.beside(), f.Hide...) }
 
-// FromRun says no: there are no local processes of runs.
+// FromRun returns false: there are no local processes of runs.
 func FromRun(client, server netip.AddrPort) (bool, error) { return false, nil }
 
-// NodesDir says that there is no place.
+// NodesDir returns "": nodes do not register.
 func NodesDir(runtime, home string) string { return "" }
 
 // Register does nothing: there are no local processes of runs.
 func Register(nodes, dir string) error { return nil }
 
-// PreferNode does nothing: a nice value is a process' own here, and raising one
-// takes root.
+// PreferNode returns an error: on this system a nice value belongs to a whole process, and
+// raising the priority requires root.
 func PreferNode() error { return errors.New("only on Linux") }
 
 // Yield does nothing.

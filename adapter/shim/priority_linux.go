@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// nodeNice is what a node asks for where it may: its threads run briefly and
-	// often, and what waits for them is the whole mesh.
+	// nodeNice is the nice value that a node requests, if it may: its threads run briefly and
+	// often, and the whole mesh waits for them.
 	nodeNice = -5
-	// runNice is what a tree gets: a tenth of what a process with 0 gets beside it.
-	// What is nicer already stays so.
+	// runNice is the nice value of a tree: it gets a tenth of the CPU of a process with 0. A
+	// higher value is kept.
 	runNice = 10
-	// runOOM is added to a tree's score when the machine has no memory left, of 1000:
-	// the kernel takes it before the node and what the machine is for otherwise.
+	// runOOM is added to a tree's out-of-memory score, of 1000: if the machine has no memory
+	// left, the kernel kills the tree before the node and other programs.
 	runOOM = 500
-	// lowIO is the last of the best-effort class (2) of disk schedulers.
+	// lowIO is the lowest level of the best-effort class (2) of disk schedulers.
 	lowIO = 2<<13 | 7
-	// A tree's cgroups together, and the node's, beside each other.
+	// The cgroup weights of all trees together, and of the node.
 	runWeight, nodeWeight = "20", "200"
-	// The kernel takes an autogroup's nice value from anybody but root once in
-	// 100 ms on the whole machine: yieldTries with yieldPause between.
+	// Without root, an autogroup's nice value can be set once per 100 ms on the whole machine:
+	// there are yieldTries attempts with yieldPause between them.
 	yieldTries = 20
 	yieldPause = 130 * time.Millisecond
 )
 
-// PreferNode gives the threads of this process, a node, more of the processor
-// than others, where that is permitted. What its operator has set is left alone.
+// PreferNode gives the threads of this process, a node, a higher CPU priority, if that is
+// permitted. It does not change a value that the operator has set.
 func PreferNode() error {
 	return renice(func(now int) int {
 		if now != 0 {
@@ -40,14 +40,13 @@ func PreferNode() error {
 	})
 }
 
-// Yield puts the threads of this process behind nodes.
+// Yield gives the threads of this process a lower priority than nodes.
 func Yield() error { return renice(yielded) }
 
 func yielded(now int) int { return max(now, runNice) }
 
-// renice sets the nice value of all threads, which each have their own. Those
-// that begin meanwhile have it of the one that started them, so it looks until
-// nothing changes.
+// renice sets the nice value of all threads; each has its own. A new thread inherits that of
+// the thread that started it, so renice repeats until nothing changes.
 func renice(to func(now int) int) error {
 	for changed := true; changed; {
 		changed = false
@@ -75,14 +74,14 @@ func renice(to func(now int) int) error {
 	return nil
 }
 
-// niceOf is the nice value of a thread; 0 is the calling one.
+// niceOf returns the nice value of a thread; 0 means the calling one.
 func niceOf(tid int) (int, error) {
 	n, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
 	return 20 - n, err // the kernel returns 1 to 40, the highest for -20
 }
 
-// yieldThread puts what this thread starts behind the node. Whoever may not, or
-// has a kernel without, runs all the same.
+// yieldThread lowers the priority of the processes that this thread starts. Errors are ignored:
+// the command runs without it.
 func yieldThread() {
 	if now, err := niceOf(0); err == nil && yielded(now) != now {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, yielded(now))
@@ -91,10 +90,9 @@ func yieldThread() {
 	_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, whoProcess, 0, lowIO)
 }
 
-// yieldTree does what is set for a process that has begun: it is the first to go
-// when there is no memory. Where the kernel shares the processor between sessions
-// (autogroup, as on desktops), nice values count within a session only, and a
-// tree is one: the session gets one too.
+// yieldTree sets what can only be set for a running process: its out-of-memory score. If the
+// kernel shares the CPU between sessions (autogroup, as on desktops), nice values apply only
+// within a session. A tree is a session, so the session gets a nice value too.
 func yieldTree(pid int) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	_ = os.WriteFile(dir+"/oom_score_adj", []byte(itoa(runOOM)), 0)

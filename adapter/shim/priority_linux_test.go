@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What a tree runs stands behind the node, and so does what it starts; the shim
-// itself does not, since it has to kill in time.
+// The command of a tree, and what it starts, have a lower priority than the node. The shim
+// itself does not, because it has to kill in time.
 func TestATreeStandsBehindItsNode(t *testing.T) {
 	t.Parallel()
 	spec, _ := script(t, `nice; sh -c nice; while [ "$(cat /proc/self/oom_score_adj)" -lt 500 ]; do sleep 0.05; done; cat /proc/self/oom_score_adj
@@ -26,7 +26,7 @@ cut -d' ' -f19 /proc/$PPID/stat
 	}
 }
 
-// The container engine's client and what it starts too.
+// The container engine's client, and what it starts, too have a lower priority.
 func TestAToolStandsBehindItsNode(t *testing.T) {
 	t.Parallel()
 	spec, _ := script(t, "nice")
@@ -38,7 +38,7 @@ func TestAToolStandsBehindItsNode(t *testing.T) {
 	}
 }
 
-// What somebody made nicer stays so.
+// A higher nice value is kept.
 func TestTheNiceValueOfATree(t *testing.T) {
 	t.Parallel()
 	for now, want := range map[int]int{-5: 10, 0: 10, 10: 10, 15: 15} {
@@ -48,8 +48,8 @@ func TestTheNiceValueOfATree(t *testing.T) {
 	}
 }
 
-// Where a node may divide processor and disk, all trees together have less of
-// them than the node, and a controller that is not there is left alone.
+// If a node may divide CPU and disk, all trees together get less than the node. A missing
+// controller is skipped.
 func TestTheWeightsOfCgroups(t *testing.T) {
 	t.Parallel()
 	own := t.TempDir()
@@ -69,7 +69,7 @@ func TestTheWeightsOfCgroups(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "io.weight")); err == nil {
 		t.Error("a weight was written for a controller that is not there")
 	}
-	if got := read(filepath.Join(own, "cgroup.subtree_control")); got != "+cpu" { // a file of cgroups adds up what is written
+	if got := read(filepath.Join(own, "cgroup.subtree_control")); got != "+cpu" { // in a real cgroup file, the values written add up
 		t.Errorf("the last controller was %q", got)
 	}
 }

@@ -57,14 +57,14 @@ import (
 )
 
 const (
-	// MaxFrame bounds one message; the largest holds the run's environment.
+	// MaxFrame bounds one message, in bytes; the largest has the run's environment.
 	MaxFrame = 2 << 20
-	// killRounds bounds the passes over the tree; a tree that forks faster than
-	// it is stopped is stopped first, so that a few passes are enough.
+	// killRounds bounds the passes over the tree. All processes are stopped before they are
+	// killed, so a few passes are enough even if the tree forks constantly.
 	killRounds = 200
-	// killPause is the wait between two passes, for the kernel to finish.
+	// killPause is the time between two passes, for the kernel to finish.
 	killPause = 5 * time.Millisecond
-	// lastWait bounds the last command: an engine that hangs must not keep the shim.
+	// lastWait bounds the last command: a hanging engine must not keep the shim alive.
 	lastWait = 15 * time.Second
 )
 
@@ -74,77 +74,77 @@ type Spec struct {
 	Args []string `json:"args"` // with the program's name first
 	Dir  string   `json:"dir"`
 	Env  []string `json:"env"`
-	// Deadline is the boot-clock reading at which the tree dies unless it is
-	// renewed; 0 means that only the pipe counts.
+	// Deadline is the boot-clock time at which the tree is killed unless it is renewed; 0 means
+	// that only closing the pipe kills it.
 	Deadline time.Duration `json:"deadline,omitempty"`
-	// Limits bound the tree; Guard keeps files from it. nil Guard: what the
-	// shim's command line says, and no more.
+	// Limits limit the tree; Guard restricts its file access. With a nil Guard only the
+	// restrictions on the shim's command line apply.
 	Limits Limits `json:"limits,omitzero"`
 	Guard  *Guard `json:"guard,omitempty"`
-	// Tool says that the command is the node's own, such as a container engine: it
-	// keeps the node's privileges, and neither floor nor guard holds for it.
+	// Tool says that the command is the node's own, such as a container engine: it keeps the
+	// node's privileges, and neither floor nor guard applies to it.
 	Tool bool `json:"tool,omitempty"`
-	// Last is a command line, by absolute path, that tidies up what the tree left
-	// elsewhere. The shim carries it out after it had to kill the tree, also when
-	// the node is gone; lastWait bounds it.
+	// Last is a command line, by absolute path, that cleans up what the tree left elsewhere.
+	// The shim runs it after it had to kill the tree, also if the node is gone; lastWait
+	// bounds it.
 	Last []string `json:"last,omitempty"`
 }
 
-// Limits bound a process tree. Zero means no limit of ours. Core dumps are
-// never written: they would hold what the tree knew.
+// Limits limit a process tree. Zero means no limit of ours. Core dumps are never written: they
+// would contain the tree's secrets.
 //
-// Where the node has a cgroup (version 2) of its own, memory and processes are
-// counted by the kernel for the whole tree. Elsewhere memory is bounded for each
-// process (what it has asked for and may write to) and, with processes, watched
-// for the tree: a tree that is above its limit at one of the looks is killed.
+// If the node has its own cgroup (version 2), the kernel counts memory and processes of the
+// whole tree. Otherwise the kernel limits the memory of each process (private writable memory
+// that it requested), and the shim checks memory and processes of the tree periodically: it
+// kills a tree that is above a limit at a check.
 type Limits struct {
 	MemoryMB  int64 `json:"memoryMb,omitempty"` // MiB, of the whole tree
 	Processes int64 `json:"processes,omitempty"`
-	// Tasks bounds processes and threads together where there is a cgroup, which does
-	// not count the ones without the others; 0: as Processes.
+	// Tasks limits processes and threads together if there is a cgroup, which can not count
+	// them separately; 0: the value of Processes.
 	Tasks     int64 `json:"tasks,omitempty"`
 	OpenFiles int64 `json:"openFiles,omitempty"` // of each process
-	CPUSec    int64 `json:"cpuSec,omitempty"`    // seconds of processor time, of each process
+	CPUSec    int64 `json:"cpuSec,omitempty"`    // seconds of CPU time, of each process
 	FileMB    int64 `json:"fileMb,omitempty"`    // MiB, of each file that is written
 }
 
-// NoCgroup is the note of a tree whose memory is bounded without a cgroup.
+// NoCgroup is the note for a tree whose memory is limited without a cgroup.
 const NoCgroup = "the node has no cgroup to divide: memory is bounded for each process, and for all together looked at every 250ms"
 
-// A Guard says which files a tree reaches, by Landlock. Paths are absolute.
+// A Guard restricts the file access of a tree, by Landlock. Paths are absolute.
 type Guard struct {
-	// Hide are folders of which nothing is read or written. Their files' names can be
-	// listed where the shim may not give the tree a view of its own (see veil), which a
-	// note tells. Show are folders in them that are reachable all the same.
+	// Hide are folders that can be neither read nor written. If the shim may not give the tree
+	// its own view of the files (see veil), names in them can still be listed, and a note says
+	// so. Show are folders inside them that are accessible.
 	Hide []string `json:"hide,omitempty"`
 	Show []string `json:"show,omitempty"`
-	// Confine says that only what is below Write is written, besides the
-	// devices that every program expects.
+	// Confine says that only paths below Write can be written, and the devices that every
+	// program expects.
 	Confine bool     `json:"confine,omitempty"`
 	Write   []string `json:"write,omitempty"`
 }
 
-// notApart is the argument of a shim that says why it has no namespace of its own.
+// notApart is the argument that tells a shim why it has no namespace of its own.
 const notApart = "--not-apart"
 
 // Temporary are the folders where every program may write.
 var Temporary = []string{"/tmp", "/var/tmp"}
 
-// A Floor is what holds for every tree of a node, whatever its spec says.
+// A Floor is the restrictions of every tree of a node, whatever its spec says.
 type Floor struct {
 	Hide   []string // as in a Guard
 	Cgroup string   // a folder from [OpenCgroup]; "": none
-	// Nodes is the folder of [Register]: the data of the nodes that are in it is hidden
-	// too, as of when a tree begins. "": that of no other node is.
+	// Nodes is the folder of [Register]. When a tree starts, the data of the nodes that are
+	// registered there is hidden from it. "": no other node's data is.
 	Nodes string
 
-	open string // why no view of the files can be had, from notApart; "": none is known
+	open string // why there can be no view of the files, from notApart; "": no reason known
 }
 
-// keyFile is a file that each data directory of a node has.
+// keyFile is a file that is in every node's data directory.
 const keyFile = "identity.key"
 
-// beside are the data directories of nodes that lie beside those that are hidden.
+// beside returns the data directories of nodes that are next to the hidden ones.
 func (f Floor) beside() (out []string) {
 	for _, own := range f.Hide {
 		keys, _ := filepath.Glob(filepath.Join(filepath.Dir(own), "*", keyFile))
@@ -155,7 +155,7 @@ func (f Floor) beside() (out []string) {
 	return out
 }
 
-// Args are the arguments that a shim is started with, after "run-shim".
+// Args returns the arguments of a shim, after "run-shim".
 func (f Floor) Args() (args []string) {
 	for _, d := range f.Hide {
 		args = append(args, "--hide", d)
@@ -169,7 +169,7 @@ func (f Floor) Args() (args []string) {
 	return args
 }
 
-// floorOf reads what Args wrote; what it does not know it leaves out.
+// floorOf parses what Args returned; it ignores arguments that it does not know.
 func floorOf(args []string) (f Floor) {
 	for ; len(args) > 1; args = args[2:] {
 		switch args[0] {
@@ -195,29 +195,28 @@ type order struct {
 
 type report struct {
 	Started *Started `json:"started,omitempty"`
-	Late    bool     `json:"late,omitempty"` // the deadline passed before anything began
+	Late    bool     `json:"late,omitempty"` // the deadline passed before the command was started
 	Failed  string   `json:"failed,omitempty"`
 	Exited  *Exit    `json:"exited,omitempty"`
 }
 
-// ErrLate says that a deadline passed before the command began.
+// ErrLate says that the deadline passed before the command was started.
 var ErrLate = errors.New("the node's lease ended before it began")
 
-// Started tells under which IDs the command runs.
+// Started has the IDs of the running command.
 type Started struct {
 	PID   int `json:"pid"`
 	Group int `json:"pgid"`
-	// Notes say what of the limits and the guard this machine can not hold.
+	// Notes say which limits and restrictions this machine can not enforce.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Exit is how the command ended. It is sent when the whole tree is gone.
+// Exit is how the command ended. It is sent when the whole tree has ended.
 type Exit struct {
 	Code   int    `json:"code"`             // exit code; -1 when a signal ended the command
 	Signal string `json:"signal,omitempty"` // such as "SIGTERM", when a signal ended it
-	// Killed says why the tree was killed: "deadline", "pipe", "terminate" or
-	// "kill", or "memory" or "processes" when it went above such a limit; empty
-	// when the command ended by itself.
+	// Killed is why the tree was killed: "deadline", "pipe", "terminate" or "kill", or "memory"
+	// or "processes" if it exceeded that limit; empty if the command ended by itself.
 	Killed string `json:"killed,omitempty"`
 }
 

@@ -54,7 +54,7 @@ func script(t *testing.T, text string) (Spec, string) {
 		Env: []string{"PATH=" + os.Getenv("PATH"), "PIDS=" + pids}}, pids
 }
 
-// start runs spec and returns the process and what it writes.
+// start runs spec and returns the process and its output.
 func start(t *testing.T, spec Spec) (*Process, *bufio.Reader) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -114,8 +114,8 @@ func wantGone(t *testing.T, pids string, d time.Duration) {
 	}
 }
 
-// alive tells whether a process is there. One whose first thread has ended holds
-// its files until its last has.
+// alive reports whether a process exists. A process whose first thread has ended keeps its
+// files until its last thread ends.
 func alive(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -174,7 +174,7 @@ func TestTheChildInheritsNothing(t *testing.T) {
 	}
 }
 
-// What the command leaves behind when it ends by itself is killed too.
+// Processes that the command leaves behind when it exits are killed too.
 func TestNothingOutlivesTheCommand(t *testing.T) {
 	t.Parallel()
 	spec, pids := script(t, strings.Replace(tree, "\nwait\n", "\nexit 3\n", 1))
@@ -214,8 +214,8 @@ func TestTerminateReachesADefaultHandler(t *testing.T) {
 	}
 }
 
-// What is told too late does not begin: on a busy machine a lease may end between
-// the decision and the shim.
+// A command that reaches the shim after its deadline is not started: on a busy machine a lease
+// may end between the decision and the shim.
 func TestNothingBeginsAfterItsDeadline(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(t.TempDir(), "mark")
@@ -325,16 +325,16 @@ func TestAKilledNodeLeavesNothingBehind(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	wantGone(t, pids, 20*time.Second) // long before the end of its lease
+	wantGone(t, pids, 20*time.Second) // long before its lease ends
 }
 
-// A node that is stopped keeps its pipes open but stops extending: its tree is
-// gone before its lease is over.
+// A stopped node keeps its pipes open but no longer extends the deadline: its tree is killed
+// before its lease ends.
 func TestAStoppedNodeLosesItsTreeWithItsLease(t *testing.T) {
 	t.Parallel()
-	const lease = 5 * time.Second // on a busy machine a node is not heard for seconds
+	const lease = 5 * time.Second // on a busy machine a node may not run for seconds
 	cmd, pids := node(t, lease)
-	time.Sleep(lease + lease/5) // it lives on while it is extended
+	time.Sleep(lease + lease/5) // it stays alive while the deadline is extended
 	if err := cmd.Process.Signal(unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -355,8 +355,8 @@ func TestByHandItRefuses(t *testing.T) {
 	}
 }
 
-// A command with a standard input of its own reads it to its end, and the tree is
-// held as any other.
+// A command with its own standard input reads it to its end, and its tree is controlled like
+// any other.
 func TestACommandReadsItsInput(t *testing.T) {
 	t.Parallel()
 	spec, _ := script(t, "tr a-z A-Z; echo done")
@@ -386,8 +386,8 @@ func TestACommandReadsItsInput(t *testing.T) {
 	}
 }
 
-// A shim that waits takes the next command, is replaced by another, and ends
-// with its launcher; one that was killed meanwhile is made up for.
+// A waiting shim takes the next command, is replaced by another, and ends with its launcher. A
+// waiting shim that was killed is replaced too.
 func TestALauncherHasAShimReady(t *testing.T) {
 	t.Parallel()
 	l := NewLauncher(self)

@@ -21,12 +21,12 @@ type Process struct {
 	cmd     *exec.Cmd
 	control *os.File
 	status  *os.File
-	mu      sync.Mutex // guards control against interleaved frames
+	mu      sync.Mutex // guards control, so that frames do not interleave
 }
 
-// Start starts argv (such as {"/proc/self/exe", "run-shim"}) as a shim and spec
-// under it. The command's output goes to stdout and stderr, which the caller
-// opened and closes after Start returned. An error means that nothing runs.
+// Start starts argv (such as {"/proc/self/exe", "run-shim"}) as a shim and spec under it. The
+// command's output goes to stdout and stderr; the caller opens them, and closes them after
+// Start returns. After an error nothing runs.
 func Start(argv []string, spec Spec, stdout, stderr *os.File) (*Process, error) {
 	p, err := launch(argv, spec.Tool)
 	if err != nil {
@@ -35,8 +35,8 @@ func Start(argv []string, spec Spec, stdout, stderr *os.File) (*Process, error) 
 	return p.begin(spec, nil, stdout, stderr)
 }
 
-// launch starts a shim that waits for its specification. One for a tool has the
-// node's privileges and no others, see apart.
+// launch starts a shim that waits for its specification. A shim for a tool has the node's
+// privileges and no others, see apart.
 func launch(argv []string, tool bool) (*Process, error) {
 	if len(argv) == 0 {
 		return nil, errors.New("no run shim is configured")
@@ -47,7 +47,7 @@ func launch(argv []string, tool bool) (*Process, error) {
 	}
 	theirs := os.NewFile(uintptr(ends[1]), "orders")
 	defer theirs.Close()
-	_ = unix.SetNonblock(ends[0], true) // so that Close ends a write that waits
+	_ = unix.SetNonblock(ends[0], true) // so that Close ends a blocked write
 	control := os.NewFile(uintptr(ends[0]), "orders")
 	statusR, statusW, err := os.Pipe()
 	if err != nil {
@@ -77,11 +77,11 @@ func launch(argv []string, tool bool) (*Process, error) {
 	return p, nil
 }
 
-// errNoShim is that of a shim that was gone before it was told anything, so that
-// another may be told. Whoever has been told may have begun, and even ended.
+// errNoShim says that a shim ended before it was sent a command, so that another one may be
+// used. After it was sent one, the command may have run.
 var errNoShim = errors.New("the run shim is gone")
 
-// begin starts spec under a shim that waits. A nil file is an empty one.
+// begin starts spec under a waiting shim. A nil file is an empty one.
 func (p *Process) begin(spec Spec, stdin, stdout, stderr *os.File) (*Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -117,8 +117,8 @@ func (p *Process) abandon(err error) error {
 	return err
 }
 
-// Extend lets the tree live until the boot-time clock reads at. Errors mean
-// that the shim is gone, which Wait tells.
+// Extend moves the tree's deadline to the boot-clock time at. Errors mean that the shim is
+// gone, which Wait reports.
 func (p *Process) Extend(at time.Duration) { _ = p.send(order{Deadline: at}) }
 
 // Terminate asks the tree to end and kills it after grace.
@@ -129,9 +129,8 @@ func (p *Process) Terminate(grace time.Duration) {
 // Kill kills the tree at once.
 func (p *Process) Kill() { _ = p.send(order{Kill: true}) }
 
-// Wait waits until the whole tree is gone and tells how the command ended. An
-// error means that the shim itself was killed; the command's process group was
-// then killed from here.
+// Wait waits until the whole tree has ended and returns how the command ended. An error means
+// that the shim itself was killed; Wait has then killed the command's process group.
 func (p *Process) Wait() (Exit, error) {
 	var last report
 	err := readFrame(p.status, &last)
@@ -152,7 +151,7 @@ func (p *Process) Wait() (Exit, error) {
 	return *last.Exited, nil
 }
 
-// send writes a frame; files travel with its first byte.
+// send writes a frame; files are sent with its first byte.
 func (p *Process) send(o order, files ...int) error {
 	b, err := frame(o)
 	if err != nil {

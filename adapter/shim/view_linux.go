@@ -17,34 +17,33 @@ import (
 )
 
 const (
-	// tryApart asks a shim whether this machine lets it make a view.
+	// tryApart makes a shim test whether this machine lets it make a view.
 	tryApart = "--try-apart"
-	// tryWait bounds that.
+	// tryWait bounds that test.
 	tryWait = 10 * time.Second
 )
 
-// apart are the attributes of a shim whose node is not root: a user namespace in which
-// it may mount, and has no other privilege. The machine's other users have no number
-// in it: their files look as if they were nobody's, and are read as before.
+// apart returns the attributes of a shim whose node is not root: a user namespace in which it
+// may mount, without other privileges. Other users of the machine are not mapped in it: their
+// files appear to belong to nobody, and can be read as before.
 func apart() *syscall.SysProcAttr {
 	uid, gid := os.Geteuid(), os.Getegid()
 	return &syscall.SysProcAttr{
 		Setsid: true, Cloneflags: unix.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN}, // or the exec takes it
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN}, // else the exec drops it
 	}
 }
 
-// tried is what was found out of this machine, once in the life of a process.
+// tried is the result of the test, made once per process.
 var tried struct {
 	once sync.Once
 	why  string
 }
 
-// whyNotApart says why a shim of this user can not be apart, "" where it can. It is
-// tried and not looked up: distributions forbid it, or the mounts in it, in ways of
-// their own.
+// whyNotApart returns why a shim of this user can not have a namespace, "" if it can. It makes
+// the test, because distributions forbid namespaces, or mounts in them, in different ways.
 func whyNotApart(argv []string) string {
 	tried.once.Do(func() {
 		ctx, stop := context.WithTimeout(context.Background(), tryWait)
@@ -58,7 +57,7 @@ func whyNotApart(argv []string) string {
 	return tried.why
 }
 
-// tryView makes a view and tells whether it could.
+// tryView makes a view and returns whether that worked, as an exit code.
 func tryView() int {
 	runtime.LockOSThread()
 	err := newView()
@@ -72,7 +71,7 @@ func tryView() int {
 	return 0
 }
 
-// newView gives the calling thread mounts of its own.
+// newView gives the calling thread its own mount namespace.
 func newView() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("unshare: %w", err)
@@ -83,7 +82,8 @@ func newView() error {
 	return nil
 }
 
-// leaveNamespace takes from the calling thread, and what it starts, what apart gave.
+// leaveNamespace removes from the calling thread, and processes that it starts, the privileges
+// that apart gave.
 func leaveNamespace() error {
 	if os.Geteuid() == 0 {
 		return nil
@@ -102,11 +102,11 @@ func leaveNamespace() error {
 	return nil
 }
 
-// veil gives the calling thread, and all that it starts, a view of the files in
-// which the hidden folders of a guard hold nothing but the way to what is shown in
-// them: Landlock keeps files from being read, but lets names be listed. It takes a
-// privilege that root has, and the shims of others where they are apart; without it
-// nothing is changed, and a note says so. open is why the shim is not apart.
+// veil gives the calling thread, and all processes that it starts, a view of the files in which
+// the hidden folders of a guard contain only the paths to the folders in Show. Landlock
+// prevents reading files, but not listing names. This needs a privilege that root has, and
+// other users' shims in their namespace; without it nothing changes, and a note says so. open
+// is why the shim has no namespace.
 func veil(g Guard, open string) (notes []string, err error) {
 	hidden := real(g.Hide)
 	if len(hidden) == 0 {
@@ -140,7 +140,7 @@ func veil(g Guard, open string) (notes []string, err error) {
 			continue
 		}
 		if info, err := os.Stat(h); err != nil || !info.IsDir() {
-			continue // a file has no names in it
+			continue // a file contains no names
 		}
 		last = h
 		if err := unix.Mount("none", h, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID, "mode=0755,size=1m"); err != nil {
@@ -168,14 +168,14 @@ type shownFolder struct {
 
 const (
 	sshConfig = "/etc/ssh/ssh_config"
-	// maxIncluded bounds the files that it includes, maxIncludedBytes each of them;
-	// together they fit into what veil mounts.
+	// maxIncluded bounds the included files, maxIncludedBytes each of them; together they fit
+	// into the file system that veil mounts.
 	maxIncluded, maxIncludedBytes = 32, 16 << 10
 )
 
-// includedBySSH are the files that the machine's configuration of ssh includes. A client
-// refuses to start where one of them is neither root's nor its user's, and in a user
-// namespace nothing is root's.
+// includedBySSH returns the files that the machine's ssh configuration includes. An ssh client
+// refuses to start if one of them belongs to neither root nor its user, and in a user namespace
+// no file belongs to root.
 func includedBySSH() (out []string) {
 	for files := []string{sshConfig}; len(files) > 0; files = files[1:] {
 		b, err := os.ReadFile(files[0])
@@ -203,9 +203,9 @@ func includedBySSH() (out []string) {
 	return out
 }
 
-// ownCopies puts copies that belong to this user in the place of files, by way of a
-// folder in which nothing stays. What fails leaves a file as it is: it is read all the
-// same by whoever does not ask for its owner.
+// ownCopies mounts copies that belong to this user over files; each is made in the folder by
+// and unlinked. If that fails, the original stays, and programs that do not check the owner
+// can read it.
 func ownCopies(by string, files []string) {
 	for _, f := range files {
 		info, err := os.Stat(f)

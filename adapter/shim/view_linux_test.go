@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// asUser carries a test out as a user that is not root, whoever runs the tests: with
-// root it starts the test binary once more and returns false.
+// asUser runs a test as a user that is not root. As root it starts the test binary again as
+// such a user, and returns false.
 func asUser(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return true
 	}
-	const daemon = 1 // not nobody: that is who those are that a namespace does not know
+	const daemon = 1 // not nobody, which stands for users that a namespace does not map
 	tmp, err := os.MkdirTemp("", "selvage-view-")
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func asUser(t *testing.T) bool {
 	return false
 }
 
-// needView skips where the kernel gives no namespaces to this user.
+// needView skips the test if the kernel gives this user no namespaces.
 func needView(t *testing.T) {
 	t.Helper()
 	needLandlock(t)
@@ -53,8 +53,8 @@ func needView(t *testing.T) {
 	}
 }
 
-// Names are hidden by a node that is not root too, where the kernel lets its user have
-// namespaces: those in its own data, and those in the data of a node beside it.
+// A node that is not root hides names too, if the kernel lets its user have namespaces: names
+// in its own data, and in the data of a node next to it.
 func TestHiddenNamesAreNotListedWithoutRoot(t *testing.T) {
 	if !asUser(t) {
 		return
@@ -84,7 +84,7 @@ unshare -Um true 2> /dev/null; unshare -Urm umount $DATA 2> /dev/null && echo UN
 	if len(p.Notes) > 0 {
 		t.Errorf("notes %q", p.Notes)
 	}
-	// Where the machine forbids it, names are listed and nothing is read; the run is told.
+	// If the machine forbids it, names can be listed but not read, and a note says so.
 	spec, _ = script(t, `cat $DATA/key 2> /dev/null; ls $DATA; id -u`)
 	spec.Env, spec.Dir, spec.Guard = append(spec.Env, "DATA="+data), work, &Guard{Show: []string{work}}
 	r, w, err := os.Pipe()
@@ -109,9 +109,8 @@ unshare -Um true 2> /dev/null; unshare -Urm umount $DATA 2> /dev/null && echo UN
 	}
 }
 
-// A client of ssh refuses files that the machine's configuration includes unless they
-// are root's or its user's; in a run they are its user's. Root makes such a file, in
-// mounts of the test's own.
+// An ssh client refuses included configuration files unless they belong to root or its user;
+// in a run they belong to its user. The test, as root, makes such a file in its own mounts.
 func TestSSHReadsItsConfigurationWithoutRoot(t *testing.T) {
 	const stage = "SELVAGE_TEST_STAGE"
 	const included = "/etc/ssh/ssh_config.d/20-selvage-test.conf"
