@@ -10,8 +10,8 @@ import (
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
-// agentModule is examples/agent as `make agent` built it; agentSources is the
-// SHA-256 of the sources that it was built from.
+// agentModule is examples/agent as built by `make agent`; agentSources is the SHA-256 of the
+// sources from which it was built.
 var (
 	//go:embed agent.wasm.gz
 	agentModule []byte
@@ -19,7 +19,7 @@ var (
 	agentSources string
 )
 
-// defaultAgent is what runs where no module is named.
+// defaultAgent returns the module that runs if none is configured.
 var defaultAgent = sync.OnceValues(func() ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(agentModule))
 	if err != nil {

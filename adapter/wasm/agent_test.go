@@ -21,7 +21,7 @@ import (
 
 var noteAgent = flag.Bool("agent.note", false, "note of which sources agent.wasm.gz is")
 
-// The committed module is of the sources that lie beside it.
+// The committed module was built from the committed sources.
 func TestTheDefaultAgentIsOfItsSources(t *testing.T) {
 	sum := sha256.New()
 	for _, dir := range []string{"../../examples/agent", "../../examples/wasmkit"} {
@@ -54,13 +54,13 @@ func TestTheDefaultAgentIsOfItsSources(t *testing.T) {
 	}
 }
 
-// A town stands in for the node's API and its gateway: one issue, a skill, an
-// earlier run, and a model that calls tools.
+// A town is a fake of the node's API and gateway: one issue, a skill, an earlier run, and a
+// model that calls tools.
 type town struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	asked   []string
 	prompts []string
-	answers []string // of the model, in turn
+	answers []string // of the model, in order
 	status  string
 	said    string
 	kept    string
@@ -128,8 +128,8 @@ func (d *town) run(t *testing.T, config string) company.Outcome {
 	return a.Invoke(t.Context(), inv)
 }
 
-// The default agent takes its issue through all its steps in the sandbox.
-// It goes first, so that the other finds it compiled.
+// The default agent does all steps of its issue in the sandbox. This test runs first, so that
+// the next one finds the module compiled.
 func TestTheDefaultAgentWorksOnItsIssue(t *testing.T) {
 	d := &town{answers: []string{toolCall("fly", `{}`), toolCall("remember", `{"key":"fit","text":"Pebble"}`),
 		toolCall("finish", `{"result":"Of the three databases, compare first: Pebble fits.","status":"done"}`)}}
@@ -166,7 +166,7 @@ func TestTheDefaultAgentWorksOnItsIssue(t *testing.T) {
 	}
 }
 
-// Without a model that answers, the run fails and says why; nothing is made up.
+// If no model answers, the run fails and says why; the agent invents no result.
 func TestTheDefaultAgentWithoutAModel(t *testing.T) {
 	t.Parallel()
 	d := &town{}

@@ -11,8 +11,8 @@ import (
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
-// dirs opens the directories that the configuration names. What is opened stays
-// within itself, whatever the guest asks for; see sandbox.Dir.
+// dirs opens the configured directories. The guest can not leave an opened directory; see
+// sandbox.Dir.
 func (r *run) dirs() (out []sandbox.Dir, err error) {
 	defer func() {
 		if err != nil {
@@ -43,7 +43,7 @@ func (r *run) dirs() (out []sandbox.Dir, err error) {
 	return out, nil
 }
 
-// place is the directory on the node that a configuration means by a path.
+// place returns the directory on the node for a configured path.
 func (r *run) place(host string) (string, error) {
 	conf := r.adapter.cfg
 	if host == "" {

@@ -21,8 +21,8 @@ import (
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
-// Every function of the host does what it says when it is granted, and is denied
-// to a guest whose grants name others: to guests of both kits.
+// Every host function does what it says if it is granted, and is denied to a guest without the
+// grant: for guests built with both kits.
 func TestEachFunctionIsGrantedOrDenied(t *testing.T) {
 	t.Run("Go", func(t *testing.T) {
 		t.Parallel()
@@ -34,10 +34,9 @@ func TestEachFunctionIsGrantedOrDenied(t *testing.T) {
 	})
 }
 
-// eachFunction has a guest that does as the last two of its arguments say, a method
-// and a request, ask for everything.
-// The data of the machine's other nodes is not given to a module, nor what holds it or
-// lies in it: of a node that told where it is, and of one beside this one.
+// The data of the machine's other nodes, registered ones and those next to this one, is not
+// given to a module, nor is a folder that contains it or lies in it. The guest of eachFunction
+// calls the method and the request in its last two arguments.
 func TestFilesOfOtherNodes(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("nodes tell where their data lies on Linux")
@@ -137,8 +136,8 @@ func eachFunction(t *testing.T, path string, first ...string) {
 	}
 }
 
-// docs/sandbox-abi.md lists the functions that there are, and no others, and the
-// codes that the sandbox ends a call with.
+// docs/sandbox-abi.md lists exactly the functions that exist, and the codes with which the
+// sandbox ends a call.
 func TestTheListOfFunctionsIsWhole(t *testing.T) {
 	b, err := os.ReadFile("../../docs/sandbox-abi.md")
 	if err != nil {
@@ -146,7 +145,7 @@ func TestTheListOfFunctionsIsWhole(t *testing.T) {
 	}
 	doc := string(b)
 	r := &run{adapter: &Adapter{}, config: config{FetchHosts: []string{"x"}}}
-	there := []string{"clock.now", "random"} // which the sandbox has by itself
+	there := []string{"clock.now", "random"} // provided by the sandbox itself
 	for method := range r.host() {
 		there = append(there, method)
 	}
@@ -179,7 +178,7 @@ func TestTheListOfFunctionsIsWhole(t *testing.T) {
 	}
 }
 
-// Only hosts of the list are fetched from, and no address that is private.
+// Only hosts of the list can be fetched from, and no private address.
 func TestFetchesOfAnAgent(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.Error("it was asked") }))
 	defer web.Close()
@@ -195,8 +194,8 @@ func TestFetchesOfAnAgent(t *testing.T) {
 	}
 }
 
-// An agent sees the directories of its configuration, reads only where it may
-// write nothing, and gets nothing of its node.
+// An agent can access the configured directories, read-only ones only to read, and no files of
+// its node.
 func TestFilesOfAnAgent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a guest")

@@ -18,25 +18,25 @@ import (
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
-// maxAnswer bounds what is kept of an answer of the API.
+// maxAnswer bounds the part of an API's response that is kept, in bytes.
 const maxAnswer = 3 << 20
 
 // maxLogged bounds one line that a guest logs, in bytes.
 const maxLogged = 16 << 10
 
-// maxTold bounds what a guest tells of its run, in bytes; it is kept in the run's row.
+// maxTold bounds the result that a guest reports, in bytes; it is stored in the run's row.
 const maxTold = 24 << 10
 
-// A route is a method that is one request: fields of the guest's request that
-// the path names are put there, the rest is the body, or the query of a GET.
+// A route is a method that makes one API request. Fields of the guest's request that the path
+// names are put into the path; the others become the body, or the query of a GET.
 type route struct {
 	method, path string
-	// with is put into the body; {agentId}, {companyId} and {runId} are the run's.
+	// with is added to the body; {agentId}, {companyId} and {runId} are replaced by the run's.
 	with map[string]any
 }
 
-// routes are the methods that are requests to the API, with the rights of the
-// agent. docs/sandbox-abi.md lists them for who writes a guest.
+// routes are the methods that make API requests, with the rights of the agent.
+// docs/sandbox-abi.md documents them for authors of guests.
 var routes = map[string]route{
 	"issue.list":     {"GET", "/api/companies/{companyId}/issues", nil},
 	"issue.get":      {"GET", "/api/issues/{id}", nil},
@@ -62,10 +62,10 @@ var routes = map[string]route{
 	"ipc.take":       {"POST", "/api/agents/{agentId}/messages/take", nil},
 }
 
-// named are the fields that paths of routes may have, which the guest gives.
+// named are the fields of the guest's request that paths of routes may contain.
 var named = []string{"id", "key", "to"}
 
-// host is what the guest may ask for, as far as it is granted.
+// host returns the granted host functions.
 func (r *run) host() sandbox.Host {
 	all := sandbox.Host{"log": r.log, "run.context": r.context, "run.result": r.result, "api": r.api}
 	for name, to := range routes {
@@ -77,7 +77,7 @@ func (r *run) host() sandbox.Host {
 		}})
 	}
 	granted := sandbox.Host{}
-	for _, name := range []string{"clock.now", "random"} { // which every guest has otherwise
+	for _, name := range []string{"clock.now", "random"} { // every guest has these unless they are denied here
 		if !r.granted(name) {
 			granted[name] = nil
 		}
@@ -90,7 +90,7 @@ func (r *run) host() sandbox.Host {
 	return granted
 }
 
-// granted tells whether a method is among the grants: by name, or by "issue.*".
+// granted reports whether a method is granted: by name, or by a pattern such as "issue.*".
 func (r *run) granted(method string) bool {
 	if r.config.Grants == nil {
 		return true
@@ -101,7 +101,7 @@ func (r *run) granted(method string) bool {
 	})
 }
 
-// acting refuses what a guest asks for when its node may not act any more.
+// acting makes a host function fail when the node may no longer act.
 func (r *run) acting(f sandbox.HostFunc) sandbox.HostFunc {
 	return func(ctx context.Context, request json.RawMessage) (any, error) {
 		if !live.MayAct(r.inv) {
@@ -133,7 +133,7 @@ func (r *run) log(_ context.Context, request json.RawMessage) (any, error) {
 	return nil, nil
 }
 
-// context says which run this is and why: nothing that is secret.
+// context returns which run this is and why it was started. It contains no secret.
 func (r *run) context(context.Context, json.RawMessage) (any, error) {
 	wake := r.inv.Wake
 	if len(wake) == 0 {
@@ -144,7 +144,7 @@ func (r *run) context(context.Context, json.RawMessage) (any, error) {
 		"taskId": c.TaskID, "wakeReason": c.WakeReason, "wake": wake}, nil
 }
 
-// result notes what the run came to: {"result", "score", …}. The last one counts.
+// result stores the run's result: {"result", "score", …}. The last call counts.
 func (r *run) result(_ context.Context, request json.RawMessage) (any, error) {
 	var in struct {
 		Result *string  `json:"result"`
@@ -160,7 +160,7 @@ func (r *run) result(_ context.Context, request json.RawMessage) (any, error) {
 	return nil, nil
 }
 
-// route carries out a method that is a request.
+// route executes a method that makes an API request.
 func (r *run) route(ctx context.Context, to route, request json.RawMessage) (any, error) {
 	var in map[string]json.RawMessage
 	if err := json.Unmarshal(request, &in); err != nil || in == nil {
@@ -184,7 +184,7 @@ func (r *run) route(ctx context.Context, to route, request json.RawMessage) (any
 			if s, ok := v.(string); ok {
 				v = fill.Replace(s)
 			}
-			in[k], _ = json.Marshal(v) // strings
+			in[k], _ = json.Marshal(v) // strings never fail
 		}
 	}
 	if to.method == http.MethodGet {
@@ -211,7 +211,7 @@ func (r *run) route(ctx context.Context, to route, request json.RawMessage) (any
 	return r.ask(ctx, to.method, at, body)
 }
 
-// api is any request to the API: {"method", "path", "body"}.
+// api makes any API request: {"method", "path", "body"}.
 func (r *run) api(ctx context.Context, request json.RawMessage) (any, error) {
 	var in struct {
 		Method string          `json:"method"`
@@ -231,7 +231,7 @@ func (r *run) api(ctx context.Context, request json.RawMessage) (any, error) {
 	return r.ask(ctx, in.Method, u.RequestURI(), in.Body)
 }
 
-// ask makes a request and returns what was answered, or its refusal.
+// ask makes a request and returns the response, or its refusal as an error.
 func (r *run) ask(ctx context.Context, method, uri string, body []byte) (any, error) {
 	res, err := r.request(ctx, method, uri, body)
 	if err != nil {
@@ -250,7 +250,7 @@ func (r *run) ask(ctx context.Context, method, uri string, body []byte) (any, er
 	return json.RawMessage(b), nil
 }
 
-// refusal is what a guest is told of an answer that is not 2xx.
+// refusal returns the error that a guest gets for a response that is not 2xx.
 func refusal(status int, body []byte) error {
 	var said struct {
 		Error   any    `json:"error"`
@@ -264,7 +264,7 @@ func refusal(status int, body []byte) error {
 		switch e := said.Error.(type) {
 		case string:
 			text = e
-		case map[string]any: // as model APIs have it
+		case map[string]any: // the form that model APIs use
 			if m, ok := e["message"].(string); ok {
 				text = m
 			}
@@ -304,7 +304,7 @@ func refusal(status int, body []byte) error {
 
 var errLarge = errors.New("the answer is larger than a guest may get")
 
-// An answer is a response that is written within the process.
+// An answer is a response written within this process.
 type answer struct {
 	header http.Header
 	status int
@@ -330,7 +330,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.body.Write(p)
 }
 
-// request puts a request to the node's own handler.
+// request passes a request to the node's own handler.
 func (r *run) request(ctx context.Context, method, uri string, body []byte) (*answer, error) {
 	return r.requestUpTo(ctx, method, uri, body, maxAnswer)
 }
@@ -369,7 +369,7 @@ func (r *run) requestUpTo(ctx context.Context, method, uri string, body []byte, 
 	return a, nil
 }
 
-// serve answers a request; a handler that breaks off breaks off the request alone.
+// serve serves a request. A handler that panics fails only this request.
 func serve(h http.Handler, w http.ResponseWriter, req *http.Request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -383,7 +383,7 @@ func serve(h http.Handler, w http.ResponseWriter, req *http.Request) (err error)
 	return nil
 }
 
-// content reads bytes of the API.
+// content reads raw bytes from the API.
 func (r *run) content(ctx context.Context, uri string) ([]byte, error) {
 	res, err := r.requestUpTo(ctx, http.MethodGet, uri, nil, sandbox.DefaultModule+1)
 	if err != nil {

@@ -1,25 +1,25 @@
-// Package wasm runs agents that are WebAssembly modules: in the sandbox of the
-// node itself, with the run's own token and nothing else of the machine.
+// Package wasm runs agents that are WebAssembly modules: in a sandbox inside the node, with
+// the run's own token and no other access to the machine.
 //
 // adapterConfig is
 //
 //	module       a path on the node, or attachment:ID or asset:ID, which the
-//	             agent must be allowed to read; without one it is the default agent
-//	             (examples/agent), which comes with the program
-//	sha256       of the module, in hex; one that has another is not run
+//	             agent must be allowed to read; default: the agent of
+//	             examples/agent, which is embedded in the program
+//	sha256       of the module, in hex; a module with another hash is not run
 //	args, env    as for a process
 //	fuel         units; DefaultFuel
 //	memoryMb     16
 //	timeoutSec   900
 //	hostCalls    10000
-//	grants       methods that it may ask for, such as ["issue.*", "log"]; all but
-//	             http.fetch unless given
+//	grants       methods that it may call, such as ["issue.*", "log"]; default: all
+//	             but http.fetch
 //	fetchHosts   hosts that http.fetch may reach, such as ["example.com", "*.example.org"]
-//	dirs         directories that it sees, as HOST:GUEST or HOST:GUEST:ro; HOST is an
-//	             absolute path on the node, or nothing for the agent's lasting folder
+//	dirs         directories that it can access, as HOST:GUEST or HOST:GUEST:ro; HOST is an
+//	             absolute path on the node, or empty for the agent's permanent folder
 //
-// What a method does is a request to the node's own HTTP API with the run's
-// token, answered within the process: the rules are those of any agent.
+// A method makes a request to the node's own HTTP API with the run's token, which is served
+// within the process: the rules are those of any agent.
 package wasm
 
 import (
@@ -49,31 +49,31 @@ import (
 )
 
 const (
-	// DefaultFuel is what a run may use: a program of Go uses two million to
-	// begin, and this is some ten seconds of work.
+	// DefaultFuel is the fuel of a run: a Go program uses two million units to start, and this
+	// is about ten seconds of work.
 	DefaultFuel = 10_000_000_000
-	// maxOutput bounds what a run writes into its log.
+	// maxOutput bounds a run's output in its log, in bytes.
 	maxOutput = 4 << 20
 	// maxGrants bounds grants and fetchHosts, each.
 	maxGrants = 256
-	// maxDirs bounds the directories that a module sees.
+	// maxDirs bounds the directories of a module.
 	maxDirs = 16
 )
 
 // Config is what the adapter needs. Engine, API and Token are required.
 type Config struct {
 	Engine *sandbox.Engine
-	// API answers requests as the node does; nil while the node opens.
+	// API serves requests as the node does; nil while the node opens.
 	API func() http.Handler
 	// Token returns the token with which the run may use the API.
 	Token func(entity.Run) (string, error)
-	// Private are networks that are not public and may be fetched from nevertheless.
+	// Private lists networks that are not public but may be fetched from.
 	Private []netip.Prefix
-	// Home holds a lasting folder for each agent, for those that are given one.
-	// Default: none is.
+	// Home has a permanent folder for each agent whose configuration asks for one. Default: no
+	// agent has one.
 	Home string
-	// Hide returns the directories that no module sees anything of, but for Home: those
-	// of this node and of the others on the machine. It is asked at each run; nil: none.
+	// Hide returns the directories that no module can access, except Home: those of this node
+	// and of other nodes on the machine. It is called for each run; nil: none.
 	Hide   func() []string
 	Logger *slog.Logger // default: discard
 }
@@ -81,7 +81,7 @@ type Config struct {
 // An Adapter runs modules. It is safe for concurrent use.
 type Adapter struct {
 	cfg       Config
-	live.Runs // cancelled, a guest is stopped where it stands
+	live.Runs // cancelling a run stops its guest at once
 }
 
 // New returns an adapter.
@@ -95,13 +95,13 @@ func New(cfg Config) (*Adapter, error) {
 	return &Adapter{cfg: cfg}, nil
 }
 
-// Why a run was ended from outside.
+// Reasons why a run was ended from outside.
 var (
 	errCancelled = errors.New("cancelled")
 	errNoLease   = errors.New("the node's lease ended")
 )
 
-// config is what adapterConfig says of a module.
+// config is the adapterConfig of a module.
 type config struct {
 	Module     string                `json:"module"`
 	SHA256     string                `json:"sha256"`
@@ -116,7 +116,7 @@ type config struct {
 	Dirs       []string              `json:"dirs"`
 }
 
-// Settings is what adapterConfig is decoded into, with nothing in it.
+// Settings returns a zero value of what adapterConfig is decoded into.
 func Settings() any { return config{} }
 
 func (c config) check() error {
@@ -131,7 +131,7 @@ func (c config) check() error {
 	return nil
 }
 
-// Invoke runs the agent's module to its end.
+// Invoke runs the agent's module and returns when it has ended.
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
 	var c config
 	if err := json.Unmarshal(inv.Config, &c); err != nil {
@@ -166,7 +166,7 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	return r.outcome(res, context.Cause(ctx), whole.Err() != nil, limit, source)
 }
 
-// secrets are values that must not be seen in what the run writes.
+// secrets returns the values to redact in the run's output.
 func (c config) secrets(inv company.Invocation, token string) []string {
 	return append(slices.Clone(inv.Secrets), token)
 }
@@ -177,11 +177,11 @@ type run struct {
 	inv     company.Invocation
 	config  config
 	token   string
-	lost    func() // ends the run, because its node may act no more
+	lost    func() // ends the run when its node may no longer act
 	secrets []string
-	posts   int // requests that change something, so far
+	posts   int // number of requests so far that change something
 
-	told       json.RawMessage // by run.result
+	told       json.RawMessage // from run.result
 	toldResult *string
 	score      *float64
 }
@@ -191,7 +191,7 @@ func (r *run) run(ctx context.Context, limit time.Duration) (sandbox.Result, err
 	if err != nil {
 		return sandbox.Result{}, err
 	}
-	note, _ := json.Marshal(map[string]any{"adapterType": r.inv.Run.AdapterType, "module": r.config.Module, "sha256": sum(wasm), "bytes": len(wasm)}) // always encodes
+	note, _ := json.Marshal(map[string]any{"adapterType": r.inv.Run.AdapterType, "module": r.config.Module, "sha256": sum(wasm), "bytes": len(wasm)}) // never fails
 	r.inv.Report(company.Report{Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info", Message: "adapter invocation", Payload: note}}})
 	r.inv.Log("system", fmt.Sprintf("[selvage] module %s, %d bytes\n", sum(wasm)[:12], len(wasm)))
 	m, err := r.adapter.cfg.Engine.Load(ctx, wasm)
@@ -229,7 +229,7 @@ func sum(b []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// module reads the program that the configuration names.
+// module reads the configured module.
 func (r *run) module(ctx context.Context) (wasm []byte, err error) {
 	kind, id, _ := strings.Cut(r.config.Module, ":")
 	switch kind {
@@ -265,8 +265,8 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, sandbox.DefaultModule+1))
 }
 
-// environment is what the guest sees: its configuration, and who it is. The token
-// is not in it: the host holds it.
+// environment returns the guest's environment: its configuration and its identity. It does not
+// contain the token, which the host keeps.
 func (r *run) environment() []string {
 	env := map[string]string{}
 	for k, v := range r.config.Env {
@@ -289,7 +289,7 @@ func (r *run) environment() []string {
 	return list
 }
 
-// A logged stream goes into the run's log, without secrets, and its end is kept.
+// A logged is an output that is written to the run's log with secrets redacted; its end is kept.
 type logged struct {
 	r    *run
 	name string
@@ -313,7 +313,7 @@ func (l *logged) Write(p []byte) (int, error) {
 
 func (l *logged) rest() { l.tell(l.red.Rest()) }
 
-// outcome says how the run ended.
+// outcome returns how the run ended.
 func (r *run) outcome(res sandbox.Result, cause error, stopped bool, limit time.Duration, source string) company.Outcome {
 	red := secret.NewRedactor(r.secrets)
 	out, errs := end(red.Clean(res.Stdout)), end(red.Clean(res.Stderr))
@@ -351,11 +351,11 @@ func (r *run) outcome(res sandbox.Result, cause error, stopped bool, limit time.
 	if r.score != nil {
 		of["score"] = *r.score
 	}
-	o.Result, _ = json.Marshal(of) // always encodes
+	o.Result, _ = json.Marshal(of) // never fails
 	return o
 }
 
-// end is the end of what was written, as much as a run keeps.
+// end returns the end of an output, as much as a run's row keeps.
 func end(s string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s[max(0, len(s)-entity.MaxExcerpt):], "\x00", ""), "\uFFFD")
 }

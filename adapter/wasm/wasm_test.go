@@ -24,9 +24,9 @@ import (
 
 const token = "canary-token-0123456789"
 
-// A desk stands in for the node's API: it has one issue, and notes what is asked.
+// A desk is a fake of the node's API: it has one issue and records requests.
 type desk struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	asked  []string
 	log    bytes.Buffer
 	status string
@@ -73,8 +73,8 @@ func (d *desk) invocation(config string) company.Invocation {
 		Report: func(company.Report) {}, Authority: func() time.Duration { return shim.BootTime() + time.Hour }}
 }
 
-// compiled is where all tests keep what was compiled, as a node does from run to
-// run: compiling the guests once takes longer than all that they then do.
+// compiled is the cache of compiled modules that all tests share, as a node's runs do:
+// compiling the guests takes longer than all that they do.
 var compiled string
 
 func TestMain(m *testing.M) {
@@ -117,7 +117,7 @@ func build(t *testing.T, pkg string) string {
 	return out
 }
 
-// worked checks what an example agent did at the desk.
+// worked checks what an example agent did through the API.
 func worked(t *testing.T, d *desk, o company.Outcome, log string) {
 	t.Helper()
 	if o.Status != entity.RunSucceeded || *o.Stdout != "closed 1 issue(s)\n" || d.status != "done" {
@@ -183,7 +183,7 @@ func TestTheExampleInRust(t *testing.T) {
 	worked(t, d, o, "system: [selvage] module ")
 }
 
-// A module may be an attachment, and must be the one that was named.
+// A module may be an attachment, and must have the configured hash.
 func TestAModuleOfTheCompany(t *testing.T) {
 	d := &desk{}
 	var err error
@@ -229,8 +229,8 @@ func TestHowARunEnds(t *testing.T) {
 	}
 }
 
-// What governance says no to has its code and its reason, whichever of the node's
-// surfaces says it; what a rule says of the request itself has not.
+// A denial by governance has its code and its reason at each of the node's interfaces; a
+// refusal of the request itself by a rule does not.
 func TestWhatGovernanceDenies(t *testing.T) {
 	for _, c := range []struct {
 		status             int
@@ -252,7 +252,7 @@ func TestWhatGovernanceDenies(t *testing.T) {
 			t.Errorf("%d %s: %+v", c.status, c.body, e)
 		}
 	}
-	// A guest sees it.
+	// A guest gets the denial.
 	d := &desk{status: "denied"}
 	a := open(t, d)
 	o := a.Invoke(t.Context(), d.invocation(fmt.Sprintf(`{"module":%q,"args":["ask","issue.checkout","{\"id\":\"i1\"}"]}`, build(t, "./testdata/guest"))))
@@ -261,7 +261,7 @@ func TestWhatGovernanceDenies(t *testing.T) {
 	}
 }
 
-// Whoever ends a run ends it at once, and what it is called says who.
+// Whoever ends a run ends it at once, and its status says who did.
 func TestARunIsEnded(t *testing.T) {
 	path := build(t, "./testdata/guest")
 	d := &desk{}
@@ -295,7 +295,7 @@ func TestARunIsEnded(t *testing.T) {
 	}
 }
 
-// Neither the token nor a secret comes out, whatever the guest writes.
+// Neither the token nor a secret is shown, whatever the guest writes.
 func TestSecretsStayInside(t *testing.T) {
 	d := &desk{}
 	a := open(t, d)
@@ -311,8 +311,7 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 }
 
-// What the API says no to reaches the guest with a code, and paths outside of it
-// are not asked.
+// A guest gets refusals of the API with a code; paths outside the API are not requested.
 func TestTheAPI(t *testing.T) {
 	d := &desk{status: "held"}
 	a := open(t, d)

@@ -1,18 +1,17 @@
-// Package webcall runs agents that live behind a URL: one HTTP request invokes
-// them, and its answer ends the run.
+// Package webcall runs agents behind a URL: one HTTP request invokes an agent, and its
+// response ends the run.
 //
 // adapterConfig is {"url", "method" (POST), "headers", "timeoutMs" (15000),
-// "payloadTemplate", "callback", "callbackTimeoutSec" (900), "callbackUrl"}. The body is the template with its {{agent.id}}, {{run.id}}
-// and {{company.id}} filled in, and beside it agentId, runId and context. An
-// answer of 2xx is a success. With callback true it is only a beginning: the body
-// has callback {"url", "token"}, and the run goes on until its agent posts its end
-// there, as a bearer of the token. callbackUrl is where the agent reaches the API of
-// a node, when that is not where this one is.
+// "payloadTemplate", "callback", "callbackTimeoutSec" (900), "callbackUrl"}. The body is the
+// template with {{agent.id}}, {{run.id}} and {{company.id}} replaced, plus agentId, runId and
+// context. A response of 2xx is a success. With callback true the response does not end the
+// run: the body has callback {"url", "token"}, and the run continues until its agent posts
+// the outcome there, with the token as bearer. callbackUrl is the API address that the agent
+// can reach, if that is not this node's own.
 //
-// An agent's configuration must not turn the node into a way to what only the
-// node can reach: addresses that are not public are refused when the connection
-// is made, whatever a name resolved to, unless the operator lists them. No proxy
-// is used and no redirect followed.
+// A configuration must not give an agent access to addresses that only the node can reach.
+// So addresses that are not public are refused when the connection is made, after names are
+// resolved, unless the operator lists them. No proxy is used and no redirect followed.
 package webcall
 
 import (
@@ -42,15 +41,15 @@ import (
 )
 
 const (
-	// DefaultTimeout and MaxTimeout bound one call.
+	// DefaultTimeout is the timeout of one call, MaxTimeout its bound.
 	DefaultTimeout = 15 * time.Second
 	MaxTimeout     = 10 * time.Minute
-	// DefaultCallback and MaxCallback bound the wait for a callback, lookEvery is how
-	// often it is looked for.
+	// DefaultCallback is the timeout of a callback, MaxCallback its bound; lookEvery is how
+	// often the run checks for it.
 	DefaultCallback = 15 * time.Minute
 	MaxCallback     = 24 * time.Hour
 	lookEvery       = 200 * time.Millisecond
-	// maxAnswer bounds what is kept of an answer, maxHeaders what is sent.
+	// maxAnswer bounds the part of a response that is kept, maxHeaders the headers sent.
 	maxAnswer  = entity.MaxExcerpt
 	maxHeaders = 64
 )
@@ -58,12 +57,12 @@ const (
 // ErrPrivate refuses an address that is not public.
 var ErrPrivate = errors.New("HTTP adapter endpoint URL cannot target private or reserved network addresses")
 
-// Config is what the adapter needs; its zero value will do.
+// Config is what the adapter needs; its zero value works.
 type Config struct {
-	// Private are networks that are not public and may be called nevertheless.
+	// Private lists networks that are not public but may be called.
 	Private []netip.Prefix
-	// For agents that call back: the run's token, where the API of this node is, and
-	// what was told of a run. Without them no agent can.
+	// For agents that call back: the run's token, the address of this node's API, and the
+	// outcome that was posted for a run. Without them no agent can call back.
 	Token  func(entity.Run) (string, error)
 	APIURL string
 	Told   func(entity.Run) (company.Callback, bool)
@@ -74,7 +73,7 @@ type Config struct {
 type Adapter struct {
 	cfg       Config
 	client    *http.Client
-	live.Runs // cancelled, a call is broken off
+	live.Runs // cancelling a run aborts its call
 }
 
 // New returns an adapter.
@@ -87,20 +86,19 @@ func New(cfg Config) *Adapter {
 	a.client = &http.Client{
 		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: DefaultTimeout, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // where it leads was not configured
+			return http.ErrUseLastResponse // the target of a redirect was not configured
 		},
 	}
 	return a
 }
 
-// Guard returns what refuses, as a [net.Dialer]'s Control, addresses that are not
-// public and in none of private.
+// Guard returns a [net.Dialer] Control function that refuses addresses that are neither public
+// nor in private.
 func Guard(private []netip.Prefix) func(network, address string, c syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error { return mayReach(private, address) }
 }
 
-// mayReach refuses an address, as it is dialled, that is not public and in none of
-// private.
+// mayReach refuses a dialled address that is neither public nor in private.
 func mayReach(private []netip.Prefix, address string) error {
 	if !sandbox.MayReach(address, private) {
 		return ErrPrivate
@@ -108,7 +106,7 @@ func mayReach(private []netip.Prefix, address string) error {
 	return nil
 }
 
-// config is what adapterConfig says of a call.
+// config is the adapterConfig of a call.
 type config struct {
 	URL      string                `json:"url"`
 	Method   string                `json:"method"`
@@ -120,10 +118,10 @@ type config struct {
 	Base     string                `json:"callbackUrl"`
 }
 
-// Settings is what adapterConfig is decoded into, with nothing in it.
+// Settings returns a zero value of what adapterConfig is decoded into.
 func Settings() any { return config{} }
 
-// wait is how long an agent may take to call back.
+// wait returns the timeout of a callback.
 func (c config) wait() time.Duration {
 	if c.Wait <= 0 {
 		return DefaultCallback
@@ -131,10 +129,9 @@ func (c config) wait() time.Duration {
 	return time.Duration(min(c.Wait, MaxCallback.Seconds()) * float64(time.Second))
 }
 
-// secrets are the values of the configuration that must not be seen in what the
-// agent answers, though they are no stored secrets: those of headers that are
-// called like one, whole and without the scheme before them, the URL's password, and
-// what its query has under such a name.
+// secrets returns values of the configuration to redact in the response although they are not
+// stored as secrets: headers whose names suggest a secret, with and without their scheme, the
+// password in the URL, and query parameters with such names.
 func (c config) secrets() (out []string) {
 	for k, v := range c.Headers {
 		if !process.Sensitive(k) {
@@ -158,7 +155,7 @@ func (c config) secrets() (out []string) {
 	return out
 }
 
-// Invoke makes the call and waits for its answer.
+// Invoke makes the call and waits for the response, or the callback.
 func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Outcome {
 	var c config
 	if err := json.Unmarshal(inv.Config, &c); err != nil {
@@ -174,9 +171,9 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 	cancelled := errors.New("cancelled")
 	defer a.Begin(inv.Run.ID, func() { stop(cancelled) })()
 	late := errors.New("timeout")
-	timer := time.AfterFunc(limit, func() { stop(late) }) // for the answer, and wound up again for a callback
+	timer := time.AfterFunc(limit, func() { stop(late) }) // for the response; reset for a callback
 	defer timer.Stop()
-	// The watch lasts until the answer is whole: its body may take any time to come.
+	// The watch lasts until the whole body has arrived, which may take any time.
 	lost := errors.New("the node may not act any more")
 	defer live.Watch(ctx, inv, func() { stop(lost) })()
 	if !live.MayAct(inv) {
@@ -225,11 +222,11 @@ func (a *Adapter) Invoke(ctx context.Context, inv company.Invocation) company.Ou
 			result["result"] = b
 		}
 	}
-	out.Result, _ = json.Marshal(result) // always encodes
+	out.Result, _ = json.Marshal(result) // never fails
 	return out
 }
 
-// back is what an agent is told of where to call back, nil when it is not to.
+// back returns where the agent has to call back, nil if it has not to.
 func (a *Adapter) back(inv company.Invocation, c config) (back map[string]string, token string, err error) {
 	if !c.Callback {
 		return nil, "", nil
@@ -247,7 +244,7 @@ func (a *Adapter) back(inv company.Invocation, c config) (back map[string]string
 	return map[string]string{"url": strings.TrimSuffix(base.String(), "/") + "/api/heartbeat-runs/" + inv.Run.ID + "/callback", "token": token}, token, nil
 }
 
-// await waits until the end of a run is told.
+// await waits until the outcome of a run is posted.
 func (a *Adapter) await(ctx context.Context, run entity.Run) (*company.Callback, error) {
 	t := time.NewTicker(lookEvery)
 	defer t.Stop()
@@ -263,7 +260,7 @@ func (a *Adapter) await(ctx context.Context, run entity.Run) (*company.Callback,
 	}
 }
 
-// call sends the request. Its error never holds the query or a header: they may
+// call sends the request. Its error contains neither the query nor a header, because they may
 // be secret.
 func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config, back map[string]string, red *secret.Redactor) (out company.Outcome, answer string, err error) {
 	to, err := url.Parse(c.URL)
@@ -289,7 +286,7 @@ func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config, ba
 		req.Header.Set(k, string(v))
 	}
 	inv.Log("system", "[selvage] "+req.Method+" "+to.Scheme+"://"+to.Host+"\n")
-	note, _ := json.Marshal(map[string]any{"adapterType": inv.Run.AdapterType, "method": req.Method, "host": to.Host}) // always encodes
+	note, _ := json.Marshal(map[string]any{"adapterType": inv.Run.AdapterType, "method": req.Method, "host": to.Host}) // never fails
 	inv.Report(company.Report{Events: []company.ReportEvent{{Type: "adapter.invoke", Level: "info", Message: "adapter invocation", Payload: note}}})
 	res, err := a.client.Do(req)
 	if err != nil {
@@ -319,12 +316,13 @@ func (a *Adapter) call(ctx context.Context, inv company.Invocation, c config, ba
 	return out, answer, nil
 }
 
-// payload is the template with its places filled in, and what every agent is told.
+// payload returns the template with placeholders replaced, plus the members that every agent
+// gets.
 func payload(inv company.Invocation, template json.RawMessage, back map[string]string) ([]byte, error) {
 	body := map[string]any{}
 	if len(template) > 0 && string(template) != "null" {
 		d := json.NewDecoder(bytes.NewReader(template))
-		d.UseNumber() // as they were given
+		d.UseNumber() // keeps numbers as they were written
 		if err := d.Decode(&body); err != nil || body == nil {
 			return nil, errors.New("HTTP adapter payloadTemplate is not an object")
 		}

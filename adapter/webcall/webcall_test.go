@@ -53,8 +53,8 @@ func TestACallCarriesTheTemplate(t *testing.T) {
 	}
 }
 
-// An agent that shows what it was sent shows no secret by it: neither a stored one,
-// in any form that answers have, nor one that stands in the configuration.
+// An agent that echoes the request reveals no secret: neither a stored one, in any encoding of
+// responses, nor one in the configuration.
 func TestAnEchoShowsNoSecret(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, password, _ := r.BasicAuth()
@@ -78,8 +78,8 @@ func TestAnEchoShowsNoSecret(t *testing.T) {
 	}
 }
 
-// What is not public is refused, by address and by name, and where a redirect
-// leads is not looked at.
+// Addresses that are not public are refused, by address and by name, and redirects are not
+// followed.
 func TestWhatIsNotPublicIsNotReached(t *testing.T) {
 	a := New(Config{})
 	for _, u := range []string{"http://127.0.0.1:9/none", "http://localhost:9/", "http://[::1]:9/", "http://10.0.0.1/", "http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]:9/",
@@ -101,8 +101,8 @@ func TestWhatIsNotPublicIsNotReached(t *testing.T) {
 	}
 }
 
-// Whatever a name stands for when it is dialled is looked at, not what it stood for
-// before: one that changes its mind is refused as often as it says a private address.
+// The address that is dialled is checked, not an earlier resolution of the name: a name whose
+// address changes is refused whenever it resolves to a private one.
 func TestANameThatChangesItsMind(t *testing.T) {
 	reached := false
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
@@ -129,7 +129,7 @@ func TestANameThatChangesItsMind(t *testing.T) {
 			}
 			end += 5
 			a := append([]byte{q[0], q[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, q[12:end]...)
-			if q[end-3] == 1 { // an address of version 4; of the other there is none
+			if q[end-3] == 1 { // A record; there is no AAAA record
 				a[7] = 1
 				a = append(append(a, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4), answers[n%len(answers)]...)
 				n++
@@ -193,8 +193,8 @@ func TestACallThatGoesWrong(t *testing.T) {
 	}
 }
 
-// A call ends with its node's lease, also when its answer has begun; without a
-// lease none is made.
+// A call ends with its node's lease, even if the response has begun. Without a lease no call is
+// made.
 func TestACallEndsWithItsLease(t *testing.T) {
 	var asked, late atomic.Bool
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -207,7 +207,7 @@ func TestACallEndsWithItsLease(t *testing.T) {
 	}))
 	defer s.Close()
 	config := fmt.Sprintf(`{"url":%q,"timeoutMs":60000}`, s.URL)
-	for lease := 500 * time.Millisecond; !asked.Load(); lease *= 2 { // on a busy machine it ends before the call is made
+	for lease := 500 * time.Millisecond; !asked.Load(); lease *= 2 { // on a busy machine the lease ends before the call is made
 		if o := invokeUntil(t, local(), config, shim.BootTime()+lease); o.Status != entity.RunInterrupted || o.ErrorCode != "node_lost" {
 			t.Fatalf("its lease ended: %+v", o)
 		}
@@ -221,8 +221,7 @@ func TestACallEndsWithItsLease(t *testing.T) {
 	}
 }
 
-// An agent that calls back is waited for: its answer is only a beginning, and what
-// it tells is the outcome.
+// With a callback, the response does not end the run; the posted outcome does.
 func TestARunThatIsCalledBack(t *testing.T) {
 	t.Parallel()
 	const token = "canary-token-0123456789"
@@ -251,7 +250,7 @@ func TestARunThatIsCalledBack(t *testing.T) {
 			defer s.Close()
 			a := New(Config{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, APIURL: "http://127.0.0.1:3100", Token: func(entity.Run) (string, error) { return token, nil },
 				Told: func(entity.Run) (company.Callback, bool) {
-					if test.told == nil || !told.Swap(true) { // not at the first look
+					if test.told == nil || !told.Swap(true) { // not at the first check
 						return company.Callback{}, false
 					}
 					return *test.told, true

@@ -1,13 +1,12 @@
-// Package worktree makes the folders that runs work in: the project's own, a
+// Package worktree makes the folders in which runs work: the project's own, a
 // clone of its repository, or a Git worktree with a branch for each issue. It
 // uses the git program of the node.
 //
 // # On disk
 //
-// Below its directory: repos/<project workspace>, bare clones of repositories
-// that a project names by URL; trees/<execution workspace>, the worktrees. A
-// worktree belongs to the repository it was made from, also when it lies
-// elsewhere.
+// Below its directory: repos/<project workspace>, bare clones of repositories that a project
+// names by URL; trees/<execution workspace>, the worktrees. A worktree belongs to the
+// repository from which it was made, even if it is elsewhere.
 package worktree
 
 import (
@@ -27,25 +26,25 @@ const (
 	// cloneTime bounds a clone or a fetch, gitTime any other call of git.
 	cloneTime = 5 * time.Minute
 	gitTime   = time.Minute
-	// killWait is how long git may take to end when it is told to.
+	// killWait is how long git may take to exit after it was signalled.
 	killWait = 5 * time.Second
-	// maxSaid bounds what is kept of git's words, in bytes.
+	// maxSaid bounds git's output in errors, in bytes.
 	maxSaid = 2 << 10
 )
 
 // ErrNoGit says that this node has no git.
 var ErrNoGit = errors.New("git is not installed on this node; install it, or let the project's runs share one folder (workspaceStrategy project_primary)")
 
-// A Maker makes folders. It is safe for concurrent use; what it does with
-// repositories it does one after the other.
+// A Maker makes folders. It is safe for concurrent use; operations on repositories run one
+// after the other.
 type Maker struct {
 	dir     string
 	environ []string
 	turn    chan struct{}
 }
 
-// New returns a maker that works below dir, an absolute path, which it creates.
-// environ is the node's environment, of which git gets what it needs.
+// New returns a maker that works below dir, an absolute path, which it creates. git gets what
+// it needs of environ, the node's environment.
 func New(dir string, environ []string) (*Maker, error) {
 	for _, d := range []string{"repos", "trees"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
@@ -63,21 +62,21 @@ func New(dir string, environ []string) (*Maker, error) {
 	return m, nil
 }
 
-// A Spec says which worktree is wanted.
+// A Spec describes a worktree.
 type Spec struct {
 	ID     string // of the execution workspace; the folder's name
 	Source string // ID of the project's workspace; the clone's name
 	Local  string // a repository on this node; "" to use the clone of URL
-	URL    string // may hold credentials, which are never told
-	Base   string // where a new branch begins; "": HEAD
+	URL    string // may contain credentials, which are never shown
+	Base   string // start of a new branch; "": HEAD
 	Branch string
 	Parent string // an absolute folder for the worktree; "": below the maker's own
 }
 
-// Make returns the folder of a worktree on its branch. One that is there is
-// used as it is, with all that was left in it. A branch that exists in the
-// repository, or at its origin, is gone on with; else it begins at Base. The
-// error is for the one who configured the project.
+// Make returns the folder of a worktree on its branch. An existing folder is used unchanged,
+// with all files in it. If the branch exists in the repository or at its origin, it is
+// continued; otherwise it starts at Base. The error is for the person who configured the
+// project.
 func (m *Maker) Make(ctx context.Context, s Spec) (dir string, err error) {
 	if err := s.check(); err != nil {
 		return "", err
@@ -100,7 +99,7 @@ func (m *Maker) Make(ctx context.Context, s Spec) (dir string, err error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return "", err
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // an empty folder is in nobody's way
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // an empty folder can be replaced
 		return "", fmt.Errorf("%s is in the way of the worktree: %w", dir, err)
 	}
 	if _, err := m.git(ctx, gitTime, s, repo, "worktree", "prune"); err != nil {
@@ -153,7 +152,7 @@ func (m *Maker) wait(ctx context.Context) error {
 	}
 }
 
-// Path is where the worktree of a Spec is, or would be.
+// Path returns where the worktree of a Spec is, or would be.
 func (m *Maker) Path(s Spec) string {
 	if s.Parent != "" {
 		return filepath.Join(s.Parent, s.ID)
@@ -161,14 +160,13 @@ func (m *Maker) Path(s Spec) string {
 	return filepath.Join(m.dir, "trees", s.ID)
 }
 
-// isWorktree reports whether dir itself is a worktree, and not some folder
-// within a repository.
+// isWorktree reports whether dir itself is a worktree, not a folder inside a repository.
 func isWorktree(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, ".git"))
 	return err == nil && info.Mode().IsRegular()
 }
 
-// repository returns the repository that a worktree is made from.
+// repository returns the repository from which a worktree is made.
 func (m *Maker) repository(ctx context.Context, s Spec) (string, error) {
 	if s.Local != "" {
 		if _, err := os.Stat(s.Local); err != nil {
@@ -181,7 +179,7 @@ func (m *Maker) repository(ctx context.Context, s Spec) (string, error) {
 	}
 	repo := filepath.Join(m.dir, "repos", s.Source)
 	if _, err := os.Stat(repo); err == nil {
-		// A repository that cannot be reached now may still do: its branches are here.
+		// If the fetch fails, the branches that are already here may be enough.
 		_, _ = m.git(ctx, cloneTime, s, repo, "fetch", "--prune", "origin", "+refs/heads/*:refs/remotes/origin/*")
 		return repo, nil
 	}
@@ -200,7 +198,7 @@ func (m *Maker) repository(ctx context.Context, s Spec) (string, error) {
 	return repo, os.Rename(part, repo)
 }
 
-// base is the commit at which a new branch begins.
+// base returns the commit at which a new branch starts.
 func (m *Maker) base(ctx context.Context, s Spec, repo string) (string, error) {
 	refs := []string{"HEAD"}
 	if s.Base != "" {
@@ -225,9 +223,8 @@ func (m *Maker) has(ctx context.Context, s Spec, repo, ref string) bool {
 	return err == nil
 }
 
-// git runs one command of git and returns what it wrote, without the last line
-// break. Hooks of the repository do not run, and credentials do not get into
-// the error.
+// git runs one git command and returns its output without the last line break. Hooks of the
+// repository are disabled, and errors contain no credentials.
 func (m *Maker) git(ctx context.Context, limit time.Duration, s Spec, dir string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -258,7 +255,7 @@ func (m *Maker) git(ctx context.Context, limit time.Duration, s Spec, dir string
 	return strings.TrimSpace(out.String()), nil
 }
 
-// limited keeps the first bytes of what is written to it.
+// limited keeps the first bytes that are written to it.
 type limited struct{ strings.Builder }
 
 func (l *limited) Write(p []byte) (int, error) {
@@ -268,9 +265,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Remove takes a worktree away, with all that was not committed in it; its
-// branch stays in the repository. dir is what Make returned; anything that is no
-// worktree is left alone.
+// Remove deletes a worktree with all uncommitted changes; its branch stays in the repository.
+// dir is what Make returned; if it is not a worktree, Remove does nothing.
 func (m *Maker) Remove(ctx context.Context, dir string) error {
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("%q is not an absolute path", dir)
@@ -286,7 +282,7 @@ func (m *Maker) Remove(ctx context.Context, dir string) error {
 	}
 	defer func() { <-m.turn }()
 	if _, err := m.git(ctx, gitTime, Spec{}, dir, "worktree", "remove", "--force", "--force", dir); err != nil {
-		// Its repository may be gone; then the folder is all there is.
+		// If its repository is gone, only the folder is left to delete.
 		if filepath.Dir(dir) == filepath.Join(m.dir, "trees") {
 			return os.RemoveAll(dir)
 		}
@@ -295,8 +291,7 @@ func (m *Maker) Remove(ctx context.Context, dir string) error {
 	return nil
 }
 
-// Trees lists the worktrees below the maker's own directory, by the IDs of their
-// workspaces.
+// Trees returns the IDs of the workspaces with a worktree below the maker's own directory.
 func (m *Maker) Trees() (ids []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(m.dir, "trees"))
 	for _, e := range entries {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// repository makes one with a commit on main.
+// repository makes a repository with a commit on main.
 func repository(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -71,7 +71,7 @@ func TestEachWorkspaceHasItsOwnTree(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(one, "HOOK")); err == nil {
 		t.Error("a hook of the repository ran")
 	}
-	// What was left in it is there at the next run.
+	// The next run finds the files that were left in it.
 	if err := os.WriteFile(filepath.Join(one, "dirty"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestEachWorkspaceHasItsOwnTree(t *testing.T) {
 	if err := m.Remove(t.Context(), repo); err == nil {
 		t.Error("removed the repository itself")
 	}
-	// The branch outlives its tree, and is gone on with.
+	// The branch stays after its worktree is deleted, and is continued.
 	if _, err := m.Make(t.Context(), Spec{ID: "w3", Source: "s", Local: repo, Branch: "ACM-1-fix"}); err != nil {
 		t.Error(err)
 	}
@@ -105,8 +105,8 @@ func TestEachWorkspaceHasItsOwnTree(t *testing.T) {
 	}
 }
 
-// A repository that is named by URL is cloned; another node's pushed branch is
-// gone on with, and what was not pushed is not there.
+// A repository named by URL is cloned. A branch that another node has pushed is continued, and
+// what was not pushed is not there.
 func TestClonedRepository(t *testing.T) {
 	t.Parallel()
 	origin, here, there := repository(t), maker(t), maker(t)
