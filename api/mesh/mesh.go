@@ -37,6 +37,8 @@ func MeshRoutes() []api.Route {
 		{Method: "GET", Path: "/api/v1/mesh/ledger/entries", Tag: "mesh", Summary: "List entries of the chain, the oldest first", Who: api.Admin, Out: []entry{},
 			Query: []api.Param{after, limit}, Handle: listEntries},
 		{Method: "GET", Path: "/api/v1/mesh/ledger/entries/{height}", Tag: "mesh", Summary: "Read one entry", Who: api.Admin, Out: entry{}, Handle: readEntry},
+		{Method: "GET", Path: "/api/v1/mesh/ledger/records", Tag: "mesh", Summary: "List the chain as it is stored, batch by batch, for who checks it without trust in this node", Who: api.Admin, NoTool: true,
+			Out: chainRecords{}, Query: []api.Param{{Name: "after", Type: "integer", Doc: "only batches after this raft index"}, limit}, Handle: listRecords},
 		{Method: "POST", Path: "/api/v1/mesh/ledger/verify", Tag: "mesh", Summary: "Check every hash and signature of this node's chain from genesis", Who: api.Admin, Out: verified{}, Handle: verifyChain},
 	}
 }
