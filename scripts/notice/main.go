@@ -1,4 +1,4 @@
-// Command notice writes NOTICE: what is linked into the program, for every platform
+// Command notice writes NOTICE: what is linked into the program and built into its pages, for every platform
 // that releases have, under which licences, and where the sources of what is under the
 // Mozilla Public License are to be had. With -check it says whether NOTICE is so.
 package main
@@ -78,6 +78,11 @@ func run(check bool) error {
 			return err
 		}
 	}
+	pages, err := inPages()
+	if err != nil {
+		return err
+	}
+	all = append(all, pages...)
 	want := write(all)
 	if !check {
 		return os.WriteFile(file, want, 0o644)
@@ -90,6 +95,34 @@ func run(check bool) error {
 		return errors.New(file + " is not what is linked: run make notice, and look at what has changed")
 	}
 	return nil
+}
+
+// inPages are the packages and fonts that the board's pages have code of: the build of the
+// pages (make ui) wrote them down.
+func inPages() (out []module, err error) {
+	const list = "ui/packages.json"
+	b, err := os.ReadFile(list)
+	if err != nil {
+		return nil, err
+	}
+	var rows []struct {
+		Name, Version, Licence string
+		Texts                  []struct{ Name, Body string }
+	}
+	if err := json.Unmarshal(b, &rows); err != nil {
+		return nil, fmt.Errorf("%s: %w", list, err)
+	}
+	for _, r := range rows {
+		if r.Licence == "" {
+			return nil, fmt.Errorf("%s: %s %s has no licence: look at it", list, r.Name, r.Version)
+		}
+		m := module{Path: "npm " + r.Name, Version: r.Version, licence: r.Licence}
+		for _, t := range r.Texts {
+			m.texts = append(m.texts, text{t.Name, t.Body})
+		}
+		out = append(out, m)
+	}
+	return out, nil
 }
 
 // linked are the modules of the packages that the program has on any platform, and the
@@ -193,7 +226,8 @@ func write(all []module) []byte {
 	b.WriteString(`Selvage
 Copyright the Selvage authors. Licensed under the Apache License, Version 2.0: see LICENSE.
 
-Written by scripts/notice (make notice). The program has code of the modules below.
+Written by scripts/notice (make notice). The program has code of the modules below, and
+its pages of the npm packages after them.
 Those under MPL-2.0 are used as they were published, unchanged. Their sources are at
 the module path and version that stand here; go mod download PATH@VERSION fetches them.
 

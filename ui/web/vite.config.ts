@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import tailwind from '@tailwindcss/vite'
@@ -56,10 +56,36 @@ function packed(): Plugin {
   }
 }
 
+const modules = resolve(here, 'node_modules')
+const licenceFile = /^(licen[sc]e|copying|notice)(\.(md|txt))?$/i
+
+// licensed writes ui/packages.json: the packages and fonts that have a part in dist, with their licences, for NOTICE.
+function licensed(): Plugin {
+  return {
+    name: 'licensed',
+    apply: 'build',
+    generateBundle(_, bundle) {
+      const found = new Set(['tailwindcss']) // its reset and utilities are in the style sheet
+      for (const part of Object.values(bundle)) {
+        for (const file of part.type === 'chunk' ? part.moduleIds : part.originalFileNames) {
+          const name = /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(resolve(here, file))?.[1]
+          if (name && !file.startsWith('\0')) found.add(name)
+        }
+      }
+      const rows = [...found].sort().filter((name) => existsSync(join(modules, name, 'package.json'))).map((name) => {
+        const about = JSON.parse(readFileSync(join(modules, name, 'package.json'), 'utf8')) as { version: string; license: string }
+        const texts = readdirSync(join(modules, name)).filter((f) => licenceFile.test(f)).sort().map((f) => ({ name: f, body: readFileSync(join(modules, name, f), 'utf8').replaceAll('\r\n', '\n').trim() }))
+        return { name, version: about.version, licence: about.license, texts }
+      })
+      writeFileSync(resolve(here, '../packages.json'), JSON.stringify(rows, null, 1) + '\n')
+    },
+  }
+}
+
 const node = process.env['SELVAGE_URL'] ?? 'http://127.0.0.1:3100'
 
 export default defineConfig({
-  plugins: [react(), tailwind(), packed()],
+  plugins: [react(), tailwind(), licensed(), packed()],
   root: here,
   build: {
     outDir: dist,

@@ -1,3 +1,3 @@
 import { defineConfig } from 'vitest/config'
 
-export default defineConfig({ test: { environment: 'jsdom', include: ['src/**/*.test.{ts,tsx}'], testTimeout: 20_000 } })
+export default defineConfig({ test: { environment: 'node', include: ['src/**/*.test.{ts,tsx}'], testTimeout: 20_000 } })

@@ -6909,6 +6909,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/mesh/ledger/records": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the chain as it is stored, batch by batch, for who checks it without trust in this node */
+        get: operations["getApiV1MeshLedgerRecords"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/mesh/ledger/verify": {
         parameters: {
             query?: never;
@@ -8362,6 +8379,24 @@ export interface components {
             /** Format: int64 */
             count: number;
             slug: string;
+        };
+        ApiChainRecord: {
+            entries: string[];
+            /** Format: int64 */
+            index: number;
+            record: string;
+        };
+        ApiChainRecords: {
+            /** Format: int64 */
+            applied: number;
+            head: string;
+            /** Format: int64 */
+            height: number;
+            keys: {
+                [key: string]: string;
+            } | null;
+            meshId: string;
+            records: components["schemas"]["ApiChainRecord"][];
         };
         ApiChallengeApproval: {
             approved: boolean;
@@ -34831,6 +34866,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiEntry"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1MeshLedgerRecords: {
+        parameters: {
+            query?: {
+                /** @description only batches after this raft index */
+                after?: number;
+                /** @description at most so many */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiChainRecords"];
                 };
             };
             /** @description Refused or failed */

@@ -29,7 +29,7 @@ export function useCompany(): Company {
 export const useMaybeCompany = () => useContext(InCompany)
 
 // First parts of addresses that are no company. A prefix has capital letters, so none is taken.
-const others = new Set(['', 'mesh', 'settings', 'companies', 'sign-in', 'dev'])
+const others = new Set(['', 'mesh', 'settings', 'companies', 'start', 'sign-in', 'dev'])
 
 /** prefixOf returns the company that an address names. */
 export function prefixOf(path: string): string | undefined {

@@ -131,7 +131,7 @@ const pause = (ms: number, signal?: AbortSignal) => new Promise<void>((done, fai
   signal?.addEventListener('abort', () => { clearTimeout(timer); fail(signal.reason as Error) }, { once: true })
 })
 
-async function once(method: string, address: string, body: string | FormData | undefined, headers: Record<string, string>, signal: AbortSignal | undefined): Promise<Response> {
+async function once(method: string, address: string, body: string | FormData | Blob | undefined, headers: Record<string, string>, signal: AbortSignal | undefined): Promise<Response> {
   const began = Date.now()
   const timeout = AbortSignal.timeout(requestTimeout)
   try {
@@ -158,8 +158,12 @@ export async function ask(method: Verb, path: string, options: Options = {}, bod
   const address = addressOf(path, options)
   const headers: Record<string, string> = { Accept: 'application/json' }
   if (height > 0) headers['X-Selvage-Height'] = String(height)
-  let sent: string | FormData | undefined
+  let sent: string | FormData | Blob | undefined
   if (body instanceof FormData) sent = body
+  else if (body instanceof Blob) {
+    sent = body
+    headers['Content-Type'] = body.type
+  }
   else if (body !== undefined) {
     sent = JSON.stringify(body)
     headers['Content-Type'] = 'application/json'

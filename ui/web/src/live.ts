@@ -109,6 +109,8 @@ async function read(of: Following, closed: AbortSignal, after: number, opened: (
   const quiet = new AbortController()
   const stop = AbortSignal.any([closed, quiet.signal])
   let timer = setTimeout(() => quiet.abort(), silence)
+  const gone = () => quiet.abort()
+  globalThis.addEventListener?.('offline', gone)
   try {
     const began = Date.now()
     const address = `/api/companies/${encodeURIComponent(of.company)}/events${after > 0 ? `?after=${after}` : ''}`
@@ -130,6 +132,7 @@ async function read(of: Following, closed: AbortSignal, after: number, opened: (
     }
   } finally {
     clearTimeout(timer)
+    globalThis.removeEventListener?.('offline', gone)
   }
 }
 

@@ -129,8 +129,12 @@ export function watchNode(): () => void {
     searching = false
   }
   const off = standing.on(() => void look())
+  // While a browser is offline no request is sent that could fail.
+  const gone = () => standing.set((s) => ({ ...s, lost: true }))
+  addEventListener('offline', gone)
   return () => {
     stopped = true
+    removeEventListener('offline', gone)
     off()
   }
 }

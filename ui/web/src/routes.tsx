@@ -39,7 +39,7 @@ function Start() {
   useEffect(() => {
     if (!data) return
     const company = lastCompany(data)
-    void go({ to: company ? `/${company.issuePrefix}` : '/companies', replace: true })
+    void go({ to: company ? `/${company.issuePrefix}` : '/start', replace: true })
   }, [data, go])
   return <Rows />
 }
@@ -52,6 +52,7 @@ const routes = [
 ]
 const alone = [
   createRoute({ getParentRoute: () => root, path: '/sign-in', component: lazyRouteComponent(() => import('./pages/signin/page'), 'Page') }),
+  createRoute({ getParentRoute: () => root, path: '/invite/$token', component: lazyRouteComponent(() => import('./pages/invite/page'), 'Page') }),
   ...(import.meta.env.DEV ? [createRoute({ getParentRoute: () => root, path: '/dev/parts', component: lazyRouteComponent(() => import('./dev/parts'), 'Page') })] : []),
 ]
 

@@ -46,5 +46,10 @@ export const pages: readonly PageRow[] = [
   { path: '/mesh/ledger', title: t.nav.ledger, load: () => import('./ledger/page'), rail: 'mesh', icon: 'ledger', go: 'l', command: 'selvage ledger' },
   { path: '/mesh/adapters', title: t.nav.adapters, load: () => import('./adapters/page'), rail: 'mesh', icon: 'adapters', go: 'b', command: 'selvage adapter list' },
   { path: '/mesh/settings', title: t.nav.meshSettings, load: () => import('./mesh/page'), rail: 'mesh', icon: 'settings', go: 'w', command: 'selvage settings show' },
+  { path: '/$company/company/import', title: t.transfer.import, load: () => import('./transfer/import'), icon: 'file', command: 'selvage company import' },
+  { path: '/$company/company/export', title: t.transfer.export, load: () => import('./transfer/export'), icon: 'export', command: 'selvage company export' },
+  { path: '/companies/import', title: t.transfer.import, load: () => import('./transfer/import') },
+  { path: '/$company/start', title: t.start.title, load: () => import('./start/page'), command: 'selvage onboard' },
+  { path: '/start', title: t.start.title, load: () => import('./start/page') },
   { path: '/companies', title: t.nav.companies, load: () => import('./companies/page'), icon: 'companies', command: 'selvage company list' },
 ]

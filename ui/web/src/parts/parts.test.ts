@@ -1,3 +1,4 @@
+// @vitest-environment jsdom
 import { describe, expect, it } from 'vitest'
 import { matches } from '../pages/issues/page'
 import { changeText, threadOf } from '../pages/issue/thread'

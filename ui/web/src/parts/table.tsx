@@ -3,7 +3,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { isValidElement, useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from 'react'
 import { flushSync } from 'react-dom'
-import { exactMoney, lasting } from '../format'
+import { exactMoney, lasting, words } from '../format'
 import { statusText, t } from '../text/en'
 import { typing } from '../keys'
 import { Icon } from './icons'
@@ -139,6 +139,8 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
   }
   const all = selected !== undefined && selected.size > 0 && selected.size === sorted.length
   return (
+    <div className="relative flex min-h-0 grow flex-col">
+      {sorted.length > 0 && <button type="button" aria-label={`${t.issues.csv}: ${label}`} title={t.issues.csv} onClick={() => download(fileOf(label), csvOf(sorted, columns))} className="no-print absolute right-0.5 top-1 z-10 inline-flex size-6 items-center justify-center rounded text-ink3 hover:bg-ground3 hover:text-ink"><Icon name="export" size={12} /></button>}
     <div ref={box} role="table" aria-label={label} aria-rowcount={sorted.length + 1} className="flex min-h-0 grow flex-col">
       <div role="rowgroup" className="relative shrink-0">
         <div role="row" style={grid} className={`${line} h-8 bg-ground text-xs text-ink3`}>
@@ -146,22 +148,22 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
           {shown.map((c) => (
             <div key={c.id} role="columnheader" aria-sort={order?.id === c.id ? (order.down ? 'descending' : 'ascending') : undefined} className={`min-w-0 truncate ${c.right ? 'text-right' : ''}`}>
               {c.sort ? (
-                <button type="button" className="inline-flex items-center gap-1 hover:text-ink" onClick={() => setOrder((o) => (o?.id !== c.id ? { id: c.id, down: false } : o.down ? undefined : { id: c.id, down: true }))}>
+                <button type="button" aria-label={c.head === '' ? `${t.part.sort}: ${words(c.id)}` : undefined} className="inline-flex items-center gap-1 hover:text-ink" onClick={() => setOrder((o) => (o?.id !== c.id ? { id: c.id, down: false } : o.down ? undefined : { id: c.id, down: true }))}>
                   {c.head}{order?.id === c.id && <span className={order.down ? '' : 'rotate-180'}><Icon name="down" size={10} /></span>}
                 </button>
               ) : c.head}
             </div>
           ))}
         </div>
-        {sorted.length > 0 && <button type="button" aria-label={`${t.issues.csv}: ${label}`} title={t.issues.csv} onClick={() => download(fileOf(label), csvOf(sorted, columns))} className="no-print absolute right-0.5 top-1 inline-flex size-6 items-center justify-center rounded text-ink3 hover:bg-ground3 hover:text-ink"><Icon name="export" size={12} /></button>}
       </div>
-      <div ref={scroll} role="rowgroup" tabIndex={0} className="min-h-0 grow overflow-y-auto outline-offset-[-2px]">
+      <div ref={scroll} role={sorted.length === 0 ? undefined : 'rowgroup'} tabIndex={sorted.length === 0 ? undefined : 0} className="min-h-0 grow overflow-y-auto outline-offset-[-2px]">
         {sorted.length === 0 ? empty : virtual ? (
           <div role="presentation" style={{ height: list.getTotalSize(), position: 'relative' }}>
             {list.getVirtualItems().map((v) => { const row = sorted[v.index]; return row === undefined ? null : rowOf(row, v.index, v.start) })}
           </div>
         ) : sorted.map((row, i) => rowOf(row, i))}
       </div>
+    </div>
     </div>
   )
 }

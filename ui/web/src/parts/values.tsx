@@ -66,7 +66,7 @@ export async function copy(text: string): Promise<void> {
 /** An ID, shortened in the middle: a click copies the whole. */
 export function Id({ id, text }: { id: string; text?: string }) {
   return (
-    <button type="button" title={`${id}\n${t.common.copy}`} aria-label={`${t.common.copy} ${id}`} onClick={(e) => { e.stopPropagation(); void copy(id) }}
+    <button type="button" title={`${id}\n${t.common.copy}`} aria-label={`${text ?? shortId(id)}: ${t.common.copy}`} onClick={(e) => { e.stopPropagation(); void copy(id) }}
       className="whitespace-nowrap rounded font-mono text-xs text-ink2 hover:bg-ground3 hover:text-ink">{text ?? shortId(id)}</button>
   )
 }

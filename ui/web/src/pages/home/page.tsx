@@ -2,7 +2,7 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { tails } from '../../cache'
 import { useCompany } from '../../company'
-import { say, useAgents, useAttention, useDashboard, useDoctor, useIssues, useJoinRequests, useLiveRuns, useMembers, useNames, useRead, type AttentionItem, type LiveRun, type Member } from '../../data'
+import { say, useAgents, useAttention, useDashboard, useDoctor, useIssues, useJoinRequests, useLiveRuns, useMembers, useNames, useRead, type AttentionItem, type Company, type LiveRun, type Member } from '../../data'
 import { keys } from '../../cache'
 import { client } from '../../data'
 import { words } from '../../format'
@@ -20,13 +20,14 @@ import { Avatar, Id, Lasting, Money, Time } from '../../parts/values'
 import { useStorePart } from '../../store'
 import { statusText, t } from '../../text/en'
 import { useTitleOf } from '../approval/titles'
+import { GoOn, useGoOn } from '../start/goon'
 
 export function Page() {
   const company = useCompany()
   return (
     <Frame title={t.nav.home} command={`selvage inbox --company ${company.issuePrefix}`} tools={<Button icon="plus" onClick={() => newIssue.set({})}>{t.home.giveWork}</Button>}>
       <div className="flex w-full max-w-[1440px] flex-col gap-6 p-4">
-        <NeedsYou company={company.id} prefix={company.issuePrefix} />
+        <NeedsYou company={company.id} prefix={company.issuePrefix} of={company} />
         <Moving company={company.id} prefix={company.issuePrefix} />
         <Mesh company={company.id} />
       </div>
@@ -37,13 +38,15 @@ export function Page() {
 const box = 'rounded border border-line'
 const maxNeeds = 8
 
-function NeedsYou({ company, prefix }: { company: string; prefix: string }) {
+function NeedsYou({ company, prefix, of }: { company: string; prefix: string; of: Company }) {
+  const goOn = useGoOn(of)
   const attention = useAttention(company)
   const requests = useJoinRequests().data ?? []
   const nameOf = useTitleOf(company, attention.data?.items ?? [])
   return (
     <Section title={t.home.needsYou} aside={attention.data && attention.data.totalCount > maxNeeds && <Link to={`/${prefix}/inbox`} className="text-sm text-accent">{t.common.all} {attention.data.totalCount}</Link>}>
       <div className={box}>
+        {goOn && <GoOn company={of} agents={goOn.agents} />}
         {requests.map((r) => (
           <Need key={r.code} mark="pending" title={t.home.pendingNode(r.name)} why={r.address} at={r.askedAt}>
             <Link to="/mesh/nodes" className="text-sm text-accent">{t.home.look}</Link>
@@ -52,7 +55,8 @@ function NeedsYou({ company, prefix }: { company: string; prefix: string }) {
         <Loaded of={attention} rows={3}>
           {(feed) => {
             const items = (feed.items ?? []).slice(0, maxNeeds)
-            if (items.length === 0 && requests.length === 0) return <div className="flex min-h-14 items-center gap-3 px-4 text-sm"><StatusMark status="ok" bare label={t.home.nothingNeeds} /><span>{t.home.nothingNeeds} <span className="text-ink3">{t.home.nothingNeedsWhy}</span></span></div>
+            if (items.length === 0 && (requests.length > 0 || goOn)) return null
+            if (items.length === 0) return <div className="flex min-h-14 items-center gap-3 px-4 text-sm"><StatusMark status="ok" bare label={t.home.nothingNeeds} /><span>{t.home.nothingNeeds} <span className="text-ink3">{t.home.nothingNeedsWhy}</span></span></div>
             return items.map((item) => <NeedOf key={item.id} item={item} title={nameOf(item)} company={company} prefix={prefix} />)
           }}
         </Loaded>

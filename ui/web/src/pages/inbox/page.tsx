@@ -20,6 +20,7 @@ import { ApprovalBody, useDecide } from '../approval/body'
 import { Asked } from '../issue/asked'
 import { IssueBody } from '../issue/body'
 import { useTitleOf } from '../approval/titles'
+import { GoOn, useGoOn } from '../start/goon'
 import { neighbour, sortOf } from './order'
 
 const markOf: Record<string, string> = { approval: 'pending_approval', budget_alert: 'warn', failed_run: 'failed', blocker_attention: 'blocked', agent_error_alert: 'error', issue_thread_interaction: 'pending', waiting_run: 'queued', recovery_action: 'warn', review: 'in_review', join_request: 'pending' }
@@ -27,6 +28,7 @@ const excerpt = (i: AttentionItem) => { const d = i.detail as { summaryExcerpt?:
 
 export function Page() {
   const company = useCompany()
+  const goOn = useGoOn(company)
   const { kind, show } = useSearch({ strict: false }) as { kind?: string; show?: string }
   const go = useNavigate()
   const feed = useAttention(company.id)
@@ -93,8 +95,9 @@ export function Page() {
     <Frame title={t.nav.inbox} command={`selvage inbox --company ${company.issuePrefix}`}
       bar={<><Select aria-label={t.inbox.kind} value={kind ?? ''} onChange={(e) => set({ kind: e.target.value, show: '' })} choices={[{ value: '', label: `${t.common.all} (${all.length})` }, ...kinds.map((k) => ({ value: k, label: `${t.inbox.kinds[k] ?? words(k)} (${all.filter((i) => i.sourceKind === k).length})` }))]} /><span className="grow" /><span className="whitespace-nowrap text-xs text-ink3 max-desk:hidden">{t.inbox.keys}</span></>}
       drawer={open && <Drawer label={open.subject.title} onClose={() => set({ show: '' })} head={<Link to={hrefOf(open, company.issuePrefix)} className="hover:underline">{t.inbox.kinds[open.sourceKind] ?? words(open.sourceKind)}</Link>}><Detail key={open.id} item={open} onDone={() => next(open.id)} onDismiss={() => dismiss(open, 'dismiss')} /></Drawer>}>
+      {goOn && <GoOn company={company} agents={goOn.agents} />}
       <Loaded of={feed} rows={8}>
-        {() => rows.length === 0 ? <Empty icon="inbox" title={t.inbox.empty} why={t.inbox.emptyWhy} /> : (
+        {() => rows.length === 0 ? goOn ? null : <Empty icon="inbox" title={t.inbox.empty} why={t.inbox.emptyWhy} /> : (
           <ul ref={list} aria-label={t.nav.inbox}>
             {rows.map((i) => (
               <li key={i.id} data-item={i.id} aria-current={i.id === now?.id} onClick={(e) => { setCursor(i.id); if (!(e.target as Element).closest('a, button')) set({ show: i.id }) }}

@@ -136,6 +136,17 @@ function Composer({ issue, id }: { issue: ShownIssue; id: string }) {
   )
 }
 
+/** Begins an issue for its agent: one agent has it, and who comes second is told who that is. */
+function CheckOut({ issue, agent, name, nameOf }: { issue: ShownIssue; agent: string; name: string; nameOf: (id: string) => string }) {
+  const checkout = useWrite({
+    call: () => post('/api/issues/{id}/checkout', { path: { id: issue.id } }, { agentId: agent, expectedStatuses: [issue.status] }),
+    optimistic: () => [issue.id, issue.identifier].filter((k): k is string => !!k).map((k) => ({ key: keys.issue(k), change: (row: unknown) => (row !== null && typeof row === 'object' && 'statusVersion' in row ? { ...row, status: 'in_progress' } : row) })),
+    reread: () => [keys.issues(issue.companyId), keys.issue(issue.id), ...(issue.identifier ? [keys.issue(issue.identifier)] : [])],
+    nameOf,
+  })
+  return <Button small busy={checkout.isPending} onClick={() => checkout.mutate(undefined)}>{t.issue.checkOut(name)}</Button>
+}
+
 function Properties({ issue }: { issue: ShownIssue }) {
   const company = useCompany()
   const agents = useAgents(issue.companyId).data ?? []
@@ -155,6 +166,7 @@ function Properties({ issue }: { issue: ShownIssue }) {
       <Facts rows={[
         [t.issues.status, <Combobox label={t.issues.status} value={issue.status} onChange={(v) => set({ status: v as ShownIssue['status'] })} choices={states.map((s) => ({ value: s, label: statusText(s), mark: <StatusMark status={s} bare /> }))}><Button className={cell} data-property="status"><StatusMark status={issue.status} /></Button></Combobox>],
         [t.issues.assignee, <Combobox label={t.issues.assignee} value={issue.assigneeAgentId ?? ''} onChange={(v) => set({ assigneeAgentId: v || null })} choices={[{ value: '', label: t.issues.unassigned }, ...agents.map((a) => ({ value: a.id, label: a.name, hint: a.role, mark: <Avatar id={a.id} name={a.name} size={16} /> }))]}><Button className={cell} data-property="assignee">{issue.assigneeAgentId ? <Who id={issue.assigneeAgentId} name={names(issue.assigneeAgentId).name} /> : issue.assigneeUserId ? <Who person id={issue.assigneeUserId} name={names(issue.assigneeUserId).name} /> : <span className="text-ink3">{t.issues.unassigned}</span>}</Button></Combobox>],
+        !!issue.assigneeAgentId && ['backlog', 'todo', 'blocked'].includes(issue.status) && ['', <CheckOut issue={issue} agent={issue.assigneeAgentId} name={names(issue.assigneeAgentId).name} nameOf={(id) => names(id).name} />],
         [t.issues.priority, <Combobox label={t.issues.priority} value={issue.priority} onChange={(v) => set({ priority: v as ShownIssue['priority'] })} choices={priorities.map((p) => ({ value: p, label: t.priority[p] ?? p, mark: <PriorityMark priority={p} bare /> }))}><Button className={cell}><PriorityMark priority={issue.priority} /></Button></Combobox>],
         projects.length > 0 && [t.issues.project, <Select small aria-label={t.issues.project} value={issue.projectId ?? ''} onChange={(e) => set({ projectId: e.target.value || null })} choices={[{ value: '', label: t.common.none }, ...projects.map((p) => ({ value: p.id, label: p.name }))]} />],
         !!issue.labels?.length && [t.issue.labels, <span className="flex flex-wrap gap-1">{issue.labels.map((l) => <Badge key={l.id}>{l.name}</Badge>)}</span>],

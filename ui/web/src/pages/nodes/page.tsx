@@ -96,9 +96,9 @@ function Requests() {
     <Section title={t.nodes.requests}>
       {requests.length === 0 && <p className="text-sm text-ink3">{t.nodes.noRequests}</p>}
       {requests.map((r) => (
-        <div key={r.code} className="mb-2 rounded border border-line p-3 text-sm">
+        <div key={r.code} data-request={r.name} className="mb-2 rounded border border-line p-3 text-sm">
           <p className="flex items-center gap-2"><StatusMark status="pending" bare /><span className="font-strong">{r.name}</span><span className="text-ink3">{r.address}</span></p>
-          <p className="my-1 font-mono text-lg tracking-widest">{r.code}</p>
+          <p data-code className="my-1 font-mono text-lg tracking-widest">{r.code}</p>
           <p className="mb-2 text-xs text-ink3">{t.nodes.compare}</p>
           <span className="flex gap-2"><Button small onClick={() => void decide(r.code, r.name, true)}>{t.nodes.approve}</Button><Button small look="quiet" onClick={() => void decide(r.code, r.name, false)}>{t.nodes.refuse}</Button></span>
         </div>

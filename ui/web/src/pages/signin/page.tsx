@@ -34,8 +34,9 @@ export function Page() {
     setWrong(undefined)
     try {
       const { name, email, password, code } = values
+      const invite = /^\/invite\/([^/?]+)/.exec(afterOf(location.search))?.[1]
       if (claim) await post('/api/bootstrap/claim', {}, code ? { code } : {})
-      else if (signUp) await post('/api/auth/sign-up/email', {}, { name, email, password })
+      else if (signUp) await post('/api/auth/sign-up/email', {}, { name, email, password, ...(invite ? { inviteToken: invite } : {}) })
       else await post('/api/auth/sign-in/email', {}, { email, password })
       if (unclaimed && !claim) return void session.refetch()
       standing.set((s) => ({ ...s, nobody: false }))
