@@ -1,9 +1,17 @@
-// node test/board.mjs URL PID: the steps of testnet/board. URL is a node of a mesh of three on one machine, PID its process,
-// which the last step kills. Each step says what it saw; the first that does not see it ends with 1.
+// node test/board.mjs DIR PORT: the steps of testnet/board on the mesh of three that DIR/testnet.json describes; from PORT
+// on are two free ports. Nodes are stopped, started and killed on the way. Each step says what it saw; the first that does
+// not see it ends with 1.
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { addressesOf } from './addresses.mjs'
+import { faultsOf } from './axe.mjs'
 import { ask, browser, watch } from './browser.mjs'
 import { pageSteps } from './pages.mjs'
 
-const [url, pid] = process.argv.slice(2)
+const [dir, port] = process.argv.slice(2)
+const { nodes, bin } = JSON.parse(readFileSync(join(dir, 'testnet.json'), 'utf8'))
+const url = nodes[0].http
 const wait = { timeout: 60_000 }
 
 function must(ok, what) {
@@ -13,18 +21,52 @@ function must(ok, what) {
 const chrome = await browser()
 const context = await chrome.newContext({ locale: 'en-GB', timezoneId: 'UTC', viewport: { width: 1440, height: 900 } })
 const page = await context.newPage()
+const { pid } = nodes[0]
+let next = url // where the page goes on when its first node is dead
+let fourth // the process of a node that joins on the way
+process.on('exit', () => fourth?.kill('SIGKILL'))
 // A browser writes each answer that refuses, and each node that does not answer, into its console.
 const wrong = watch(page, (text) => text.startsWith('Failed to load resource'))
 
+const acme = async () => (await ask(url, '/api/companies')).find((c) => c.issuePrefix === 'ACM')
+
 const steps = {
-  async 'an empty mesh leads to the first company'() {
+  async 'an empty mesh leads by the hand: a company, what it works with, its CEO, a first task, and its run'() {
     await page.goto(url)
-    await page.getByText('No company yet').first().waitFor(wait)
+    await page.waitForURL(/\/start$/, wait)
+    await page.getByLabel('Name').fill('First Works')
+    await page.getByLabel('What is it for?').fill('Find out what we are for')
+    await page.getByRole('button', { name: 'Make the company' }).click()
+    await page.waitForURL(/\/FIR\/start$/, wait)
+    await page.getByText(/^On no node:/).click()
+    await page.getByText('npm install -g @anthropic-ai/claude-code').waitFor(wait)
+    await page.getByRole('radio', { name: /A demo/ }).check()
+    await page.getByRole('button', { name: 'Hire Ada' }).click()
+    await page.getByRole('button', { name: 'Give it to Ada' }).click()
+    await page.waitForURL(/issue=FIR-1/, wait)
+    await page.getByText('The first task is over.').waitFor(wait)
+    await page.getByRole('article').getByText('I am Ada, a demo agent').waitFor(wait)
+    const { status, description } = await ask(url, '/api/issues/FIR-1')
+    must(status === 'done' && description === 'Our goal: Find out what we are for', `the first task is ${status}: ${description}`)
+  },
+  async 'a starter is one click away, and its agents are given what is there'() {
+    await page.goto(`${url}/start`)
+    await page.getByRole('button', { name: 'Begin with Research Desk' }).click()
+    await page.waitForURL(/\/RES\/start$/, wait)
+    await page.getByText(/run on Claude Code, and no node has it/).waitFor(wait)
+    await page.getByRole('button', { name: 'Let them work with this' }).click()
+    await page.getByRole('button', { name: 'Give it to Noor' }).waitFor(wait)
+    const desk = (await ask(url, '/api/companies')).find((c) => c.issuePrefix === 'RES')
+    const agents = await ask(url, `/api/companies/${desk.id}/agents`)
+    must(agents.length === 4 && agents.every((a) => a.adapterType === 'wasm'), `its agents are ${JSON.stringify(agents.map((a) => [a.name, a.adapterType]))}`)
+  },
+  async 'another company is made from the list'() {
+    await page.goto(`${url}/companies`)
     await page.getByRole('button', { name: 'New company' }).click()
     await page.getByLabel('Name').fill('Acme Survey')
     await page.getByRole('button', { name: 'Create' }).click()
-    await page.getByText('Needs you').first().waitFor(wait)
-    must(new URL(page.url()).pathname === '/ACM', `the company is at ${page.url()}`)
+    await page.waitForURL(/\/ACM$/, wait)
+    await page.getByText('Nobody works here yet.').first().waitFor(wait)
   },
   async 'a key opens the dialog, and the issue that it makes has its page'() {
     await page.keyboard.press('c')
@@ -32,7 +74,7 @@ const steps = {
     await page.keyboard.press('Control+Enter')
     await page.waitForURL(/\/ACM\/issues\/ACM-1$/, wait)
     await page.getByRole('heading', { name: 'Survey comments' }).waitFor(wait)
-    const [company] = await ask(url, '/api/companies')
+    const company = await acme()
     const issues = await ask(url, `/api/companies/${company.id}/issues`)
     must(issues.length === 1 && issues[0].title === 'Survey comments' && issues[0].status === 'todo', `the node has ${JSON.stringify(issues)}`)
   },
@@ -59,7 +101,7 @@ const steps = {
   async 'a list shows a new issue live, is moved in by keys, and keeps its filter in the address'() {
     await page.goto(`${url}/ACM/issues`)
     await page.getByRole('row', { name: /Survey comments/ }).waitFor(wait)
-    const [company] = await ask(url, '/api/companies')
+    const company = await acme()
     await ask(url, `/api/companies/${company.id}/issues`, 'POST', { title: 'Another one', status: 'todo' })
     await page.getByRole('row', { name: /Another one/ }).waitFor(wait)
     await page.keyboard.press('j')
@@ -101,7 +143,7 @@ const steps = {
     await page.getByText('1 of 1').waitFor(wait)
   },
   async 'what an agent asks is answered in the inbox, and an approval with one key'() {
-    const [company] = await ask(url, '/api/companies')
+    const company = await acme()
     const issue = await ask(url, '/api/issues/ACM-1')
     await ask(url, `/api/issues/${issue.id}/interactions`, 'POST', { kind: 'request_confirmation', title: 'Delete the old chart?', payload: { version: 1, prompt: 'Delete it?', acceptLabel: 'Delete it', rejectLabel: 'Keep it' } })
     const approval = await ask(url, `/api/companies/${company.id}/approvals`, 'POST', { type: 'request_board_approval', payload: { title: 'Buy soundings', summary: 'The old ones are from 1998.' } })
@@ -117,7 +159,7 @@ const steps = {
     must(decided.status === 'approved', `the approval is ${decided.status}`)
   },
   async 'a limit is set and what is spent adds up'() {
-    const [company] = await ask(url, '/api/companies')
+    const company = await acme()
     const [agent] = await ask(url, `/api/companies/${company.id}/agents`)
     await ask(url, `/api/companies/${company.id}/cost-events`, 'POST', { agentId: agent.id, provider: 'local', model: 'm-1', inputTokens: 100, outputTokens: 10, costCents: 125, occurredAt: new Date().toISOString() })
     await page.goto(`${url}/ACM/costs`)
@@ -147,14 +189,165 @@ const steps = {
   },
   ...pageSteps({ page, url, ask, must, wait }),
   async 'an address of the specification opens the page'() {
-    const [company] = await ask(url, '/api/companies')
+    const company = await acme()
     await page.goto(`${url}/companies/${company.id}/tasks`)
     await page.waitForURL(/\/ACM\/issues$/, wait)
   },
-  async 'no page of another site may frame or be loaded'() {
-    const policy = (await page.request.get(url)).headers()['content-security-policy']
-    must(policy.includes("frame-ancestors 'none'") && !policy.includes('unsafe'), `the policy is ${policy}`)
+  async 'a checkout of what another has is put back, and says who has it'() {
+    const company = await acme()
+    const [wes] = await ask(url, `/api/companies/${company.id}/agents`)
+    const bo = await ask(url, `/api/companies/${company.id}/agents`, 'POST', { name: 'Bo', role: 'qa', adapterType: 'process', adapterConfig: { command: 'sleep', args: ['60'] } })
+    const issue = await ask(url, `/api/companies/${company.id}/issues`, 'POST', { title: 'Held by one', status: 'backlog', assigneeAgentId: wes.id })
+    await page.goto(`${url}/ACM/issues/${issue.identifier}`)
+    await page.route('**/checkout', async (route) => {
+      await ask(url, `/api/issues/${issue.id}`, 'PATCH', { assigneeAgentId: bo.id })
+      await ask(url, `/api/issues/${issue.id}/checkout`, 'POST', { agentId: bo.id, expectedStatuses: ['backlog'] })
+      await route.continue()
+    })
+    await page.getByRole('button', { name: 'Check out for Wes' }).click()
+    await page.getByText(/Bo holds it now\./).first().waitFor(wait)
+    await page.locator('[data-property=assignee]', { hasText: 'Bo' }).waitFor(wait)
+    await page.unroute('**/checkout')
+  },
+  async 'a hire that waits for the board is approved on its page, and carried out'() {
+    const company = await acme()
+    await ask(url, `/api/companies/${company.id}`, 'PATCH', { requireBoardApprovalForNewAgents: true })
+    const { agent, approval } = await ask(url, `/api/companies/${company.id}/agent-hires`, 'POST', { name: 'Cleo', role: 'designer', adapterType: 'process', adapterConfig: { command: 'true' } })
+    must(agent.status === 'pending_approval', `the new agent is ${agent.status}`)
+    await page.goto(`${url}/ACM/approvals/${approval.id}`)
+    await page.getByText('What happens when it is approved').waitFor(wait)
+    await page.getByRole('button', { name: 'Approve' }).click()
+    await page.getByText('What was approved').waitFor(wait)
+    const now = await ask(url, `/api/agents/${agent.id}`)
+    must(now.status === 'idle', `the agent that was approved is ${now.status}`)
+  },
+  async 'a budget stop is in the inbox, and a higher limit lets the agent go on'() {
+    const company = await acme()
+    const agent = (await ask(url, `/api/companies/${company.id}/agents`)).find((a) => a.name === 'Cleo')
+    await ask(url, `/api/companies/${company.id}/budgets/policies`, 'POST', { scopeType: 'agent', scopeId: agent.id, amount: 100 })
+    await ask(url, `/api/companies/${company.id}/cost-events`, 'POST', { agentId: agent.id, provider: 'local', model: 'm-1', inputTokens: 100, outputTokens: 10, costCents: 150, occurredAt: new Date().toISOString() })
+    must((await ask(url, `/api/agents/${agent.id}`)).status === 'paused', 'the limit did not stop the agent')
+    await page.goto(`${url}/ACM/inbox`)
+    await page.locator('[data-item]', { hasText: 'Cleo' }).first().click()
+    await page.getByLabel('New limit in dollars').fill('5')
+    await page.getByRole('complementary').getByRole('button', { name: 'Approve' }).click()
+    await page.locator('[data-item]', { hasText: 'Cleo' }).waitFor({ ...wait, state: 'detached' })
+    must((await ask(url, `/api/agents/${agent.id}`)).status === 'idle', 'the agent does not go on')
+  },
+  async 'the chain is checked in the browser: hashes, links and signatures'() {
+    await page.goto(`${url}/mesh/ledger`)
+    await page.getByRole('button', { name: 'Check the whole chain' }).click()
+    const told = page.locator('[data-checked]')
+    await told.waitFor(wait)
+    const words = await told.innerText()
+    const { height } = await ask(url, '/api/v1/mesh/ledger')
+    must(/^It holds: [\d,]+ entries in [\d,]+ batches, [\d,]+ signatures$/.test(words) && Number(await told.getAttribute('data-checked')) > height - 100, `of ${height} entries it says: ${words}`)
+    await page.getByRole('row').nth(2).click()
+    await page.locator('[data-entry-check=ok]').waitFor(wait)
+    await page.getByText(/^Signed by n\d; the signature holds$/).waitFor(wait)
+    await page.route('**/ledger/records*', async (route) => { // a node that lies
+      const answer = await route.fetch()
+      const body = await answer.json()
+      const at = body.records.findIndex((r) => r.index > 10 && r.entries.length > 0)
+      if (at >= 0) {
+        const bytes = Buffer.from(body.records[at].entries[0], 'base64')
+        bytes[93] ^= 1 // in the hash of its payload
+        body.records[at].entries[0] = bytes.toString('base64')
+      }
+      await route.fulfill({ response: answer, json: body })
+    })
+    await page.getByRole('button', { name: 'Check the whole chain' }).click()
+    await page.getByText(/^It is broken at entry \d+: the entry says something else than what was signed/).waitFor(wait)
+    await page.unroute('**/ledger/records*')
+  },
+  async 'a company leaves as a zip file and comes in again after a preview'() {
+    await page.goto(`${url}/FIR/company/export`)
+    await page.getByRole('button', { name: 'Save as zip' }).waitFor(wait)
+    const download = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Save as zip' }).click()
+    const file = join(dir, 'package.zip')
+    await (await download).saveAs(file)
+    await page.goto(`${url}/companies/import`)
+    await page.getByLabel('File').setInputFiles(file)
+    await page.getByLabel('Name', { exact: true }).fill('Second Works')
+    await page.getByRole('button', { name: 'Show what would happen' }).click()
+    await page.getByRole('row', { name: /Agent.*Ada.*is made/ }).waitFor(wait)
+    must(!(await ask(url, '/api/companies')).some((c) => c.name === 'Second Works'), 'the preview made the company')
+    await page.getByRole('button', { name: 'Import', exact: true }).click()
+    await page.waitForURL(/\/SEC$/, wait)
+  },
+  async 'axe finds nothing serious on any page'() {
+    const { addresses } = await addressesOf(url, 'ACM')
+    const bad = []
+    for (const { address } of [...addresses, { address: '/sign-in' }, { address: '/ACM/issues?show=ACM-1' }, { address: '/ACM/issues?view=board' }]) {
+      await page.goto(url + address, { waitUntil: 'domcontentloaded' })
+      await page.locator('main').first().waitFor(wait)
+      await page.waitForFunction(() => !document.querySelector('[aria-busy=true]'), undefined, wait)
+      bad.push(...(await faultsOf(page)).map((f) => `${address}: ${f}`))
+    }
+    must(bad.length === 0, `axe found:\n${bad.join('\n')}`)
+  },
+  async 'the page runs its own scripts alone, and no page of another site may frame it'() {
+    const answer = await page.request.get(`${url}/ACM/issues`)
+    const { 'content-security-policy': policy, 'x-frame-options': frames, 'x-content-type-options': sniff } = answer.headers()
+    must(policy.includes("default-src 'none'") && policy.includes("script-src 'self';") && policy.includes("frame-ancestors 'none'") && !policy.includes('unsafe'), `the policy is ${policy}`)
+    must(frames === 'DENY' && sniff === 'nosniff', `X-Frame-Options is ${frames}, X-Content-Type-Options ${sniff}`)
+    const other = await context.newPage()
+    await other.route('http://other.test/', (route) => route.fulfill({ contentType: 'text/html', body: `<iframe src="${url}/"></iframe>` }))
+    await other.goto('http://other.test/')
+    await other.waitForFunction(() => document.querySelector('iframe'))
+    for (let i = 0; !other.frames()[1]?.url().startsWith('chrome-error:'); i++) {
+      must(i < 100, `the frame shows ${other.frames()[1]?.url()}`)
+      await other.waitForTimeout(50)
+    }
+    await other.close()
+    await page.goto(`${url}/ACM`)
+    const refused = await page.evaluate(() => new Promise((done) => {
+      addEventListener('securitypolicyviolation', (e) => done(e.effectiveDirective))
+      const script = document.createElement('script')
+      script.textContent = 'window.ran = true'
+      document.body.append(script)
+      setTimeout(() => done(window.ran ? 'it ran' : 'nothing'), 3_000)
+    }))
+    must(refused === 'script-src-elem', `an inline script: ${refused}`)
+    wrong.splice(0, wrong.length, ...wrong.filter((w) => !w.includes('Content Security Policy') && !w.includes('other.test')))
     must(wrong.length === 0, `the page had faults:\n${wrong.join('\n')}`)
+  },
+  async 'a browser that is offline says how old the page is, and goes on by itself'() {
+    await page.goto(`${url}/ACM/issues/ACM-1`)
+    await page.getByRole('heading', { name: 'Survey comments' }).waitFor(wait)
+    await page.locator('[data-line=live]').first().waitFor({ ...wait, state: 'attached' })
+    await context.setOffline(true)
+    await page.getByRole('alert').filter({ hasText: /does not answer\. What is on screen is \d+:\d\d old\./ }).waitFor(wait)
+    await page.getByRole('heading', { name: 'Survey comments' }).waitFor(wait)
+    await context.setOffline(false)
+    await page.getByRole('alert').filter({ hasText: 'does not answer' }).waitFor({ ...wait, state: 'detached' })
+    const issue = await ask(url, '/api/issues/ACM-1')
+    await ask(url, `/api/issues/${issue.id}/comments`, 'POST', { body: 'After the break' })
+    await page.locator('[data-comment]', { hasText: 'After the break' }).waitFor(wait)
+  },
+  async 'a node that hears no majority says so with the age of what it shows'() {
+    nodes.slice(1).forEach((n) => process.kill(n.pid, 'SIGSTOP'))
+    try {
+      await page.getByRole('alert').filter({ hasText: /n1 hears no majority of the mesh\. It takes no changes, and what it shows is \d+:\d\d old\./ }).waitFor(wait)
+    } finally {
+      nodes.slice(1).forEach((n) => process.kill(n.pid, 'SIGCONT'))
+    }
+    await page.getByRole('alert').filter({ hasText: 'no majority' }).waitFor({ ...wait, state: 'detached' })
+  },
+  async 'a node that asks to join is let in by its code'() {
+    const { id } = await ask(url, '/api/v1/mesh')
+    const at = Number(port)
+    let said = ''
+    fourth = spawn(bin, ['up', '--dir', join(dir, 'n4'), '--name', 'n4', '--mdns', 'off', '--mesh-id', id, '--seed', nodes[0].mesh, '--http', `127.0.0.1:${at}`, '--mesh', `127.0.0.1:${at + 1}`])
+    for (const stream of [fourth.stdout, fourth.stderr]) stream.on('data', (d) => { said += d })
+    await page.goto(`${url}/mesh/nodes`)
+    const ask4 = page.locator('[data-request]', { hasText: 'n4' })
+    await ask4.waitFor(wait)
+    const code = await ask4.locator('[data-code]').innerText()
+    must(said.includes(code), `the page shows the code ${code}; the node said: ${said}`)
+    await ask4.getByRole('button', { name: 'Approve' }).click()
+    await page.getByRole('row', { name: /n4.*alive/ }).waitFor(wait)
   },
   async 'the node dies, and the page goes on at another node of the mesh'() {
     await page.goto(`${url}/ACM/issues/ACM-1`)
@@ -168,20 +361,69 @@ const steps = {
     await page.getByLabel('Write a comment…').fill('We went on')
     await page.keyboard.press('Control+Enter')
     await page.getByRole('article').filter({ hasText: 'We went on' }).waitFor(wait)
-    const at = new URL(page.url()).origin
+    next = new URL(page.url()).origin
     for (let i = 0; ; i++) {
-      const comments = await ask(at, '/api/issues/ACM-1/comments').catch(() => [])
+      const comments = await ask(next, '/api/issues/ACM-1/comments').catch(() => [])
       if (comments.some((c) => c.body === 'We went on')) break
       must(i < 300, 'the comment never reached the other node')
       await page.waitForTimeout(200)
     }
   },
+  async 'where people sign in, the first one claims the mesh with its code'() {
+    await ask(next, '/api/v1/mesh/auth', 'PUT', { mode: 'authenticated' })
+    await page.goto(next)
+    await page.waitForURL(/\/sign-in/, wait)
+    await page.getByText('This mesh has no administrator yet').waitFor(wait)
+    await page.getByLabel('Your name').fill('Ann')
+    await page.getByLabel('Email').fill('ann@example.com')
+    await page.getByLabel('Password').fill('correct horse battery')
+    await page.getByRole('button', { name: 'Make an account' }).click()
+    await page.getByLabel('Claim code').fill(readFileSync(join(nodes.find((n) => n.http === next).dir, 'claim-code'), 'utf8').trim())
+    await page.getByRole('button', { name: 'Become administrator' }).click()
+    await page.getByText('Needs you').first().waitFor(wait)
+  },
+  async 'a second person joins by an invite, and may do less'() {
+    await page.goto(`${next}/ACM`)
+    await page.getByText('Needs you').first().waitFor(wait)
+    const path = await page.evaluate(async () => {
+      const company = (await (await fetch('/api/companies')).json()).find((c) => c.issuePrefix === 'ACM')
+      const made = await fetch(`/api/companies/${company.id}/invites`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ allowedJoinTypes: 'human', humanRole: 'viewer' }) })
+      return (await made.json()).invitePath
+    })
+    const theirs = await chrome.newContext({ locale: 'en-GB', timezoneId: 'UTC', viewport: { width: 1440, height: 900 } })
+    const bob = await theirs.newPage()
+    await bob.goto(next + path)
+    await bob.getByRole('heading', { name: 'Join Acme Survey' }).waitFor(wait)
+    await bob.getByRole('link', { name: 'Sign in, or make an account' }).click()
+    await bob.getByRole('button', { name: 'I have no account' }).click()
+    await bob.getByLabel('Your name').fill('Bob')
+    await bob.getByLabel('Email').fill('bob@example.com')
+    await bob.getByLabel('Password').fill('another horse battery')
+    await bob.getByRole('button', { name: 'Make an account' }).click()
+    await bob.getByRole('button', { name: 'Join' }).click()
+    await bob.waitForURL(/\/ACM$/, wait)
+    await bob.goto(`${next}/ACM/issues/ACM-1`)
+    await bob.getByLabel('Write a comment…').fill('May I?')
+    await bob.keyboard.press('Control+Enter')
+    await bob.getByText(/Viewer access is read-only/).first().waitFor(wait)
+    must((await bob.getByLabel('Write a comment…').inputValue()) === 'May I?', 'the text that was refused is lost')
+    await bob.goto(`${next}/mesh/nodes`)
+    await bob.getByText(/Instance admin required/).first().waitFor(wait)
+    await page.goto(`${next}/ACM/issues/ACM-1`)
+    await page.getByLabel('Write a comment…').fill('I may')
+    await page.keyboard.press('Control+Enter')
+    await bob.goto(`${next}/ACM/issues/ACM-1`)
+    await bob.getByRole('article').filter({ hasText: 'I may' }).waitFor(wait)
+    await theirs.close()
+  },
 }
 
 for (const [name, step] of Object.entries(steps)) {
+  if (process.env.SKIP && new RegExp(process.env.SKIP).test(name)) continue
+  const began = Date.now()
   try {
     await step()
-    console.log(`ok: ${name}`)
+    console.log(`ok: ${((Date.now() - began) / 1000).toFixed(1)} s ${name}`)
   } catch (error) {
     console.error(`failed: ${name}: ${error.message}\nat ${page.url()}\n${wrong.join('\n')}\n${(await page.locator('body').innerText().catch(() => '')).slice(0, 2000)}`)
     process.exit(1)

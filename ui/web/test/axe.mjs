@@ -1,0 +1,12 @@
+// axe-core over a page: what it finds serious or critical. It is evaluated by the browser's own protocol, which the
+// page's policy does not bind.
+import { readFileSync } from 'node:fs'
+
+const source = readFileSync(new URL('../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
+
+export async function faultsOf(page) {
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(source)
+  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }))
+  return found.violations.filter((v) => v.impact === 'serious' || v.impact === 'critical')
+    .map((v) => `${v.id} (${v.impact}): ${v.help}: ${v.nodes.slice(0, 3).map((n) => `${n.target.join(' ')} ${n.html.slice(0, 160)} ${n.any.map((a) => a.message).join(' ').slice(0, 200)}`).join(' | ')}`)
+}
