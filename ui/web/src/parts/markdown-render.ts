@@ -7,6 +7,7 @@ const allowed = { ALLOWED_TAGS: ['p', 'br', 'hr', 'h1', 'h2', 'h3', 'h4', 'h5', 
   ALLOWED_ATTR: ['href', 'title', 'src', 'alt', 'type', 'checked', 'disabled', 'align', 'start'], ALLOW_DATA_ATTR: false }
 
 DOMPurify.addHook('afterSanitizeAttributes', (node) => {
+  if (node.tagName === 'PRE') node.setAttribute('tabindex', '0') // it scrolls: the keyboard has to reach it
   if (node.tagName === 'A') {
     const to = node.getAttribute('href') ?? ''
     if (!/^(https?:|mailto:|\/(?!\/)|#)/i.test(to)) node.removeAttribute('href')
