@@ -21,11 +21,11 @@ type misuse struct{ error }
 
 func (m misuse) Unwrap() error { return m.error }
 
-// Misuse makes an error one of the command line itself.
+// Misuse marks an error as one of the command line itself.
 func Misuse(err error) error { return misuse{err} }
 
-// MisusedArguments makes a wrong number of arguments a misuse, everywhere, and says
-// which is missing or too many; likewise a list of less than one row.
+// MisusedArguments makes a wrong number of arguments a misuse in all commands and names
+// the missing or surplus one. It also refuses a list limit below one row.
 func MisusedArguments(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(cmd *cobra.Command, args []string) error {
@@ -45,7 +45,7 @@ func MisusedArguments(c *cobra.Command) {
 	}
 }
 
-// WrongFlag says what is wrong with the value of a flag in words of this program.
+// WrongFlag rewrites an error about the value of a flag in the words of this program.
 func WrongFlag(err error) error {
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -58,10 +58,10 @@ func WrongFlag(err error) error {
 	return fmt.Errorf("--%s is %q: want %s", bad.GetFlag().Name, bad.GetValue(), want)
 }
 
-// maxHeld bounds how many commands of a group a refusal names.
+// maxHeld bounds the commands of a group that a refusal names.
 const maxHeld = 20
 
-// holds says which commands a group has: of a large one the headings of its help.
+// holds lists the commands of a group; for a large group, the headings of its help.
 func holds(cmd *cobra.Command) string {
 	var there, under []string
 	for _, sub := range cmd.Commands() {
@@ -81,10 +81,10 @@ func holds(cmd *cobra.Command) string {
 	return fmt.Sprintf(": it has %d, under %s", len(there), strings.Join(under, "; "))
 }
 
-// WrongArguments says what is wrong with arguments that err refuses.
+// WrongArguments returns an error that explains why err refuses the arguments.
 func WrongArguments(cmd *cobra.Command, args []string, err error) error {
 	if cmd.HasAvailableSubCommands() {
-		cmd.SuggestionsMinimumDistance = 2 // as cobra has it elsewhere
+		cmd.SuggestionsMinimumDistance = 2 // cobra's default elsewhere
 		text := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0])
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 			text += "; did you mean " + strings.Join(near, " or ") + "?"
@@ -103,14 +103,14 @@ func WrongArguments(cmd *cobra.Command, args []string, err error) error {
 	return err
 }
 
-// Wanted are the arguments that a line of usage asks for, and how many there may
-// be, -1 for any number.
+// Wanted returns the required arguments of a line of usage, and the greatest number of
+// arguments, -1 for any.
 func Wanted(use string) (least []string, most int) {
 	for _, word := range strings.Fields(use)[1:] {
 		switch {
 		case word == "[--":
 			return least, -1
-		case strings.HasPrefix(word, "--"): // a flag that must be there; the command says why
+		case strings.HasPrefix(word, "--"): // a required flag; the command reports it
 		case word == "[flags]":
 		case strings.HasSuffix(word, "...]"):
 			return least, -1

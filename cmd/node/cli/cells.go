@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// reached returns what a path of members leads to; 0 is the first of a list.
+// reached returns the value at a path of members; 0 is the first element of a list.
 func reached(row any, path string) any {
 	for name := range strings.SplitSeq(path, ".") {
 		switch of := row.(type) {
@@ -27,7 +27,7 @@ func reached(row any, path string) any {
 	return row
 }
 
-// member returns what a path of members leads to, as a person reads it.
+// member returns the value at a path of members as text for people.
 func member(row any, path string) string {
 	switch v := reached(row, path).(type) {
 	case nil:
@@ -61,7 +61,7 @@ func member(row any, path string) string {
 	return "…"
 }
 
-// read is the text of a member as people read it: an instant is told as When does.
+// read returns the text of a member for people: a time is formatted by When.
 func read(path, text string, wide bool) string {
 	if strings.HasSuffix(path, "At") || strings.HasSuffix(path, "Until") {
 		if told := when(text, wide); told != "-" {
@@ -71,10 +71,10 @@ func read(path, text string, wide bool) string {
 	return text
 }
 
-// maxCell bounds what a column of a table shows, in characters.
+// maxCell bounds the text in a column of a table, in characters.
 const maxCell = 60
 
-// Cell shortens a text to what a column of a table shows.
+// Cell shortens a text for a column of a table.
 func Cell(text string) string { return Cut(text, maxCell) }
 
 // Cut shortens a text to at most most characters.
@@ -85,16 +85,16 @@ func Cut(text string, most int) string {
 	return text
 }
 
-// InWords finds the cells in the sentence that a verb says.
+// InWords finds the cells in the sentence of a verb.
 var InWords = regexp.MustCompile(`\{([A-Za-z0-9.:|+'?]+)\}`)
 
-// cellOf is what a cell of a table, or of a sentence, says of a row. A cell is the
-// path of a member, with dots for members of members; before it may stand how it is
-// shown: id:, the beginning of an ID; n:, how many there are; cents:, an amount of
-// money; milli:, a number of thousandths; short:, what details tell; and before a ? a
-// word that stands for a member that is true, or is there. Instants are told as When does. Of several with |
-// between them it is the first that there is, a word in quotes there always is, and
-// with + between them it is all of them.
+// cellOf returns the text of a cell of a table, or of a sentence, for a row. A cell is
+// the path of a member, with dots for nested members. A prefix selects the format: id:,
+// the beginning of an ID; n:, the length of a list; cents:, an amount of money; milli:,
+// a number of thousandths; short:, a summary of details; and a word before ? is shown if
+// the member is true or present. Times are formatted by When. Of several alternatives
+// with | between them, the first that is present is used; a word in quotes always is.
+// Parts with + between them are all used.
 func cellOf(row any, cell string, wide bool) string {
 	for one := range strings.SplitSeq(cell, "|") {
 		if word, ok := strings.CutPrefix(one, "'"); ok {
@@ -123,7 +123,7 @@ func cellOf(row any, cell string, wide bool) string {
 	return "-"
 }
 
-// shown is a member of a row in one of the ways of cellOf.
+// shown returns a member of a row in one of the formats of cellOf.
 func shown(row any, how, path string, wide bool) string {
 	text := member(row, path)
 	switch how {
@@ -147,7 +147,8 @@ func shown(row any, how, path string, wide bool) string {
 	return text
 }
 
-// membersOf are what is short of an object and of the objects in it, each with its name.
+// membersOf returns the short members of an object and of the objects in it, each with
+// its name.
 func membersOf(before string, o map[string]any, wide bool) (lines [][2]string) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if inner, ok := o[name].(map[string]any); ok {
@@ -159,8 +160,8 @@ func membersOf(before string, o map[string]any, wide bool) (lines [][2]string) {
 	return lines
 }
 
-// InShort is what the details of a line of the log tell, in a few words: which tools
-// were called and how it ended, what a thing is called, and from what to what it went.
+// InShort summarizes the details of a line of the log in a few words: the tools that
+// were called and the result, a name, and a change from one value to another.
 func InShort(details any) string {
 	o, _ := details.(map[string]any)
 	var words []string
@@ -196,5 +197,5 @@ func InShort(details any) string {
 	return Cut(strings.Join(words, " "), MaxHappened)
 }
 
-// MaxHappened bounds what a line tells of an event, in characters.
+// MaxHappened bounds the text of an event in a line, in characters.
 const MaxHappened = 120

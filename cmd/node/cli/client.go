@@ -24,32 +24,32 @@ import (
 
 const (
 	defaultAPI = "http://127.0.0.1:3100"
-	// callTimeout bounds one request of the command line.
+	// CallTimeout bounds one request of the command line.
 	CallTimeout = 30 * time.Second
-	// maxAnswer bounds what is read of an answer, in bytes.
+	// MaxAnswer bounds what is read of an answer, in bytes.
 	MaxAnswer = 64 << 20
 )
 
-// CLI is what all commands share: where the API is, who asks, and how answers
-// are printed.
+// CLI is shared by all commands: the address of the API, the credential, and the output
+// format.
 type CLI struct {
 	api     string
 	Output  format // of answers
 	Company string // --company: ID, prefix or name
 
-	ca           string   // file of certificates that vouch for nodes
+	ca           string   // file of certificate authorities for nodes
 	fingerprints []string // of nodes' certificates
 	kept         *Credential
-	named        string // what an argument named: the names of its row
+	named        string // name of the row that an argument matched
 	carrier      *http.Transport
 
-	read   string    // how fresh answers must be; "": as the command needs it
-	Reads  bool      // the command changes nothing
-	height uint64    // that the newest answer reflected
+	read   string    // required freshness of answers; "": chosen by the command
+	Reads  bool      // the command makes no changes
+	height uint64    // highest height that an answer reflected
 	Talk   io.Writer // standard error
-	warned bool      // it has been said that the node hears no leader
+	warned bool      // the warning that the node hears no leader was printed
 
-	Made *[]Verb // of which commands were made, for who asks
+	Made *[]Verb // verbs of the created commands, for tests
 }
 
 // Flags adds the flags that all commands share.
@@ -63,7 +63,7 @@ func (c *CLI) Flags(f *pflag.FlagSet) {
 	f.StringVarP(&c.Company, "company", "c", "", "company ID, prefix or name (default: $SELVAGE_COMPANY, that of company use, else the only one)")
 }
 
-// Prepare looks at the flags that all commands share, before one runs.
+// Prepare validates the shared flags before a command runs.
 func (c *CLI) Prepare(cmd *cobra.Command) error {
 	if err := cmd.ValidateRequiredFlags(); err != nil {
 		return Misuse(err)
@@ -75,17 +75,16 @@ func (c *CLI) Prepare(cmd *cobra.Command) error {
 	return nil
 }
 
-// URL is where the API is, without the /api that some write behind it.
+// URL returns the address of the API, without a trailing /api.
 func (c *CLI) URL() string {
 	at := strings.TrimSuffix(cmp.Or(c.api, os.Getenv("SELVAGE_API_URL"), os.Getenv("PAPERCLIP_API_URL"), defaultAPI), "/")
-	return strings.TrimSuffix(at, "/api") // as some write it
+	return strings.TrimSuffix(at, "/api") // some addresses end with it
 }
 
 // Call makes one call of the API and decodes the answer into out: a pointer, a *[]byte
-// for the bytes as they are, or nil. The key comes from the environment or what auth
-// login has kept, never from the arguments. While the mesh elects, it is asked again.
-// What a command reads before it changes something is all that the mesh knows; without
-// a quorum the node says what it has.
+// for the raw bytes, or nil. The key comes from the environment or from auth login,
+// never from arguments. During an election it retries. Commands that make changes use
+// strong reads; a read that fails with 503 is retried as a default read.
 func (c *CLI) Call(ctx context.Context, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -109,7 +108,7 @@ func (c *CLI) Call(ctx context.Context, method, path string, in, out any) error 
 	return nil
 }
 
-// freshness is how fresh an answer must be.
+// freshness returns the required freshness of an answer.
 func (c *CLI) freshness(method string) string {
 	switch {
 	case c.read != "":
@@ -131,7 +130,7 @@ func (c *CLI) ask(ctx context.Context, read, method, path string, in any) ([]byt
 	return b, err
 }
 
-// cutOff says once that the node that answers hears no leader.
+// cutOff warns once that the answering node hears no leader.
 func (c *CLI) cutOff(s client.Standing) {
 	if c.warned || c.Talk == nil {
 		return
@@ -145,12 +144,12 @@ const changesNothing = "changes nothing"
 
 var freshnesses = []string{"default", "strong", "stale"}
 
-// readers are the last words of commands that change nothing, beside those whose row
-// says so.
+// readers are the last words of commands that only read, besides those whose row says
+// so.
 var readers = strings.Fields(`activity asked attachments catalogue catalog dashboard debug doctor download events explain gates get incidents interactions list list-peers log
 members monitor pending raft relations requests revisions runs service-log show signups state stats status tail usage versions whoami`)
 
-// NoAnswer tells a no of a node from no answer.
+// NoAnswer distinguishes a refusal by a node from a missing answer.
 func (c *CLI) NoAnswer(err error) error {
 	if no, ok := errors.AsType[*client.Error](err); ok {
 		return refusedBy(no)
@@ -158,20 +157,20 @@ func (c *CLI) NoAnswer(err error) error {
 	return c.unreachable(err)
 }
 
-// Show reads path and prints it: as it came for -o json, else through human,
-// which sees row filled in.
+// Show reads path and prints the answer: unchanged with -o json, else through human
+// after decoding it into row.
 func (c *CLI) Show(cmd *cobra.Command, path string, row any, human func(io.Writer)) error {
 	return c.Send(cmd, "GET", path, nil, row, human)
 }
 
-// Send makes a request and prints its answer: as it came for -o json, else through
-// human, which sees row filled in.
+// Send makes a request and prints the answer: unchanged with -o json, else through human
+// after decoding it into row.
 func (c *CLI) Send(cmd *cobra.Command, method, path string, in, row any, human func(io.Writer)) error {
 	var raw []byte
 	if err := c.Call(cmd.Context(), method, path, in, &raw); err != nil {
 		return err
 	}
-	if len(raw) == 0 { // 204: done, with nothing to say
+	if len(raw) == 0 { // 204: done, without a body
 		raw = []byte("{}")
 	}
 	if err := json.Unmarshal(raw, row); err != nil {
@@ -180,8 +179,8 @@ func (c *CLI) Send(cmd *cobra.Command, method, path string, in, row any, human f
 	return c.Print(cmd, json.RawMessage(raw), human)
 }
 
-// CompanyID resolves --company, else $SELVAGE_COMPANY, else what company use has kept;
-// without any of them the only company is meant.
+// CompanyID resolves --company, else $SELVAGE_COMPANY, else the default set by company
+// use, else the only company.
 func (c *CLI) CompanyID(cmd *cobra.Command) (string, error) {
 	want, from := cmp.Or(c.Company, os.Getenv("SELVAGE_COMPANY"), os.Getenv("PAPERCLIP_COMPANY_ID")), ""
 	if want == "" {
@@ -213,10 +212,10 @@ func (c *CLI) CompanyID(cmd *cobra.Command) (string, error) {
 	}
 }
 
-// ErrWhichCompany: there are several companies, and none was named.
+// ErrWhichCompany says that there are several companies and none was selected.
 var ErrWhichCompany = errors.New("more than one company matches: name one with --company, or for good with selvage company use (selvage company list shows them)")
 
-// AgentNames maps agent IDs to names, also of agents that were terminated or deleted.
+// AgentNames returns agents' names by ID, also of terminated and deleted agents.
 func (c *CLI) AgentNames(cmd *cobra.Command, company string) (map[string]string, error) {
 	var rows []struct{ ID, Name, Status string }
 	err := c.Call(cmd.Context(), "GET", "/api/companies/"+company+"/agents?includeTerminated=true", nil, &rows)
@@ -241,15 +240,16 @@ func (c *CLI) AgentNames(cmd *cobra.Command, company string) (map[string]string,
 // UUIDLen is the length of an ID.
 const UUIDLen = 36
 
-// followEvery is how often a log that grows is asked for more.
+// followEvery is the polling interval of a growing log.
 const followEvery = 300 * time.Millisecond
 
-// Log prints a log from its beginning, page by page; with ended until that says so.
+// Log prints a log page by page from its beginning; with ended, it continues until ended
+// returns true.
 func (c *CLI) Log(cmd *cobra.Command, path string, ended func() (bool, error)) error {
 	out, follow := cmd.OutOrStdout(), ended != nil
 	for offset := int64(0); ; {
 		over := true
-		if follow { // asked before the log, so that nothing is missed
+		if follow { // checked before the log is read, so that nothing is missed
 			var err error
 			if over, err = ended(); err != nil {
 				return err
@@ -262,7 +262,7 @@ func (c *CLI) Log(cmd *cobra.Command, path string, ended func() (bool, error)) e
 		if err := c.Call(cmd.Context(), "GET", fmt.Sprintf("%s?offset=%d&limitBytes=262144", path, offset), nil, &page); err != nil && over {
 			return err
 		}
-		if follow { // a line that is being written comes whole the next time
+		if follow { // an incomplete line is read again as a whole
 			page.Content = page.Content[:strings.LastIndexByte(page.Content, '\n')+1]
 		}
 		for line := range strings.Lines(page.Content) {

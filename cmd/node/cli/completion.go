@@ -14,11 +14,11 @@ import (
 	"github.com/selvage-mesh/selvage/company/portable"
 )
 
-// completeTimeout bounds what a shell waits for names.
+// completeTimeout bounds how long a shell waits for names.
 const completeTimeout = 3 * time.Second
 
-// listed are nouns that are completed only: the API takes them as they are, or they
-// lie below another argument.
+// listed are nouns that only completion needs: the API accepts these arguments
+// unchanged, or they are below another argument.
 var listed = map[string]nounRows{
 	"adapter type":   {Path: "/api/adapters", id: "type", about: "label"},
 	"agent key":      {Path: "/api/agents/{agent:1}/keys", names: []string{"name"}, about: "revokedAt"},
@@ -70,7 +70,7 @@ var listed = map[string]nounRows{
 	"trace": {Path: "/api/companies/{company}/feedback-traces", id: "traceId", about: "vote"},
 }
 
-// Choices are arguments that are one of a few words.
+// Choices are the arguments with a few fixed values.
 var Choices = map[string][]string{
 	"approval type": {"hire_agent", "approve_ceo_strategy", "budget_override_required", "request_board_approval"},
 	"decision":      {"continue", "dismissed_false_positive", "snooze"},
@@ -86,7 +86,7 @@ var Choices = map[string][]string{
 	"verdict":      {"up", "down"},
 }
 
-// flagNouns are the flags that name something, by their names.
+// flagNouns maps flags to the nouns that they name.
 var flagNouns = map[string]string{
 	"agent": "agent", "assignee": "agent", "reports-to": "agent", "lead": "agent", "owner": "agent", "to": "agent",
 	"company": "company", "project": "project", "goal": "goal",
@@ -95,7 +95,8 @@ var flagNouns = map[string]string{
 	"adapter": "adapter type", "skill": "skill key", "user": "member user",
 }
 
-// Of finds what is said of an argument of a command: below its group, or anywhere.
+// Of finds the entry of a command's argument in table: the entry for its group, or the
+// general one.
 func Of[T any](table map[string]T, cmd *cobra.Command, word string) (found T, ok bool) {
 	group := strings.TrimPrefix(strings.TrimPrefix(cmd.Parent().CommandPath(), "selvage"), " ")
 	last := group[strings.LastIndexByte(group, ' ')+1:]
@@ -113,7 +114,7 @@ func Of[T any](table map[string]T, cmd *cobra.Command, word string) (found T, ok
 	return found, false
 }
 
-// Arguments are what the words of a line of usage stand for, in lower case.
+// Arguments returns the arguments of a line of usage, in lower case.
 func Arguments(use string) (words []string) {
 	for _, word := range strings.Fields(use)[1:] {
 		if word == "[--" {
@@ -128,7 +129,7 @@ func Arguments(use string) (words []string) {
 
 var aFew = regexp.MustCompile(`^(?:[a-z_0-9]+, )*[a-z_0-9]+ or [a-z_0-9]+$`)
 
-// fewOf are the words of a sentence that lists them, such as "backlog or todo".
+// fewOf returns the words that a sentence lists, such as "backlog or todo".
 func fewOf(usage string) []string {
 	if !aFew.MatchString(usage) {
 		return nil
@@ -136,7 +137,7 @@ func fewOf(usage string) []string {
 	return strings.Split(strings.ReplaceAll(usage, " or ", ", "), ", ")
 }
 
-// Completes has shells complete what arguments and flags name.
+// Completes adds shell completion for the arguments and flags of a command.
 func Completes(c *CLI, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		Completes(c, sub)
@@ -180,12 +181,13 @@ func Completes(c *CLI, cmd *cobra.Command) {
 	}
 }
 
-// IsFile reports whether an argument is a file or a folder here.
+// IsFile reports whether an argument is a local file or folder.
 func IsFile(word string) bool {
 	return strings.HasPrefix(word, "file") || strings.HasPrefix(word, "@file") || word == "dir" || word == "from" || word == "payload"
 }
 
-// RowsFor is where the rows are that a word names, with no path where none are.
+// RowsFor returns where the rows of an argument are; the path is empty if there are
+// none.
 func RowsFor(cmd *cobra.Command, word string) nounRows {
 	if rows, ok := Of(listed, cmd, word); ok {
 		return rows
@@ -193,8 +195,8 @@ func RowsFor(cmd *cobra.Command, word string) nounRows {
 	return nouns[word]
 }
 
-// offered are the names of rows that begin as typed, with what tells them apart. A
-// node that does not answer has none: a shell is no place for errors.
+// offered returns the names of rows that begin with typed, with descriptions. It returns
+// nothing if the node does not answer, because a shell can not show errors.
 func (c *CLI) offered(cmd *cobra.Command, n nounRows, args []string, typed string) (names []string) {
 	ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), completeTimeout)
 	defer cancel()
@@ -220,7 +222,7 @@ func (c *CLI) offered(cmd *cobra.Command, n nounRows, args []string, typed strin
 	return slices.Compact(names)
 }
 
-// samples stand for arguments in the examples that commands have which bring none.
+// samples are the values of arguments in generated examples.
 var samples = map[string]string{
 	"agent": "Bob", "approval": "0199c0de", "attachment": "report.pdf", "biller": "acme", "blocker": "ACM-2",
 	"cents": "5000", "code": "WXYZ-2345", "command": "build", "comment": idSample, "decision": "continue",
@@ -249,7 +251,7 @@ var samples = map[string]string{
 
 const idSample = "0199c0de-5f02-79a6-92bc-807bd79fee94"
 
-// Examples gives each command an example that has none of its own.
+// Examples adds an example to each command without one.
 func Examples(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		Examples(sub)

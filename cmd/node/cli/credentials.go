@@ -28,20 +28,20 @@ const (
 	maxAuthorities = 1 << 20
 )
 
-// A Credential is what the command line shows to the nodes at one URL, which
-// certificates it takes for theirs, and which company it means.
+// A Credential holds the key, the trusted certificates and the default company for the
+// nodes at one URL.
 type Credential struct {
 	Key          string   `json:"key,omitempty"`  // of the board, a secret
-	User         string   `json:"user,omitempty"` // whose it is, for people
+	User         string   `json:"user,omitempty"` // the key's user, for people
 	Fingerprints []string `json:"fingerprints,omitempty"`
 	CA           string   `json:"ca,omitempty"`      // PEM
-	Company      string   `json:"company,omitempty"` // ID of the one that is meant without --company
+	Company      string   `json:"company,omitempty"` // ID of the default company
 }
 
-// credentials are kept by the URL of the API.
+// credentials are stored by the URL of the API.
 type credentials map[string]Credential
 
-// credentialFile is where they are kept: $SELVAGE_CREDENTIALS, or the user's
+// credentialFile is the path of the file: $SELVAGE_CREDENTIALS, or a file in the user's
 // configuration directory.
 func credentialFile() (string, error) {
 	if path := os.Getenv("SELVAGE_CREDENTIALS"); path != "" {
@@ -51,12 +51,12 @@ func credentialFile() (string, error) {
 	return filepath.Join(dir, "selvage", "credentials.json"), err
 }
 
-// ReadCredentials returns none where there is no file. One that others may read
-// is an error: they may have.
+// ReadCredentials returns no credentials if there is no file. A file that other users
+// can read is an error, because they may have read it.
 func ReadCredentials() (credentials, error) {
 	path, err := credentialFile()
 	if err != nil {
-		return credentials{}, nil // there is no place to keep any
+		return credentials{}, nil // there is no directory for the file
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +84,7 @@ func ReadCredentials() (credentials, error) {
 	return all, nil
 }
 
-// save writes the file whole or not at all, for its owner only.
+// save writes the file atomically, readable by its owner only.
 func (all credentials) save() (err error) {
 	path, err := credentialFile()
 	if err != nil {
@@ -109,7 +109,7 @@ func (all credentials) save() (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// Change rewrites what is kept for the URL; an empty credential is taken away.
+// Change updates the credential of the URL; an empty one is deleted.
 func (c *CLI) Change(f func(*Credential)) error {
 	all, err := ReadCredentials()
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *CLI) Change(f func(*Credential)) error {
 	return all.save()
 }
 
-// Mine is what is kept for the URL, with what flags and variables say.
+// Mine returns the stored credential of the URL, overridden by flags and variables.
 func (c *CLI) Mine() (Credential, error) {
 	if c.kept != nil {
 		return *c.kept, nil
@@ -164,7 +164,7 @@ func (c *CLI) Mine() (Credential, error) {
 	return one, nil
 }
 
-// Transport connects to the nodes that the credential trusts.
+// Transport returns a transport to the nodes that the credential trusts.
 func (c *CLI) Transport() (*http.Transport, error) {
 	mine, err := c.Mine()
 	if err != nil || c.carrier != nil {
@@ -174,10 +174,10 @@ func (c *CLI) Transport() (*http.Transport, error) {
 	return c.carrier, err
 }
 
-// Client is the Go client, with the credential unless another is named.
+// Client returns the Go client, with the stored credential unless another is given.
 func (c *CLI) Client() (*client.Client, error) { return c.Reading(c.freshness(http.MethodGet)) }
 
-// Reading is client with reads of another kind.
+// Reading returns a client whose reads have the given freshness.
 func (c *CLI) Reading(read string) (*client.Client, error) {
 	mine, err := c.Mine()
 	if err != nil {
@@ -206,8 +206,8 @@ func (c *CLI) unreachable(err error) error {
 	return fmt.Errorf("no answer from %s: is a node running there? (selvage up, or --api URL): %w", c.URL(), err)
 }
 
-// ReadHidden reads a line that is not shown: from the terminal with a prompt, or
-// the next one of standard input.
+// ReadHidden reads a line without echo: from the terminal with a prompt, or the next
+// line of standard input.
 func ReadHidden(cmd *cobra.Command, lines *bufio.Reader, prompt string) (string, error) {
 	var line string
 	var err error

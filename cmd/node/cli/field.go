@@ -16,10 +16,11 @@ type Field struct {
 	Name, Member, About string
 	Kind                string // "" text, int, bool, list, file, text or file, json, json or @file, pairs, variables, secret, entity, issue, issues, label, labels, agent or none, or a noun: see nouns
 	Place               int
-	Value               string // unless it is given
+	Value               string // default
 }
 
-// read returns the value of a field, if it was given. An empty text clears.
+// read returns the value of a field, and whether it was given. An empty text clears the
+// member.
 func (f Field) read(c *CLI, cmd *cobra.Command, args []string) (value any, given bool, err error) {
 	if f.Kind == "secret" {
 		value, err := ReadSecret(cmd)
@@ -43,7 +44,7 @@ func (f Field) read(c *CLI, cmd *cobra.Command, args []string) (value any, given
 		return value, true, err
 	}
 	if text == "" && f.Kind != "" {
-		return nil, true, nil // clears what was there
+		return nil, true, nil // clears the member
 	}
 	text, err = f.resolve(c, cmd, text)
 	return text, true, err
@@ -97,7 +98,7 @@ func (f Field) parse(cmd *cobra.Command, text string) (value any, is bool, err e
 	case "text or file":
 		value, err = TextOrFile(cmd, text, maxPayload)
 		return value, true, err
-	case "json or @file": // may hold secrets: an error says nothing of it
+	case "json or @file": // may contain secrets: the error must not quote it
 		if text, err = TextOrFile(cmd, text, maxPayload); err == nil && !json.Valid([]byte(text)) {
 			err = Misuse(errors.New(f.word() + " is not JSON"))
 		}
@@ -145,7 +146,7 @@ func (f Field) resolve(c *CLI, cmd *cobra.Command, text string) (string, error) 
 	return c.Resolve(cmd, f.Kind, text)
 }
 
-// pairs reads NAME=value as it was given, or of variables from files with one a line.
+// pairs reads NAME=value arguments, or for variables also files with one pair a line.
 func (f Field) pairs(cmd *cobra.Command, list []string) (map[string]string, error) {
 	values := map[string]string{}
 	for _, one := range list {
@@ -167,7 +168,7 @@ func (f Field) pairs(cmd *cobra.Command, list []string) (map[string]string, erro
 			case f.Kind == "pairs":
 				return nil, Misuse(fmt.Errorf("%s is NAME=value", f.word()))
 			case strings.TrimSpace(line) != "" && !strings.HasPrefix(strings.TrimSpace(line), "#"):
-				return nil, Misuse(fmt.Errorf("%s: a line is not NAME=value", one)) // which says nothing of the line
+				return nil, Misuse(fmt.Errorf("%s: a line is not NAME=value", one)) // the error must not quote the line
 			}
 		}
 	}
@@ -181,11 +182,11 @@ func (f Field) word() string {
 	return "--" + f.Name
 }
 
-// MaxTextFile bounds a text that a verb takes from a file, in bytes: the longest
-// that the API takes in one body.
+// MaxTextFile bounds a text that a verb reads from a file, in bytes: the longest text
+// that the API accepts in a body.
 const MaxTextFile = 1 << 20
 
-// put sets a member, or with a dot in its name a member of a member.
+// put sets a member; a dot in the name separates nested members.
 func put(in map[string]any, name string, value any) {
 	head, rest, deeper := strings.Cut(name, ".")
 	if !deeper {
@@ -200,5 +201,5 @@ func put(in map[string]any, name string, value any) {
 	put(inner, rest, value)
 }
 
-// maxPayload bounds a text that a flag or an argument takes from a file, in bytes.
+// maxPayload bounds a text that a flag or an argument reads from a file, in bytes.
 const maxPayload = 256 << 10

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// ReadText reads a file of at most limit bytes, the standard input for -.
+// ReadText reads a file of at most limit bytes; "-" is standard input.
 func ReadText(cmd *cobra.Command, name string, limit int64) (string, error) {
 	in := cmd.InOrStdin()
 	if name != "-" {
@@ -30,8 +30,8 @@ func ReadText(cmd *cobra.Command, name string, limit int64) (string, error) {
 	return string(b), err
 }
 
-// TextOrFile returns text, or what the file holds that @FILE names (@- is
-// standard input), of at most limit bytes.
+// TextOrFile returns text, or for @FILE the content of the file (@- is standard input),
+// at most limit bytes.
 func TextOrFile(cmd *cobra.Command, text string, limit int64) (string, error) {
 	if path, isFile := strings.CutPrefix(text, "@"); isFile {
 		return ReadText(cmd, path, limit)
@@ -39,9 +39,9 @@ func TextOrFile(cmd *cobra.Command, text string, limit int64) (string, error) {
 	return text, nil
 }
 
-// ReadSecret reads a value from standard input, or from a prompt that does not
-// show it. One line break at its end is not part of it. It is never an argument:
-// those are seen by everybody on the machine.
+// ReadSecret reads a value from standard input, or from a prompt without echo. It
+// removes one trailing line break. A secret is never an argument, because every user of
+// the machine can see arguments.
 func ReadSecret(cmd *cobra.Command) (string, error) {
 	var b []byte
 	var err error
@@ -65,14 +65,14 @@ func ReadSecret(cmd *cobra.Command) (string, error) {
 	return value, nil
 }
 
-// maxSecret bounds the value of a secret that is read, in bytes, as the API does.
+// maxSecret bounds the value of a secret, in bytes, as the API does.
 const maxSecret = 64 << 10
 
-// maxReply bounds a line that is typed, in bytes.
+// maxReply bounds a typed line, in bytes.
 const maxReply = 1 << 10
 
-// Confirm asks at the terminal whether to do what cannot be undone. --yes answers it;
-// where nobody can be asked, that is needed.
+// Confirm asks at the terminal before an action that can not be undone. --yes confirms
+// it, and is required without a terminal.
 func Confirm(cmd *cobra.Command, what string) error {
 	if yes, err := cmd.Flags().GetBool("yes"); err != nil || yes {
 		return err

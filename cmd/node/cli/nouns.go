@@ -13,21 +13,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A noun is something that an argument may name: what stands for AGENT in
-// "agent show AGENT". Where its rows are, and how people call them.
+// nounRows describes a noun, the object that an argument names, such as AGENT in "agent
+// show AGENT": where its rows are and how people name them.
 type nounRows struct {
-	Path  string   // that lists them, or several; placeholders as in a verb, with the arguments before this one
-	rows  string   // member of the answer that holds the list, "": the answer is one
-	id    string   // member that the API wants to see, "": id
-	names []string // members by which a person names a row besides its ID
-	about string   // member that tells the rows apart
-	list  string   // command that shows them, "": selvage NOUN list
-	past  string   // status of rows that are named only where no other fits
-	loose bool     // what no row has is left to the API
+	Path  string   // paths of the lists; placeholders as in a verb, filled with the arguments before this one
+	rows  string   // member of the answer that holds the list; "": the answer is the list
+	id    string   // member that the API expects; "": id
+	names []string // members by which people name a row, besides its ID
+	about string   // member that distinguishes the rows
+	list  string   // command that lists them; "": selvage NOUN list
+	past  string   // status of rows that match only if no other row does
+	loose bool     // a value that no row has is sent to the API unchanged
 }
 
-// nouns are found by what an argument is called, in lower case: by "agent" for
-// AGENT. What a word stands for below one group only has that group before it.
+// nouns are keyed by the name of the argument in lower case: "agent" for AGENT. A name
+// that applies to one group only has the group as a prefix.
 var nouns = map[string]nounRows{
 	"agent":    {Path: "/api/companies/{company}/agents", names: []string{"name"}, about: "role"},
 	"approval": {Path: "/api/companies/{company}/approvals?limit=1000", about: "type"},
@@ -93,11 +93,10 @@ func (c *CLI) Filled(cmd *cobra.Command, path string, args []string) (string, er
 	return strings.TrimSuffix(out, "/"), failed
 }
 
-// Resolve returns the ID of what a person names: by ID, name, or the beginning of
-// an ID that no other shares.
+// Resolve returns the ID of a row named by ID, name, or a unique prefix of the ID.
 func (c *CLI) Resolve(cmd *cobra.Command, noun, ref string) (string, error) {
 	n, ok := nouns[noun]
-	if !ok || len(ref) == UUIDLen { // issues: the API takes identifiers in paths
+	if !ok || len(ref) == UUIDLen { // issues: the API accepts identifiers in paths
 		return ref, nil
 	}
 	rows, err := c.allRows(cmd, n, nil)
@@ -114,8 +113,9 @@ func (c *CLI) Resolve(cmd *cobra.Command, noun, ref string) (string, error) {
 	return found, err
 }
 
-// resolveListed returns the ID of what the n-th argument names below the arguments
-// before it, as a comment of an issue. What no list tells is left to the API.
+// resolveListed returns the ID of the row that the n-th argument names below the
+// arguments before it, such as a comment of an issue. A value that no list has is sent
+// to the API unchanged.
 func (c *CLI) resolveListed(cmd *cobra.Command, args []string, n int) (string, error) {
 	ref, words := args[n-1], Arguments(cmd.Use)
 	if len(ref) == UUIDLen || n > len(words) {
@@ -125,12 +125,12 @@ func (c *CLI) resolveListed(cmd *cobra.Command, args []string, n int) (string, e
 		return "", Misuse(fmt.Errorf("%q is no whole ID: name the %s that it belongs to before it: %s", ref, words[0], cmd.UseLine()))
 	}
 	rows, ok := Of(listed, cmd, words[n-1])
-	if !ok || rows.id != "" { // the API takes it as it is
+	if !ok || rows.id != "" { // the API accepts it unchanged
 		return ref, nil
 	}
 	for _, m := range placeholder.FindAllStringSubmatch(rows.Path, -1) {
 		if place, _ := strconv.Atoi(m[2] + m[3]); place >= n {
-			return ref, nil // it lies below something that is not named here
+			return ref, nil // the object above it was not given
 		}
 	}
 	list, err := c.allRows(cmd, rows, args[:n-1])
@@ -141,8 +141,8 @@ func (c *CLI) resolveListed(cmd *cobra.Command, args []string, n int) (string, e
 	return cmp.Or(found, ref), err
 }
 
-// Whole puts "-" for a first argument that may be left out ("[ISSUE] ATTACHMENT"), where it was:
-// what lies below it is named by its whole ID then.
+// Whole inserts "-" for an omitted optional first argument ("[ISSUE] ATTACHMENT"). The
+// next argument must then be a complete ID.
 func Whole(use string, args []string) []string {
 	words := strings.Fields(use)[1:]
 	if len(words) > 1 && strings.HasPrefix(words[0], "[") && !strings.HasPrefix(words[1], "[") && len(args) < len(Arguments(use)) {
@@ -151,7 +151,8 @@ func Whole(use string, args []string) []string {
 	return args
 }
 
-// find returns the ID of the row that is named, or begins, as ref: "" where none is.
+// find returns the ID of the row that ref names, or whose ID begins with ref; "" if
+// there is none.
 func (n nounRows) find(noun, ref string, rows []any) (string, error) {
 	if n.past != "" {
 		var now, past []any
@@ -193,7 +194,7 @@ func (n nounRows) find(noun, ref string, rows []any) (string, error) {
 	return "", Misuse(fmt.Errorf("more than one %s matches %q: give more of the ID, which is one of %s", noun, ref, strings.Join(named[:min(len(named), maxNamed)], ", ")))
 }
 
-// called is how people name the row with an ID, "" where there is none.
+// called returns the name of the row with an ID, "" if there is none.
 func (n nounRows) called(id string, rows []any) string {
 	var names []string
 	for _, r := range rows {
@@ -208,7 +209,7 @@ func (n nounRows) called(id string, rows []any) string {
 	return strings.Join(names, " ")
 }
 
-// allRows are the rows of a noun below the arguments before it.
+// allRows returns the rows of a noun below the arguments before it.
 func (c *CLI) allRows(cmd *cobra.Command, n nounRows, args []string) (all []any, err error) {
 	for at := range strings.FieldsSeq(n.Path) {
 		path, err := c.Filled(cmd, at, args)
@@ -224,7 +225,8 @@ func (c *CLI) allRows(cmd *cobra.Command, n nounRows, args []string) (all []any,
 	return all, nil
 }
 
-// rowsOf are the rows of a list, which is a member of the answer unless rows is "".
+// rowsOf returns the rows of a list, which is the member rows of the answer, or the
+// answer if rows is "".
 func (c *CLI) rowsOf(cmd *cobra.Command, path, rows string) ([]any, error) {
 	var answer any
 	if err := c.Call(cmd.Context(), "GET", path, nil, &answer); err != nil {
@@ -237,7 +239,7 @@ func (c *CLI) rowsOf(cmd *cobra.Command, path, rows string) ([]any, error) {
 	return list, nil
 }
 
-// shown is the command that shows the rows.
+// shown returns the command that lists the rows.
 func (n nounRows) shown(noun string) string {
 	if n.list != "" {
 		return n.list
@@ -245,22 +247,23 @@ func (n nounRows) shown(noun string) string {
 	return noun + " list"
 }
 
-// maxNamed bounds how many of several rows a refusal names.
+// maxNamed bounds the matching rows that a refusal names.
 const maxNamed = 5
 
-// AgentID is the ID of an agent that is named.
+// AgentID returns the ID of the agent that ref names.
 func (c *CLI) AgentID(cmd *cobra.Command, ref string) (string, error) {
 	return c.Resolve(cmd, "agent", ref)
 }
 
-// RunID is the ID of a run that is named by the beginning of its ID.
+// RunID returns the ID of the run whose ID begins with ref.
 func (c *CLI) RunID(cmd *cobra.Command, ref string) (string, error) {
 	return c.Resolve(cmd, "run", ref)
 }
 
 var identifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*-[0-9]+$`)
 
-// EntityID returns the ID of what the log is asked for: an issue may be named as people do.
+// EntityID returns the ID for a filter of the log; an issue may be given by its
+// identifier.
 func (c *CLI) EntityID(cmd *cobra.Command, ref string) (string, error) {
 	if !identifier.MatchString(ref) {
 		return ref, nil

@@ -17,10 +17,10 @@ import (
 	"golang.org/x/term"
 )
 
-// A format is how answers are printed.
+// A format is an output format.
 type format string
 
-// wide is text of which nothing is cut, with times as the API tells them.
+// wide is text without truncation, with times as the API has them.
 const wide format = "wide"
 
 var formats = []string{"text", string(wide), "json", "yaml"}
@@ -36,16 +36,16 @@ func (f *format) Set(text string) error {
 	return nil
 }
 
-// oneOf lists words as a sentence does: a, b or c.
+// oneOf lists words as in a sentence: a, b or c.
 func oneOf(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// ForMachines reports whether answers are printed for programs.
+// ForMachines reports whether the output is for programs.
 func (c *CLI) ForMachines() bool { return c.Output == "json" || c.Output == "yaml" }
 
-// Print writes v as JSON or YAML where -o asks for it, else through human.
+// Print writes v as JSON or YAML if -o selects that, else through human.
 func (c *CLI) Print(cmd *cobra.Command, v any, human func(w io.Writer)) error {
 	out := cmd.OutOrStdout()
 	switch c.Output {
@@ -61,22 +61,22 @@ func (c *CLI) Print(cmd *cobra.Command, v any, human func(w io.Writer)) error {
 	return nil
 }
 
-// A screen is where a person reads an answer.
+// A screen is the terminal or other output that a person reads.
 type screen struct {
 	io.Writer
-	width int  // characters of a line; 0: no limit
-	wide  bool // nothing is cut
+	width int  // characters per line; 0: no limit
+	wide  bool // nothing is truncated
 }
 
 func (c *CLI) screen(out io.Writer) screen {
 	s := screen{Writer: out, wide: c.Output == wide}
 	if f, ok := out.(*os.File); ok && !s.wide {
-		s.width, _, _ = term.GetSize(int(f.Fd())) // 0 where it is no terminal
+		s.width, _, _ = term.GetSize(int(f.Fd())) // 0 if it is not a terminal
 	}
 	return s
 }
 
-// Fit cuts a line to what the terminal has room for.
+// Fit truncates a line to the width of the terminal.
 func Fit(w io.Writer, line string) string {
 	if s, _ := w.(screen); s.width > 0 {
 		return Cut(line, s.width)
@@ -89,16 +89,16 @@ func isWide(w io.Writer) bool {
 	return s.wide
 }
 
-// Table writes rows under a header, in columns, which are cut to fit a terminal.
+// Table writes rows in columns under a header, truncated to the width of a terminal.
 func Table(w io.Writer, header string, rows [][]string) {
 	table(w, strings.Fields(header), rows, nil)
 }
 
-// table is Table; whole says which columns hold IDs that are of use only as a whole.
+// table is Table; whole marks the columns whose IDs are useful only in full.
 func table(w io.Writer, header []string, rows [][]string, whole []bool) {
 	for _, r := range rows {
 		for n := range r {
-			indent := len(r[n]) - len(strings.TrimLeft(r[n], " ")) // of trees
+			indent := len(r[n]) - len(strings.TrimLeft(r[n], " ")) // indentation of trees
 			r[n] = r[n][:indent] + strings.Join(strings.Fields(Visible(r[n])), " ")
 		}
 	}
@@ -117,12 +117,13 @@ func table(w io.Writer, header []string, rows [][]string, whole []bool) {
 
 const (
 	columnGap = 2
-	// leastColumn is how many characters of a column stay when a table is fitted.
+	// leastColumn is the least width to which a column is truncated, in characters.
 	leastColumn = 8
 )
 
-// fit cuts the cells of a table until its lines fit. IDs go first: what tells them
-// apart is enough to name them. Then the widest column gives a character, and so on.
+// fit truncates the cells of a table until its lines fit. First it cuts IDs to unique
+// prefixes, which are enough to name rows. Then it repeatedly cuts a character from the
+// widest column.
 func fit(header []string, rows [][]string, whole []bool, width int) {
 	widths, over := make([]int, len(header)), -width-columnGap
 	measure := func(n int) {
@@ -152,7 +153,7 @@ func fit(header []string, rows [][]string, whole []bool, width int) {
 			}
 		}
 		if widest < 0 {
-			break // the terminal wraps what is left
+			break // the terminal wraps the rest
 		}
 		widths[widest]--
 	}
@@ -163,7 +164,7 @@ func fit(header []string, rows [][]string, whole []bool, width int) {
 	}
 }
 
-// cutIDs cuts the IDs of a column to the beginning that tells them apart.
+// cutIDs cuts the IDs of a column to unique prefixes.
 func cutIDs(rows [][]string, n int) {
 	most := 0
 	for i := range rows {
@@ -184,7 +185,7 @@ func cutIDs(rows [][]string, n int) {
 	}
 }
 
-// common is how many bytes two texts have in common at their beginning.
+// common is the length of the common prefix of two texts, in bytes.
 func common(a, b string) (n int) {
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
@@ -192,8 +193,8 @@ func common(a, b string) (n int) {
 	return n
 }
 
-// Visible is a text that others wrote without what a terminal would obey: control
-// characters but the end of a line and a tab are shown as �.
+// Visible makes a text of others safe for a terminal: control characters, except line
+// ends and tabs, become �.
 func Visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -203,10 +204,10 @@ func Visible(text string) string {
 	}, text)
 }
 
-// Short is the first eight characters of an ID.
+// Short returns the first eight characters of an ID.
 func Short(id string) string { return id[:min(8, len(id))] }
 
-// Dash is the text, or a dash where there is none.
+// Dash returns the text, or a dash if it is empty.
 func Dash(s string) string {
 	if s == "" {
 		return "-"
@@ -214,14 +215,14 @@ func Dash(s string) string {
 	return s
 }
 
-// Cents is an amount of money as people write it.
+// Cents formats an amount of money, such as $1.25.
 func Cents(c int64) string { return fmt.Sprintf("$%d.%02d", c/100, c%100) }
 
-// farAway is the distance from which on a date says more.
+// farAway is the distance in time from which a date is shown instead.
 const farAway = 365 * 24 * time.Hour
 
-// When is an instant as people read it: its distance from now, such as 3m ago or in 2h,
-// its date where that is far away, and with -o wide the instant itself, in UTC.
+// When formats a time for people: its distance from now, such as 3m ago or in 2h, its
+// date if that is far away, and with -o wide the time itself, in UTC.
 func When(w io.Writer, iso string) string { return when(iso, isWide(w)) }
 
 func when(iso string, wide bool) string {
@@ -242,7 +243,7 @@ func when(iso string, wide bool) string {
 	return distance(max(d, 0)) + " ago"
 }
 
-// distance is a time in its largest unit that has two or more of it.
+// distance formats a duration in the largest unit of which it has two or more.
 func distance(d time.Duration) string {
 	switch {
 	case d < 2*time.Minute:

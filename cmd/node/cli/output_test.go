@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A table fits the terminal: IDs give what does not tell them apart, then the widest
-// columns give the rest, and nothing is cut where there is room or no terminal.
+// A table is truncated to fit the terminal: first IDs, to unique prefixes, then the
+// widest columns. Nothing is truncated if there is enough room or no terminal.
 func TestTablesFitTheTerminal(t *testing.T) {
 	t.Parallel()
 	rows := func() [][]string {
@@ -43,7 +43,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			t.Errorf("in %d columns:\n%swant\n%s", c.width, got, c.want)
 		}
 	}
-	for width := 34; width < 120; width++ { // 34: the least of each column
+	for width := 34; width < 120; width++ { // 34: every column at its least width
 		var out bytes.Buffer
 		table(screen{Writer: &out, width: width}, []string{"ID", "NAME", "TEXT"}, rows(), nil)
 		for line := range strings.Lines(out.String()) {
@@ -54,7 +54,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// Instants are told as their distance from now, and with -o wide as they are.
+// Times are shown as their distance from now, and with -o wide unchanged.
 func TestInstantsAreDistances(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,7 +105,7 @@ type raw string
 
 func (r raw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// Progress is one line that is written again, and taken away at the end.
+// Progress is one line that is rewritten, and erased at the end.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,15 +126,15 @@ func TestProgress(t *testing.T) {
 	})
 	cmd := &cobra.Command{}
 	cmd.SetErr(&bytes.Buffer{})
-	silent := (&CLI{}).Progress(cmd, "saving") // no terminal
+	silent := (&CLI{}).Progress(cmd, "saving") // not a terminal
 	silent.Bytes(1, 2)
 	if silent.End(); silent.to != nil {
 		t.Error("progress is written to what is no terminal")
 	}
 }
 
-// What cannot be undone is asked for, refused where nobody can be asked, and done
-// with --yes.
+// An action that can not be undone is confirmed at the terminal, refused without one,
+// and done with --yes.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	null, err := os.Open(os.DevNull)
@@ -156,7 +156,8 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// What a cell says of a row: the first there is, words for what is true, thousandths.
+// A cell shows the first member that is present, words for true members, and
+// thousandths.
 func TestCells(t *testing.T) {
 	t.Parallel()
 	row := map[string]any{"on": true, "off": false, "name": "Bob", "none": nil, "risk": 125.0, "in": map[string]any{"it": "x"}, "list": []any{"a", "b"}}

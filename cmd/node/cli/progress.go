@@ -11,12 +11,12 @@ import (
 	"golang.org/x/term"
 )
 
-// progressEvery is how often a Progress is written; work that ends before shows none.
+// progressEvery is the interval of updates; shorter work shows no progress.
 const progressEvery = 500 * time.Millisecond
 
-// A Progress tells a person how far long work is: one line of the terminal that is
-// written again and again, and is gone when the work ends. Where standard error is no
-// terminal it writes nothing.
+// A Progress shows a person the progress of long work: one line of the terminal that is
+// rewritten, and erased when the work ends. If standard error is not a terminal it
+// writes nothing.
 type Progress struct {
 	to   io.Writer // nil: silent
 	what string
@@ -27,7 +27,7 @@ type Progress struct {
 	far string // guarded by mu
 }
 
-// Progress begins to tell of work. End must be called.
+// Progress starts to show the progress of work. The caller must call End.
 func (c *CLI) Progress(cmd *cobra.Command, what string) *Progress {
 	f, ok := cmd.ErrOrStderr().(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -57,14 +57,14 @@ func startProgress(to io.Writer, what string, every time.Duration) *Progress {
 	return p
 }
 
-// Say tells how far the work is.
+// Say sets the text of the progress.
 func (p *Progress) Say(far string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.far = ": " + far
 }
 
-// Bytes tells how many bytes are done, of how many; of 0 when nobody knows.
+// Bytes sets the progress in bytes; total is 0 if it is unknown.
 func (p *Progress) Bytes(done, total int64) {
 	const mega = 1 << 20
 	if total > 0 {
@@ -74,7 +74,7 @@ func (p *Progress) Bytes(done, total int64) {
 	}
 }
 
-// End takes the line away. It may be called again.
+// End erases the line. It may be called repeatedly.
 func (p *Progress) End() {
 	if p.to == nil {
 		return
@@ -84,12 +84,12 @@ func (p *Progress) End() {
 	p.to = nil
 }
 
-// Reader counts what is read of r, which has total bytes.
+// Reader returns a reader that counts what is read from r, which has total bytes.
 func (p *Progress) Reader(r io.Reader, total int64) io.Reader {
 	return &counted{p: p, r: r, total: total}
 }
 
-// Writer counts what is written to w.
+// Writer returns a writer that counts what is written to w.
 func (p *Progress) Writer(w io.Writer) io.Writer { return &counted{p: p, w: w} }
 
 type counted struct {

@@ -18,14 +18,14 @@ import (
 	"github.com/selvage-mesh/selvage/api/client"
 )
 
-// Refused is what the API says no with.
+// Refused is a refusal by the API.
 type Refused struct {
 	text    string // for people: what is wrong, where, and what to do next
-	Status  int    // of HTTP
+	Status  int    // HTTP status
 	Details json.RawMessage
 }
 
-// Error is what is wrong, where, and what to do next.
+// Error returns what is wrong, where, and what to do next.
 func (r *Refused) Error() string { return r.text }
 
 func refusedBy(e *client.Error) error {
@@ -37,7 +37,7 @@ func refusedBy(e *client.Error) error {
 	switch e.Code {
 	case "no_quorum":
 		return r
-	case "outcome_unknown": // the key was the command's own
+	case "outcome_unknown": // the command chose the key itself
 		r.text = strings.Replace(r.text, "; repeat it with the same Idempotency-Key, or look", "; look before you do it again", 1)
 		return r
 	}
@@ -54,14 +54,14 @@ func refusedBy(e *client.Error) error {
 	return r
 }
 
-// NextSteps is what to do about a refusal, by its sentence.
+// NextSteps maps the sentence of a refusal to what to do next.
 var NextSteps = map[string]string{
 	"Issue checkout conflict":                     "selvage issue show ISSUE tells who has it, selvage issue move ISSUE todo opens one that is over",
 	"Document is locked":                          "selvage issue unlock ISSUE DOCUMENT opens it",
 	"Agent is not invokable in its current state": "selvage agent resume AGENT lets a paused one work, selvage agent clear-error AGENT one in error",
 }
 
-// ShownBy are the commands that show what is there, by what the API says is not.
+// ShownBy maps what the API did not find to the command that lists what exists.
 var ShownBy = map[string]string{
 	"Agent": "agent list", "Annotation thread": "issue remark list ISSUE DOCUMENT", "Approval": "approval list", "Attachment": "issue attachments ISSUE", "Board API key": "key board list", "Budget incident": "budget incidents",
 	"Comment": "issue comments ISSUE", "Company": "company list", "Document": "issue doc list ISSUE", "Document revision": "issue doc revisions ISSUE KEY", "Environment": "environment list", "Environment lease": "environment leases ENVIRONMENT",
@@ -72,8 +72,8 @@ var ShownBy = map[string]string{
 	"Test input": "skill test inputs SKILL", "Test run": "skill test list SKILL", "Tool": "tool list", "User": "user list", "Work product": "issue product list ISSUE", "Workspace operation": "workspace operations WORKSPACE",
 }
 
-// invalid are the details of a body that was refused as people read them: which
-// member, and why. It is "" for other details.
+// invalid formats the details of a refused body for people: each member and what is
+// wrong with it. It returns "" for other details.
 func invalid(details json.RawMessage) string {
 	var list []struct {
 		Path    []any  `json:"path"`
@@ -92,9 +92,8 @@ func invalid(details json.RawMessage) string {
 	return strings.Join(all, "; ")
 }
 
-// InPairs are details that are an object as people read them, "allowed statuses
-// todo, backlog; status done". Without details, or with none that say anything, it
-// is "".
+// InPairs formats details that are an object for people: "allowed statuses todo,
+// backlog; status done". It returns "" if there is nothing to show.
 func InPairs(details json.RawMessage) string {
 	var o map[string]any
 	if len(details) == 0 || string(details) == "null" {
@@ -151,8 +150,8 @@ func inWordsOf(name string) string {
 
 var asJSON = regexp.MustCompile(`^(-o=?|--output=)json$`)
 
-// WantsJSON reports whether a command line asks for JSON, also one that could not be
-// read to its end.
+// WantsJSON reports whether a command line selects JSON, even if it could not be parsed
+// completely.
 func WantsJSON(c *CLI, args []string) bool {
 	if c.Output == "json" {
 		return true
@@ -168,8 +167,7 @@ func WantsJSON(c *CLI, args []string) bool {
 	return false
 }
 
-// Report tells of what has gone wrong, for people or as one JSON object, and returns
-// the exit status.
+// Report prints an error, for people or as one JSON object, and returns the exit status.
 func Report(talk io.Writer, cmd *cobra.Command, asJSON bool, err error) int {
 	if no, ok := errors.AsType[*client.Error](err); ok {
 		err = refusedBy(no)
@@ -182,9 +180,9 @@ func Report(talk io.Writer, cmd *cobra.Command, asJSON bool, err error) int {
 	if asJSON {
 		told := struct {
 			Error   string          `json:"error"`
-			Status  int             `json:"status,omitempty"` // of HTTP, where the API has answered
+			Status  int             `json:"status,omitempty"` // HTTP status, if the API has answered
 			Details json.RawMessage `json:"details,omitempty"`
-			Usage   string          `json:"usage,omitempty"` // of a command line that is wrong
+			Usage   string          `json:"usage,omitempty"` // for a misuse
 		}{Error: err.Error()}
 		if r, ok := errors.AsType[*Refused](err); ok {
 			if told.Status = r.Status; string(r.Details) != "null" {

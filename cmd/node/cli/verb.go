@@ -14,27 +14,26 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A Verb is a command that is one request: most of what a person does. What it
-// needs of the API is said in a table, see verbs.go.
+// A Verb is a command that makes one request, as most commands do. A row of a table
+// describes it, see verbs.go.
 //
-// In its path {company} is the company's ID and {1} the first argument; with a
-// noun, as in {agent:1}, the argument may be a name. Each field is a flag, or with
-// a place (1, 2 …) an argument, and goes into the query of a GET and the body of
-// anything else.
+// In its path {company} is the company's ID and {1} the first argument; with a noun, as
+// in {agent:1}, the argument may be a name. Each field is a flag, or with a place (1, 2
+// …) an argument. It is sent in the query of a GET, and in the body of other requests.
 type Verb struct {
 	Use, Short, Long, Example string
-	Also                      []string // its other names
+	Also                      []string // aliases
 	Method                    string   // "": GET
 	Path                      string
 	Fields                    []Field
 	Fixed                     map[string]any // members that the body always has
-	Rows                      string         // member of the answer that holds the list, "": the answer is one
+	Rows                      string         // member of the answer that holds the list; "": the answer is the list
 	Columns                   string         // of a list: "HEADER=cell HEADER=cell", see cellOf
-	Says                      string         // of one row: what is printed, with {cell} and, for arguments, {1}; "": all of it that is short
-	Lines                     string         // of one row: "name=cell name=cell", one below the other; _ in a name is a blank
-	Text                      string         // member of the answer that is a text, and printed as it is
-	Next                      string         // what to do next, said where a list is not empty
-	Raw                       bool           // the answer is no JSON, and printed byte by byte
+	Says                      string         // for one row: the sentence to print, with {cell} and, for arguments, {1}; "": all short members
+	Lines                     string         // for one row: "name=cell name=cell", one per line; _ in a name is a space
+	Text                      string         // member of the answer to print as plain text
+	Next                      string         // the next step, printed after a list that is not empty
+	Raw                       bool           // the answer is not JSON and is printed unchanged
 	Log                       bool           // the answer is a log, read page by page
 }
 
@@ -70,7 +69,7 @@ func (v Verb) command(c *CLI) *cobra.Command {
 	return cmd
 }
 
-// asks reports whether the verb asks before it does what cannot be undone.
+// asks reports whether the verb needs a confirmation because it can not be undone.
 func (v Verb) asks() bool { return v.Method == "DELETE" && strings.HasPrefix(v.Use, "delete ") }
 
 func (v Verb) run(c *CLI, cmd *cobra.Command, args []string) error {
@@ -174,7 +173,7 @@ func (v Verb) print(c *CLI, cmd *cobra.Command, args []string, w io.Writer, answ
 	writeLines(w, lines)
 }
 
-// writeLines writes names and what they are, one below the other.
+// writeLines writes names and values, one pair per line.
 func writeLines(w io.Writer, lines [][2]string) {
 	width := 0
 	for _, l := range lines {
@@ -185,7 +184,7 @@ func writeLines(w io.Writer, lines [][2]string) {
 	}
 }
 
-// printLines writes what people want to know of one row; -o wide writes all of it.
+// printLines writes the important members of one row; -o wide writes all of them.
 func (v Verb) printLines(c *CLI, cmd *cobra.Command, w io.Writer, answer any) {
 	var names map[string]string
 	var lines [][2]string
@@ -195,7 +194,7 @@ func (v Verb) printLines(c *CLI, cmd *cobra.Command, w io.Writer, answer any) {
 		text := cellOf(answer, path, false)
 		if agent && text != "-" {
 			if names == nil {
-				names, _ = c.AgentNames(cmd, member(answer, "companyId")) // without them IDs are shown
+				names, _ = c.AgentNames(cmd, member(answer, "companyId")) // without names IDs are shown
 			}
 			text = cmp.Or(names[text], text)
 		}
@@ -206,21 +205,21 @@ func (v Verb) printLines(c *CLI, cmd *cobra.Command, w io.Writer, answer any) {
 	writeLines(w, lines)
 }
 
-// begun reports whether the beginning of an ID is enough to name what a command lists.
+// begun reports whether a prefix of an ID is enough to name what a command lists.
 func begun(cmd *cobra.Command) bool {
 	word := cmd.Parent().Name()
 	if cmd.Name() != "list" {
 		word = strings.TrimSuffix(cmd.Name(), "s")
 	}
-	if _, ok := nouns[word]; ok || word == "attachment" { // which one command names without its issue
+	if _, ok := nouns[word]; ok || word == "attachment" { // one command names it without its issue
 		return ok
 	}
 	rows, ok := Of(listed, cmd, word)
 	return ok && rows.id == ""
 }
 
-// nameAgents puts names before the IDs of agents in what is short of an object,
-// where the node tells them.
+// nameAgents puts names before the IDs of agents in the summary of an object, if the
+// node returns them.
 func (c *CLI) nameAgents(cmd *cobra.Command, o map[string]any, lines [][2]string) {
 	var names map[string]string
 	for n, l := range lines {
@@ -246,7 +245,7 @@ func (v Verb) printList(c *CLI, cmd *cobra.Command, w io.Writer, answer any) {
 		}
 	}
 	rows, _ := answer.([]any)
-	names := map[string]string{} // of agents, when a column asks for them
+	names := map[string]string{} // of agents, if a column needs them
 	var header []string
 	var from []string
 	var whole []bool
@@ -256,7 +255,7 @@ func (v Verb) printList(c *CLI, cmd *cobra.Command, w io.Writer, answer any) {
 		whole = append(whole, path == "code" || path == "id" && !begun(cmd))
 		if strings.HasPrefix(path, "agent:") && len(names) == 0 && len(rows) > 0 {
 			if of, err := c.CompanyID(cmd); err == nil {
-				names, _ = c.AgentNames(cmd, of) // without them IDs are shown
+				names, _ = c.AgentNames(cmd, of) // without names IDs are shown
 			}
 		}
 	}
@@ -289,12 +288,12 @@ func With(c *CLI, to *cobra.Command, verbs ...Verb) *cobra.Command {
 	return to
 }
 
-// Noun is a command whose subcommands are verbs.
+// Noun returns a command whose subcommands are verbs.
 func Noun(c *CLI, use, short string, verbs ...Verb) *cobra.Command {
 	return With(c, Group(use, short), verbs...)
 }
 
-// Group is a command that only has subcommands.
+// Group returns a command that has only subcommands.
 func Group(use, short string, subs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,

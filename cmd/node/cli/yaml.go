@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// writeYAML writes what -o json would write as YAML, with its members in their order.
+// writeYAML writes the output of -o json as YAML, with the members in their order.
 func writeYAML(out io.Writer, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -29,7 +29,7 @@ func writeYAML(out io.Writer, v any) error {
 	return enc.Close()
 }
 
-// yamlOf is the next value of a JSON text.
+// yamlOf returns the next value of a JSON text.
 func yamlOf(dec *json.Decoder) (*yaml.Node, error) {
 	token, err := dec.Token()
 	if err != nil {
@@ -44,14 +44,14 @@ func yamlOf(dec *json.Decoder) (*yaml.Node, error) {
 		if token == '{' {
 			node.Kind = yaml.MappingNode
 		}
-		for dec.More() { // of a mapping, a name and its value
+		for dec.More() { // in a mapping, a name and its value
 			inner, err := yamlOf(dec)
 			if err != nil {
 				return nil, err
 			}
 			node.Content = append(node.Content, inner)
 		}
-		_, err := dec.Token() // its end
+		_, err := dec.Token() // the closing delimiter
 		return node, err
 	case bool:
 		return scalar("!!bool", map[bool]string{true: "true", false: "false"}[token])

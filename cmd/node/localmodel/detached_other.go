@@ -4,5 +4,5 @@ package localmodel
 
 import "syscall"
 
-// detached does nothing where there are no sessions.
+// detached does nothing on systems without sessions.
 func detached() *syscall.SysProcAttr { return nil }

@@ -4,5 +4,5 @@ package localmodel
 
 import "syscall"
 
-// detached has a process outlive the terminal that it was started from.
+// detached lets a process outlive the terminal that started it.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

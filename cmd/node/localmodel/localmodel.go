@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// startWait bounds the start of the server, which reads the model.
+	// startWait bounds the start of the server, which loads the model.
 	startWait = 2 * time.Minute
-	// stopWait bounds the end of one.
+	// stopWait bounds how long the server may take to stop.
 	stopWait = 10 * time.Second
-	// lookEvery is how often the command looks whether what it waits for is so.
+	// lookEvery is the polling interval while the command waits.
 	lookEvery = 100 * time.Millisecond
 )
 
-// Command is selvage model local.
+// Command returns the command selvage model local.
 func Command(c *cli.CLI) *cobra.Command {
 	s := Server{}
 	var small bool
@@ -73,7 +73,7 @@ end of that process. It does not come back by itself when the machine starts: ru
 	return cmd
 }
 
-// usualDir is where the small model is installed unless one says otherwise.
+// usualDir is the default directory of the small model.
 func usualDir() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -82,13 +82,13 @@ func usualDir() string {
 	return filepath.Join(cache, "selvage", "models")
 }
 
-// given is what -o json prints.
+// given is the output of -o json.
 type given struct {
 	Provider string   `json:"provider"`
 	Kind     string   `json:"kind"`
 	BaseURL  string   `json:"baseUrl"`
 	Models   []string `json:"models"`
-	Nodes    []string `json:"nodes"` // which serve it
+	Nodes    []string `json:"nodes"` // nodes with the server
 	PID      int      `json:"pid,omitempty"`
 }
 
@@ -143,8 +143,8 @@ func give(c *cli.CLI, cmd *cobra.Command, s Server, small bool) error {
 	})
 }
 
-// ConfigFor is the adapterConfig of the default agent with a model of this machine. A
-// small model does better with words alone.
+// ConfigFor returns the adapterConfig of the default agent for a model of this machine.
+// A small model works better without tools.
 func ConfigFor(model string) string {
 	if Small(model) {
 		return `{"env": {"AGENT_MODEL": "` + model + `", "AGENT_TOOLS": "none", "AGENT_ANSWER_STATUS": "done", "AGENT_MAX_TOKENS": "300"}}`
@@ -152,8 +152,8 @@ func ConfigFor(model string) string {
 	return `{"env": {"AGENT_MODEL": "` + model + `", "AGENT_ANSWER_STATUS": "done"}}`
 }
 
-// start installs the model where that is missing, and has a process of this program
-// serve it in the background; it returns when the server answers.
+// start installs the model if it is missing, and starts a background process of this
+// program to serve it. It returns when the server answers.
 func (s Server) start(ctx context.Context, talk io.Writer) error {
 	if err := s.Install(ctx, talk); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (s Server) start(ctx context.Context, talk io.Writer) error {
 	return errors.Join(fmt.Errorf("%s does not answer after %s: see %s", Name, startWait, logPath), err)
 }
 
-// Stop ends the process that serves the model of the directory, and waits for that.
+// Stop stops the process that serves the directory's model, and waits for its end.
 func (s Server) Stop() (pid int, err error) {
 	pid, ok := s.Running()
 	if !ok {

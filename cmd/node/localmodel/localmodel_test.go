@@ -22,7 +22,7 @@ func TestSmallModelsAreToldByTheirNames(t *testing.T) {
 	}
 }
 
-// A server that several nodes find is one, and who does not find it is known.
+// A server that several nodes find is listed once, with the nodes that do not find it.
 func TestServersAreFoundOnce(t *testing.T) {
 	t.Parallel()
 	at := func(port string) adapter.Offer {
@@ -34,8 +34,8 @@ func TestServersAreFoundOnce(t *testing.T) {
 	}
 }
 
-// What serves the model is started again when it ends by itself, not for ever, and
-// ends when the one who runs it does. A script plays python here.
+// A server that ends by itself is restarted, but not forever, and it ends with its
+// parent. A script replaces python here.
 func TestTheServerIsKeptAndEnded(t *testing.T) {
 	t.Parallel()
 	s := Server{Dir: t.TempDir(), Port: 1}
@@ -70,7 +70,7 @@ func TestTheServerIsKeptAndEnded(t *testing.T) {
 	if _, err := s.Stop(); err == nil {
 		t.Error("what does not run was stopped")
 	}
-	// One that is gone is told apart from a process with its number.
+	// A process that has ended is not confused with a new one of the same ID.
 	if err := os.WriteFile(s.file(), []byte(`{"pid":1,"start":"0"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
-// Look is how nodes are asked to look.
+// Look is the request for nodes' offers.
 type Look = adapter.Look
 
-// NodeOffers are what one node offers.
+// NodeOffers is what one node offers.
 type NodeOffers struct {
 	Node   string          `json:"nodeId"`
 	Name   string          `json:"name"`
@@ -24,18 +24,18 @@ type NodeOffers struct {
 	Error  string          `json:"error"`
 }
 
-// A Served is a server of models and the nodes that find it on their own machine.
+// A Served is a model server and the nodes that find it on their own machine.
 type Served struct {
 	Offer   adapter.Offer
 	Nodes   []string // names
 	Missing []string // nodes that do not find it
 }
 
-// maxTries bounds how often a server is asked again that was too slow: the first time
-// it may have loaded its model.
+// maxTries bounds the retries for a server that was too slow: it may have been loading
+// its model.
 const maxTries = 3
 
-// Offers asks what the nodes offer, again while a server is only slow.
+// Offers asks the nodes for their offers, and retries while a server is only slow.
 func Offers(ctx context.Context, c *cli.CLI, look Look) (rows []NodeOffers, err error) {
 	for range maxTries {
 		rows = nil
@@ -57,7 +57,7 @@ func servers(ctx context.Context, c *cli.CLI, look Look) ([]Served, error) {
 	return Servers(rows), err
 }
 
-// Servers are the servers among what nodes offer, each once.
+// Servers returns the servers in nodes' offers, each once.
 func Servers(rows []NodeOffers) (out []Served) {
 	for _, r := range rows {
 		for _, o := range r.Offers {
@@ -89,7 +89,7 @@ func find(served []Served, url string) *Served {
 	return nil
 }
 
-// A provider is an upstream as the API tells it.
+// A provider is an upstream in the API's answers.
 type provider struct {
 	ID      string   `json:"id"`
 	Name    string   `json:"name"`
@@ -97,9 +97,9 @@ type provider struct {
 	Labels  []string `json:"labels"`
 }
 
-// Register makes a server an upstream of the mesh, and returns its name; one that is
-// there already is kept. Where not every node finds the server, those that do get a label,
-// and the upstream is for them alone: the address is of each node's own machine.
+// Register makes a server an upstream of the mesh, or keeps the existing one, and
+// returns its name. If some nodes do not find the server, those that do get a label, and
+// the upstream is restricted to them: its address is on each node's own machine.
 func Register(ctx context.Context, c *cli.CLI, s Served) (name string, err error) {
 	const all = "/api/instance/model-providers"
 	var rows []provider
@@ -135,7 +135,7 @@ func Register(ctx context.Context, c *cli.CLI, s Served) (name string, err error
 	return name, c.Call(ctx, http.MethodPost, all, body, nil)
 }
 
-// unnamed are what names of upstreams do not have.
+// unnamed matches characters that names of upstreams may not have.
 var unnamed = regexp.MustCompile(`[^a-z0-9._-]+`)
 
 func nameOf(s Served) string {
@@ -145,12 +145,12 @@ func nameOf(s Served) string {
 	return unnamed.ReplaceAllString(strings.ToLower(s.Offer.Name), "-")
 }
 
-// Label is what the nodes carry that find a server which others do not.
+// Label is the label of the nodes that find a server which others do not.
 func Label(s Served) string { return labelKey(s) + "=yes" }
 
 func labelKey(s Served) string { return "serves-" + nameOf(s) }
 
-// label gives the nodes that find a server its label.
+// label sets a server's label on the nodes that find it.
 func label(ctx context.Context, c *cli.CLI, s Served) error {
 	var members []struct{ ID, Name string }
 	if err := c.Call(ctx, http.MethodGet, "/api/v1/mesh/members", nil, &members); err != nil {
@@ -184,8 +184,8 @@ func answers(ctx context.Context, url string) bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// sizes are how names of models say that one is small: up to three billion weights.
+// sizes matches names of small models: up to three billion weights.
 var sizes = regexp.MustCompile(`(?i)(^|[^0-9.])([0-9]{2,3}m|0?\.[0-9]+b|[1-3](\.[0-9]+)?b)([^a-z0-9]|$)`)
 
-// Small tells a model from its name that is too small to use tools well.
+// Small reports whether a model, judged by its name, is too small to use tools well.
 func Small(model string) bool { return sizes.MatchString(model) }

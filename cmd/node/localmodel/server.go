@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// Name is what the model is called.
+	// Name is the name of the model.
 	Name = "gemma3-270m"
-	// Port is where the server listens unless it is told otherwise.
+	// Port is the default port of the server.
 	Port = 11436
-	// Context is how many tokens the model reads at most, see serve.py.
+	// Context is the longest context of the model, in tokens; see serve.py.
 	Context = 32768
 
-	// maxRestarts bounds how often a server that ended by itself is started again,
-	// firstPause is how long that waits; it doubles each time.
+	// maxRestarts bounds the restarts of a server that ended by itself. firstPause is the
+	// wait before the first restart; it doubles each time.
 	maxRestarts = 5
 	firstPause  = time.Second
-	// endWait is how long the server has to end by itself when its input has ended.
+	// endWait is how long the server has to exit after its input was closed.
 	endWait = 5 * time.Second
-	// maxServerLog bounds what is kept of what the server says.
+	// maxServerLog bounds the stored output of the server, in bytes.
 	maxServerLog = 1 << 20
 )
 
@@ -41,22 +41,22 @@ var installScript string
 //go:embed serve.py
 var serveScript string
 
-// A Server is the small model of one directory: what is installed there, and the
-// process that serves it. The process that calls Run is its parent and ends it; when
-// that parent is killed the server's input ends, and the server with it.
+// A Server is the small model of one directory: the installed files, and the process
+// that serves it. The process that calls Run is its parent and stops it. If that parent
+// is killed, the server's input is closed and the server exits.
 type Server struct {
 	Dir  string
 	Port int
 }
 
-// A record is what the directory says of a server that runs.
+// A record in the directory describes the running server.
 type record struct {
 	PID   int    `json:"pid"` // of the process that called Run
 	Start string `json:"start"`
 	URL   string `json:"url"`
 }
 
-// Install installs what is missing; what it does is told to talk.
+// Install installs what is missing, and reports its steps to talk.
 func (s Server) Install(ctx context.Context, talk io.Writer) error {
 	cmd := exec.CommandContext(ctx, "sh", "-s", s.Dir)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(installScript), talk, talk
@@ -66,13 +66,13 @@ func (s Server) Install(ctx context.Context, talk io.Writer) error {
 	return nil
 }
 
-// URL is where the server answers.
+// URL returns the address of the server.
 func (s Server) URL() string { return fmt.Sprintf("http://127.0.0.1:%d/v1", s.Port) }
 
 func (s Server) file() string { return filepath.Join(s.Dir, "server.json") }
 
-// Run serves until ctx ends. A server that ends by itself is started again, at most
-// maxRestarts times. ready is called each time it listens.
+// Run serves until ctx ends. It restarts a server that ends by itself, at most
+// maxRestarts times. It calls ready each time the server listens.
 func (s Server) Run(ctx context.Context, log io.Writer, ready func()) error {
 	log = &bounded{w: log, left: maxServerLog}
 	if r, ok := s.Running(); ok {
@@ -106,8 +106,8 @@ func (s Server) Run(ctx context.Context, log io.Writer, ready func()) error {
 	}
 }
 
-// serve starts the server and waits for its end. When ctx ends its input does, and
-// what is still there after endWait is killed, by its process ID.
+// serve starts the server and waits for its end. When ctx ends it closes the server's
+// input, and after endWait it kills the server by its process ID.
 func (s Server) serve(ctx context.Context, log io.Writer, ready func()) error {
 	cmd := exec.Command(filepath.Join(s.Dir, "v", "bin", "python"), "-c", serveScript, filepath.Join(s.Dir, "model.gguf"), strconv.Itoa(s.Port), Name)
 	cmd.Stderr = log
@@ -155,9 +155,9 @@ func (s Server) serve(ctx context.Context, log io.Writer, ready func()) error {
 	return ctx.Err()
 }
 
-// Running returns the process that runs the server of the directory. A number that the
-// system has given to another process since is told apart by when that began, where the
-// system tells that.
+// Running returns the process that runs the directory's server. It compares the start
+// time, if the system reports it, so that another process with a reused ID does not
+// count.
 func (s Server) Running() (pid int, ok bool) {
 	b, err := os.ReadFile(s.file())
 	var r record
@@ -168,7 +168,7 @@ func (s Server) Running() (pid int, ok bool) {
 	return r.PID, err == nil && p.Signal(syscall.Signal(0)) == nil
 }
 
-// startOf is when a process began, as the system counts, "" where it tells nothing.
+// startOf returns when a process started, in the system's units, "" if unknown.
 func startOf(pid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
