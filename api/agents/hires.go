@@ -16,7 +16,7 @@ type newHire struct {
 	SourceIssueIDs []string        `json:"sourceIssueIds,omitempty" format:"uuid" maxItems:"100"`
 }
 
-// Hired is the answer to a hire: the agent, and the approval that it waits for, null if
+// hired is the answer to a hire: the agent, and the approval that it waits for, null if
 // it needs none.
 type hired struct {
 	Agent    agentRow        `json:"agent"`
