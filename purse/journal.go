@@ -70,8 +70,8 @@ func encodeNote(n note) []byte {
 	return append(b, body...)
 }
 
-// decodeNotes returns the notes at the beginning of b, and whether something
-// follows them that is no beginning of a note.
+// decodeNotes returns the notes at the beginning of b, and whether they are followed by bytes
+// that are not the beginning of a note.
 func decodeNotes(b []byte) (out []note, broken bool) {
 	for len(b) >= 8 {
 		n, sum := int(binary.BigEndian.Uint32(b)), binary.BigEndian.Uint32(b[4:])
@@ -91,7 +91,7 @@ func decodeNotes(b []byte) (out []note, broken bool) {
 	return out, false
 }
 
-// replay returns the stocks that notes tell of.
+// replay returns the stocks that notes describe.
 func replay(notes []note) map[string]*stock {
 	stocks := map[string]*stock{}
 	for _, n := range notes {
@@ -135,13 +135,13 @@ type journal struct {
 	path, node, boot string
 	file             *os.File
 	size             int64
-	synced           int64 // what a machine that stops does not lose
-	broken           error // the end of the file is not known; it is written anew first
+	synced           int64 // number of bytes that survive a stop of the machine
+	broken           error // a write failed; the file has to be rewritten first
 }
 
-// openJournal reads the journal at path, or begins it, and returns what is open
-// in it: calls that were under way have cost all that was granted, and nothing
-// is granted from it any more.
+// openJournal reads or creates the journal at path and returns the open stocks. A call that was
+// in progress counts as having cost all that was granted, and nothing more is granted from
+// these stocks.
 func openJournal(path, node, boot string, log *slog.Logger) (*journal, map[string]*stock, error) {
 	j := &journal{path: path, node: node, boot: boot}
 	b, err := os.ReadFile(path)
@@ -167,7 +167,7 @@ func openJournal(path, node, boot string, log *slog.Logger) (*journal, map[strin
 	if lossy {
 		log.Warn("the purse's journal may be missing calls; what it was about stays held until a person writes it off", "reservations", len(stocks))
 		if broken {
-			_ = os.Rename(path, path+".broken") // for whoever wants to look
+			_ = os.Rename(path, path+".broken") // kept for inspection
 		}
 	}
 	return j, stocks, j.rewrite(stocks, false)
@@ -183,7 +183,7 @@ func (j *journal) write(n note, sync bool) error {
 		return fmt.Errorf("a note of %d bytes", len(b))
 	}
 	if _, err := j.file.Write(b); err != nil {
-		// Part of it may be there, and hide what would follow.
+		// Part of the note may be in the file and would hide what follows.
 		j.broken = j.file.Truncate(j.size)
 		return err
 	}
@@ -198,7 +198,7 @@ func (j *journal) write(n note, sync bool) error {
 	return nil
 }
 
-// rewrite puts a file with what is open in the place of the present one.
+// rewrite atomically replaces the file by one with only the open stocks.
 func (j *journal) rewrite(stocks map[string]*stock, clean bool) error {
 	var b bytes.Buffer
 	b.Write(encodeNote(note{Kind: noteHead, Node: j.node, Boot: j.boot, Clean: clean}))
@@ -249,9 +249,8 @@ func syncDir(dir string) error {
 
 func (j *journal) close() error { return j.file.Close() }
 
-// Check returns an error when the journal at path is damaged; a purse that is opened
-// goes on with what can be read, sets the file aside, and holds what it was about. One
-// that is not there is fine.
+// Check returns an error if the journal at path is damaged. [Open] then uses what can be read,
+// renames the file, and marks its reservations as unsure. A missing file is no error.
 func Check(path string) error {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

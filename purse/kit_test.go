@@ -20,7 +20,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A bank is the mesh as its purses see it: the rules, on one state.
+// A bank is the mesh as its purses see it: the rules on one state.
 type bank struct {
 	mu       sync.Mutex // guards all below
 	tx       *ledger.Tx
@@ -111,7 +111,7 @@ func (b *bank) clock() time.Time { b.mu.Lock(); defer b.mu.Unlock(); return b.no
 
 func (b *bank) pass(d time.Duration) { b.mu.Lock(); b.now = b.now.Add(d); b.mu.Unlock() }
 
-// A post is a node of the bank: what is between its purse and the mesh.
+// A post is a node of the bank: the connection between its purse and the mesh.
 type post struct {
 	*bank
 	t       testing.TB
@@ -152,7 +152,7 @@ func (p *post) start() {
 	}
 }
 
-// end ends the node's session in the mesh: the node is lost.
+// end ends the node's session in the mesh, as if the node were lost.
 func (p *post) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,8 +164,8 @@ func (p *post) end() {
 	}
 }
 
-// kill drops the purse as it is; with reboot, the machine stops too, and what
-// was not synced of the journal may be gone.
+// kill drops the purse without closing it. With reboot the machine stops too, and notes of the
+// journal that were not synced may be lost.
 func (p *post) kill(rng *rand.Rand, reboot bool) {
 	j := p.purse.journal
 	if reboot {
@@ -199,7 +199,7 @@ func (p *post) View(_ context.Context, _ ledger.Read, f func(*ledger.Tx) error) 
 	return p.height, f(p.tx)
 }
 
-// look does once what Run does again and again.
+// look does once what Run does repeatedly.
 func (p *post) look() {
 	p.purse.retire()
 	p.purse.tell(p.t.Context(), func(*stock) bool { return true })

@@ -1,11 +1,10 @@
-// Package purse holds a node's money: what was set aside for the metered calls
-// of its runs, in slices that save a command for each, and what it still has to
-// tell about them.
+// Package purse holds a node's money: slices that were reserved for the metered calls of its
+// runs, so that not each call needs a command, and the settlements that it has not yet sent.
 //
-// Nothing leaves without a note on the node's own disk, and nothing is granted
-// that the mesh did not set aside before, so a node that is cut off, dies or
-// starts anew spends no more than what is held for it. See journal.go for what
-// is on the disk, and company/reservation.go for the rules.
+// Each call is noted on the node's own disk before it is sent, and the purse grants only money
+// that the mesh has reserved. So a node that is partitioned, crashes or restarts spends no
+// more than is reserved for it. See journal.go for the file, and company/reservation.go for
+// the rules.
 package purse
 
 import (
@@ -27,19 +26,19 @@ import (
 )
 
 var (
-	// ErrNoAuthority refuses a call on a node that may not act now: its lease has
-	// lapsed, or it has no session.
+	// ErrNoAuthority refuses a call on a node that may not act: its lease has expired, or it has
+	// no session.
 	ErrNoAuthority = errors.New("purse: this node may not act now")
-	// ErrClosed refuses a call on a node that is being stopped.
+	// ErrClosed refuses a call after Close.
 	ErrClosed = errors.New("purse: closed")
-	// ErrBusy refuses a call when too many are under way.
+	// ErrBusy refuses a call if too many are in progress.
 	ErrBusy = errors.New("purse: too many calls are under way")
 )
 
-// Node is what the purse needs of the node that it is in.
+// Node is what the purse needs of its node.
 type Node interface {
-	// Submit carries a command out and returns its one final outcome. An error
-	// means that the outcome is not known.
+	// Submit executes a command and returns its final outcome. After an error the outcome is
+	// unknown.
 	Submit(context.Context, ledger.Command) (ledger.Receipt, error)
 	// View reads this node's state.
 	View(context.Context, ledger.Read, func(*ledger.Tx) error) (applied uint64, err error)
@@ -52,11 +51,11 @@ type Config struct {
 	Session func() uint64 // under which this node submits; 0: none now
 	Holds   func() bool   // whether this node holds its lease, and may act
 	Path    string        // of the journal; its folder exists
-	// Boot names the boot of the machine: what was written before it and not
-	// synced may be lost. "": not known, so that every note is synced.
+	// Boot identifies the boot of the machine: notes of an earlier boot that were not synced may
+	// be lost. "": not known, so every note is synced.
 	Boot string
-	// Slice is how much a slice is at most; default DefaultSlice. The rules give
-	// less when a limit leaves little.
+	// Slice bounds a slice; default DefaultSlice. The rules reserve less if a limit leaves
+	// less.
 	Slice core.Money
 	For   time.Duration    // how long calls begin under a slice; default DefaultFor
 	Idle  time.Duration    // after which an unused one is given back; default DefaultIdle
@@ -64,23 +63,22 @@ type Config struct {
 	Log   *slog.Logger     // default: discard
 }
 
-// A Purse is safe for concurrent use. Create it with [Open]; it tells what was
-// spent while [Purse.Run] runs.
+// A Purse is safe for concurrent use. Create it with [Open]; [Purse.Run] sends settlements.
 type Purse struct {
 	cfg  Config
-	more chan struct{} // set when there is something to tell
+	more chan struct{} // signalled when there is something to send
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	journal *journal
 	stocks  map[string]*stock     // by reservation
-	asking  map[key]chan struct{} // full while a reservation is asked for
-	calls   int                   // under way
+	asking  map[key]chan struct{} // full while a reservation is being requested
+	calls   int                   // in progress
 	paid    noted                 // runs that were granted something
 	refused noted                 // runs that were refused money
 	closed  bool
 }
 
-// A key says whose calls a slice pays, and of which allowance if of one.
+// A key says whose calls a slice pays for, and under which allowance, if any.
 type key struct {
 	company                   ledger.CompanyID
 	agent, project, allowance string
@@ -91,22 +89,22 @@ type stock struct {
 	id      string
 	of      key
 	session uint64
-	made    bool       // the mesh has set it aside; false while that is not known
+	made    bool       // the mesh has made it; false while that is unknown
 	amount  core.Money // as it was made
 	left    core.Money // neither granted nor spent
 	until   time.Time
-	used    time.Time                // when it was granted from last
-	under   map[string]money.Metered // calls under way, as they are told when nothing else is known
-	ended   []money.Metered          // calls to be told of
+	used    time.Time                // time of the last grant
+	under   map[string]money.Metered // calls in progress, as they are settled if nothing else becomes known
+	ended   []money.Metered          // calls to settle
 	closing bool                     // nothing more is granted from it
-	unsure  bool                     // calls of it may be missing here; it can not be closed
+	unsure  bool                     // calls may be missing here, so it can not be closed
 	sunk    bool                     // the mesh knows that it is unsure
-	telling bool                     // a command about it is under way
-	quiet   time.Time                // nothing is told before, after a failure
+	telling bool                     // a command about it is in progress
+	quiet   time.Time                // nothing is sent before this time, after a failure
 	pause   time.Duration
 }
 
-// Open reads the journal and takes up what it tells of.
+// Open reads the journal and continues with its open stocks.
 func Open(cfg Config) (*Purse, error) {
 	if cfg.Node == nil || cfg.Session == nil || cfg.Holds == nil || cfg.Path == "" || cfg.Self == "" {
 		return nil, errors.New("purse: Node, Self, Session, Holds and Path are required")
@@ -134,10 +132,9 @@ func (p *Purse) wake() {
 	}
 }
 
-// Reserve sets the money of one call aside, from a slice of this node when it
-// has one, by a command otherwise. A refusal (*ledger.Refusal) says which scope
-// is stopped or has not enough; after any other error the call must not leave
-// either.
+// Reserve reserves the money of one call, from a slice of this node if one has enough, else by
+// a command. A refusal (*ledger.Refusal) says which scope is stopped or has too little money.
+// After any other error too, the call must not be sent.
 func (p *Purse) Reserve(ctx context.Context, ask money.SpendAsk) (money.SpendGrant, error) {
 	g, err := p.reserve(ctx, ask)
 	if no, ok := errors.AsType[*ledger.Refusal](err); ok && (no.ErrCode == "budget_exceeded" || no.ErrCode == "budget_paused") {
@@ -172,7 +169,7 @@ func (p *Purse) reserve(ctx context.Context, ask money.SpendAsk) (money.SpendGra
 		err := p.fetch(ctx, of, session, ask)
 		var no *ledger.Refusal
 		switch {
-		case err == nil: // the next round takes from it, if nobody else did
+		case err == nil: // the next iteration takes from it, unless another call did
 			if g, ok, err := p.take(of, session, ask, ask.Least); ok || err != nil {
 				return g, err
 			}
@@ -192,8 +189,8 @@ func (p *Purse) reserve(ctx context.Context, ask money.SpendAsk) (money.SpendGra
 	}
 }
 
-// allowed checks, against the state of this node, that the agent may spend now,
-// and fills in the project. It returns the session that holds.
+// allowed checks, in this node's state, that the agent may spend now, and fills in the project.
+// It returns the session that holds the lease.
 func (p *Purse) allowed(ctx context.Context, ask *money.SpendAsk) (uint64, error) {
 	session := p.cfg.Session()
 	if session == 0 || !p.cfg.Holds() {
@@ -210,8 +207,8 @@ func (p *Purse) allowed(ctx context.Context, ask *money.SpendAsk) (uint64, error
 	return session, err
 }
 
-// turn waits until nobody else asks for money of the same key, so that calls
-// that come together share a slice.
+// turn waits until no other call requests money for the same key, so that concurrent calls
+// share a slice.
 func (p *Purse) turn(ctx context.Context, of key) (done func(), err error) {
 	for {
 		p.mu.Lock()
@@ -236,7 +233,7 @@ func (p *Purse) turn(ctx context.Context, of key) (done func(), err error) {
 	}
 }
 
-// take grants from a stock that has at least enough, noting the call first.
+// take grants from a stock that has at least enough, after it has noted the call.
 func (p *Purse) take(of key, session uint64, ask money.SpendAsk, enough core.Money) (g money.SpendGrant, ok bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -270,17 +267,17 @@ func (p *Purse) take(of key, session uint64, ask money.SpendAsk, enough core.Mon
 	return g, true, nil
 }
 
-// noted are runs of which something was noted, at most maxPaid, until it is asked.
+// noted is a set of at most maxPaid runs; each is removed when it is asked for.
 type noted map[string]struct{}
 
-// add notes a run; "" is none.
+// add adds a run, unless it is "".
 func (n noted) add(run string) {
 	if run != "" && len(n) < maxPaid {
 		n[run] = struct{}{}
 	}
 }
 
-// take tells whether a run was noted, and forgets it.
+// take reports whether a run is in the set, and removes it.
 func (n noted) take(run string) bool {
 	_, ok := n[run]
 	delete(n, run)
@@ -303,15 +300,15 @@ func (p *Purse) Refused(run string) bool {
 	return p.refused.take(run)
 }
 
-// unheard is what is told of a call of which nothing more is known: it cost all
-// that was granted.
+// unheard returns the settlement of a call about which nothing more is known: it cost all that
+// was granted.
 func unheard(g money.SpendGrant, now time.Time) money.Metered {
 	return money.Metered{Event: money.CostEvent{ID: g.ID, Issue: core.NullText(g.Ask.Issue), Goal: core.NullText(g.Ask.Goal), Run: core.NullText(g.Ask.Run),
 		BillingCode: core.NullText(g.Ask.BillingCode), Provider: cmp.Or(g.Ask.Provider, "unknown"), Model: cmp.Or(g.Ask.Model, "unknown"),
 		Cost: g.Amount, OccurredAt: core.TimeOf(now)}}
 }
 
-// fetch has money set aside and puts it among the stocks.
+// fetch requests a reservation and adds it to the stocks.
 func (p *Purse) fetch(ctx context.Context, of key, session uint64, ask money.SpendAsk) error {
 	now := p.cfg.Now()
 	slice := p.cfg.Slice
@@ -327,7 +324,7 @@ func (p *Purse) fetch(ctx context.Context, of key, session uint64, ask money.Spe
 	}
 	err := p.journal.write(note{Kind: noteAsked, Reservation: s.id, Company: of.company, Agent: of.agent, Project: of.project, Session: session, Amount: s.amount, Until: want.Until}, true)
 	if err == nil {
-		s.telling = true // until its outcome is known there is nothing to tell
+		s.telling = true // nothing is sent until its outcome is known
 		p.stocks[s.id] = s
 	}
 	p.mu.Unlock()
@@ -339,7 +336,7 @@ func (p *Purse) fetch(ctx context.Context, of key, session uint64, ask money.Spe
 	defer p.mu.Unlock()
 	s.telling = false
 	if err != nil {
-		s.closing = true // it may have been made; it is given back
+		s.closing = true // it may have been made, so it is returned
 		p.wake()
 		return fmt.Errorf("purse: reserve: %w", err)
 	}
@@ -359,7 +356,7 @@ func (p *Purse) fetch(ctx context.Context, of key, session uint64, ask money.Spe
 	return nil
 }
 
-// drop forgets a stock of which there is nothing more to tell; p.mu is held.
+// drop deletes a stock about which nothing is left to send; p.mu is held.
 func (p *Purse) drop(s *stock) {
 	delete(p.stocks, s.id)
 	if err := p.journal.write(note{Kind: noteClosed, Reservation: s.id}, false); err != nil {
@@ -367,8 +364,8 @@ func (p *Purse) drop(s *stock) {
 	}
 }
 
-// Settle notes what a call came to. The mesh is told in the background, also
-// after a restart. A grant that was settled before is left alone.
+// Settle notes the cost of a call. The settlement is sent to the mesh in the background, also
+// after a restart. Settling a grant twice has no effect.
 func (p *Purse) Settle(_ context.Context, g money.SpendGrant, use money.SpendUse) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -403,7 +400,7 @@ func (p *Purse) Settle(_ context.Context, g money.SpendGrant, use money.SpendUse
 	p.calls--
 	s.used = p.cfg.Now()
 	p.wake()
-	if err != nil { // the mesh is told all the same; after a crash it hears of the whole grant
+	if err != nil { // it is sent anyway; after a crash the whole grant is settled
 		return fmt.Errorf("purse: note the end of a call: %w", err)
 	}
 	return nil
@@ -411,7 +408,7 @@ func (p *Purse) Settle(_ context.Context, g money.SpendGrant, use money.SpendUse
 
 func bounded(tokens int64) int64 { return min(max(tokens, 0), money.MaxEventTokens) }
 
-// A Stock is what a purse has of one reservation, for whoever wants to look.
+// A Stock is the state of one reservation in a purse, for inspection.
 type Stock struct {
 	Reservation     string
 	Company         ledger.CompanyID

@@ -154,8 +154,8 @@ func TestAnUpstreamThatLiesIsBookedAndStopsTheScope(t *testing.T) {
 	}
 }
 
-// A reservation whose outcome the node does not know is given back: whether it
-// was made or not, nothing of it stays.
+// A reservation whose outcome the node does not know is returned: whether it was made or not,
+// nothing of it stays reserved.
 func TestUnknownReservationsAreGivenBack(t *testing.T) {
 	t.Parallel()
 	for _, deaf := range []bool{false, true} {
@@ -225,10 +225,10 @@ func TestConcurrentCallsStayWithinTheLimit(t *testing.T) {
 	}
 }
 
-// TestPartitionsAndRestarts lets three nodes spend while they are cut off, lost,
-// killed, rebooted with part of their journal gone, and started again, over the
-// ends of days, with an operator who writes off what is lost. What really left
-// may never exceed a limit in its window, and in the end all of it is booked.
+// TestPartitionsAndRestarts lets three nodes spend while they are partitioned, lost, killed,
+// rebooted with part of their journal lost, and restarted, across the ends of days, with an
+// operator who writes off what is lost. The calls that were really sent never exceed a limit
+// in its window, and in the end all of them are booked.
 func TestPartitionsAndRestarts(t *testing.T) {
 	t.Parallel()
 	worst, least := -core.MaxMoney, core.MaxMoney
@@ -391,8 +391,8 @@ func spendThroughPartitions(t *testing.T, seed uint64, seen map[string]int) (ove
 	return over, whole.Lifetime - real
 }
 
-// A file that is cut anywhere, or flipped anywhere, is read up to there or
-// found broken, and never grants anything.
+// A journal that is truncated or has a flipped bit anywhere is read up to there or found
+// broken, and never grants anything.
 func TestJournalsThatAreDamaged(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Run tells the mesh what was spent, and gives back what is not needed, until
-// ctx ends; it returns ctx's error.
+// Run sends settlements to the mesh, and returns money that is not needed, until ctx ends; it
+// returns ctx's error.
 func (p *Purse) Run(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -33,7 +33,7 @@ func (p *Purse) Run(ctx context.Context) error {
 	}
 }
 
-// retire ends the stocks from which nothing will be granted any more.
+// retire closes the stocks from which nothing will be granted any more.
 func (p *Purse) retire() {
 	session, now := p.cfg.Session(), p.cfg.Now()
 	p.mu.Lock()
@@ -45,9 +45,8 @@ func (p *Purse) retire() {
 	}
 }
 
-// giveBack tells of all stocks of a company from which no call is under way,
-// and gives back what is left of them, so that it can be asked for by others.
-// It reports whether there was any.
+// giveBack settles all stocks of a company without calls in progress and returns the rest of
+// their money, so that other calls can reserve it. It reports whether there was any.
 func (p *Purse) giveBack(ctx context.Context, of ledger.CompanyID) bool {
 	p.mu.Lock()
 	found := false
@@ -63,7 +62,7 @@ func (p *Purse) giveBack(ctx context.Context, of ledger.CompanyID) bool {
 	return found
 }
 
-// tell tells once what there is to tell about the stocks that which names.
+// tell sends once what there is to send about the stocks that which selects.
 func (p *Purse) tell(ctx context.Context, which func(*stock) bool) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, tellAtOnce)
@@ -87,7 +86,7 @@ func (p *Purse) tell(ctx context.Context, which func(*stock) bool) {
 	wg.Wait()
 }
 
-// due reports whether there is something to tell of s now; p.mu is held.
+// due reports whether there is something to send about s now; p.mu is held.
 func (s *stock) due(now time.Time) bool {
 	if s.telling || now.Before(s.quiet) {
 		return false
@@ -95,8 +94,7 @@ func (s *stock) due(now time.Time) bool {
 	return len(s.ended) > 0 || s.closing && len(s.under) == 0 && !s.unsure || s.unsure && !s.sunk
 }
 
-// tellOf tells about one stock, again and again while it has more than fits
-// into one command.
+// tellOf sends settlements of one stock, in several commands if they do not fit one.
 func (p *Purse) tellOf(ctx context.Context, s *stock) {
 	for {
 		p.mu.Lock()
@@ -139,7 +137,7 @@ func (p *Purse) tellOf(ctx context.Context, s *stock) {
 				s.sunk = true
 			}
 			if say.Close || told.Status != money.ReservationOpen && len(s.ended)+len(s.under) == 0 || s.sunk && len(s.ended)+len(s.under) == 0 {
-				p.drop(s) // what it is unsure of is a person's to end
+				p.drop(s) // a person has to end what it is unsure of
 			}
 		}
 		p.tidy()
@@ -152,7 +150,7 @@ func (p *Purse) tellOf(ctx context.Context, s *stock) {
 	}
 }
 
-// forget notes that calls were told; p.mu is held.
+// forget notes that calls were settled; p.mu is held.
 func (p *Purse) forget(s *stock, calls []money.Metered) {
 	if len(calls) == 0 {
 		return
@@ -162,11 +160,11 @@ func (p *Purse) forget(s *stock, calls []money.Metered) {
 		ids[i] = m.Event.ID
 	}
 	if err := p.journal.write(note{Kind: noteTold, Reservation: s.id, Calls: ids}, false); err != nil {
-		p.cfg.Log.Warn("a settlement could not be noted", "reservation", s.id, "error", err) // it is told twice, and booked once
+		p.cfg.Log.Warn("a settlement could not be noted", "reservation", s.id, "error", err) // it is sent twice, and booked once
 	}
 }
 
-// tidy writes the journal anew when it has grown; p.mu is held.
+// tidy rewrites the journal if it has grown; p.mu is held.
 func (p *Purse) tidy() {
 	if p.journal.size < maxJournal && p.journal.broken == nil {
 		return
@@ -176,8 +174,8 @@ func (p *Purse) tidy() {
 	}
 }
 
-// final reports whether a settlement that was refused so will always be: the
-// reservation or its company is gone, or the command is one that can not be.
+// final reports whether a refused settlement will always be refused: the reservation or its
+// company is deleted, or the command is invalid.
 func final(r *ledger.Refusal) bool {
 	switch r.Code {
 	case ledger.NotFound, ledger.Conflict, ledger.Invalid, ledger.Forbidden:
@@ -186,9 +184,8 @@ func final(r *ledger.Refusal) bool {
 	return false
 }
 
-// Close stops granting, tells what there is to tell as far as that is possible
-// soon, and closes the journal. Calls that are still under way are told, in
-// full, after the next start.
+// Close stops granting, sends for a short time what there is to send, and closes the journal.
+// Calls still in progress are settled in full after the next start.
 func (p *Purse) Close(ctx context.Context) error {
 	p.mu.Lock()
 	if p.closed {
