@@ -44,8 +44,8 @@ var (
 	ErrRevoked = errors.New("admitted by a node that was revoked")
 )
 
-// A Roster says what the caller knows of a node: its key and whether it was
-// revoked; known is false when it was never heard of.
+// A Roster returns what the caller knows about a node: its key and whether it was revoked;
+// known is false if the caller does not know the node.
 type Roster func(NodeID) (key ed25519.PublicKey, revoked, known bool)
 
 // Admit certifies that node was admitted to mesh at height.
@@ -144,10 +144,10 @@ func DecodeAdmissions(b []byte) ([]Admission, error) {
 	return chain, nil
 }
 
-// VerifyAdmissions checks that chain shows node to be admitted to mesh: each
-// link is signed by the node of the next, until an admitter that the roster
-// knows. A reader that knows only genesis passes a roster with the founder. It
-// returns [ErrAdmission], or [ErrRevoked] when the chain rests on a revoked node.
+// VerifyAdmissions checks that chain proves that node was admitted to mesh: the node of each
+// link signed the link before, up to an admitter that the roster knows. A reader that knows
+// only genesis passes a roster with the founder. It returns [ErrAdmission], or [ErrRevoked]
+// if a node of the chain was revoked.
 func VerifyAdmissions(chain []Admission, mesh MeshID, node ed25519.PublicKey, roster Roster) error {
 	if len(chain) > MaxAdmissions {
 		return ErrAdmission

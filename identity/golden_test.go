@@ -50,7 +50,7 @@ func TestGoldenFiles(t *testing.T) {
 	local := a.Local("example")
 	kit.Golden(t, "local-secret.hex", hex.EncodeToString(local[:])+"\n")
 
-	// Sealing and wrapping draw random bytes; what was made once must open for ever.
+	// Sealing and wrapping draw random bytes; stored output of an earlier version must still open.
 	sealed := sealWith(testDataKey, []byte("place"), []byte("secret"), append([]byte{sealVersion}, append(mustHex(string(testDataKey.ID())), make([]byte, 24)...)...))
 	kit.Golden(t, "sealed.hex", hex.EncodeToString(sealed)+"\n")
 	if kit.Update() {

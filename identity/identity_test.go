@@ -109,8 +109,8 @@ func rosterOf(revoked []*Keys, members ...*Keys) Roster {
 	}
 }
 
-// A node is believed when its chain leads to somebody the reader knows, and not
-// when a link is missing, forged, of another mesh, or rests on a revoked node.
+// A chain is accepted if it leads to a node that the reader knows, and rejected if a link is
+// missing, forged, of another mesh, or has a revoked node.
 func TestAdmissionChains(t *testing.T) {
 	t.Parallel()
 	founder, ann, ben, eve := Derive([32]byte{10}), Derive([32]byte{11}), Derive([32]byte{12}), Derive([32]byte{13})

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// A join code is what a person compares when a node asks to be let in: both
-// sides show it, and it is the same only when they speak with each other and
-// nobody stands between. It is made of
+// A join code is what a person compares when a node asks to join: both sides show it, and it
+// is equal only if they talk to each other directly, without a man in the middle. It is made
+// of
 //
 //	SHAKE-256("selvage/join-code/v1" ‖ handshake hash (32) ‖ newcomer's node key (32) ‖
 //	member's node key (32) ‖ newcomer's nonce (32) ‖ member's nonce (32))
 //
-// whose first 30 bits are six digits of Crockford's base 32, shown as ABC-DEF.
-// The member commits to its nonce before it sees the newcomer's: whoever stands
-// between has to choose what it says before it can know the codes, so it can not
-// search for two that are equal, and has one chance in 2^30 each time.
+// whose first 30 bits are six digits of Crockford's base 32, shown as ABC-DEF. The member
+// commits to its nonce before it sees the newcomer's. A man in the middle has to choose its
+// messages before it can know the codes, so it can not search for two that are equal, and
+// has one chance in 2^30 each time.
 const (
 	codeDigits = 6
 	codeDomain = "selvage/join-code/v1"
@@ -42,8 +42,8 @@ func JoinCode(handshake [32]byte, newcomer, member ed25519.PublicKey, newcomers,
 	return string(raw[:codeDigits/2]) + "-" + string(raw[codeDigits/2:])
 }
 
-// ParseJoinCode reads a code as people type it: in any case, with or without the
-// dash, with O for 0 and I or L for 1. False: it is none.
+// ParseJoinCode reads a code as people type it: in upper or lower case, with or without the
+// dash, with O for 0 and I or L for 1. ok is false if it is not a code.
 func ParseJoinCode(s string) (code string, ok bool) {
 	var b strings.Builder
 	for _, r := range strings.ToUpper(strings.TrimSpace(s)) {
@@ -66,10 +66,10 @@ func ParseJoinCode(s string) (code string, ok bool) {
 	return b.String()[:codeDigits/2] + "-" + b.String()[codeDigits/2:], true
 }
 
-// An OwnerKey is a secret of whoever owns several nodes. A mesh that was told of
-// it lets in every node that holds it, for as long as it is not revoked there, and
-// a node that holds it joins no other mesh by itself: each side shows the other
-// that it has the key (XXpsk3), as with a join token.
+// An OwnerKey is a secret of a person who owns several nodes. A mesh in which it is registered
+// admits every node that holds it, until it is revoked there. A node that holds it joins no
+// other mesh by itself. Each side proves to the other that it has the key (XXpsk3), as with
+// a join token.
 // Printing an OwnerKey shows its ID and nothing secret; [EncodeOwnerKey] makes the
 // string that is placed on nodes: "selvage-owner-" ‖ base64url (no padding) of
 //

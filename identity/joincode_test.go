@@ -49,7 +49,7 @@ func TestOwnerKey(t *testing.T) {
 			t.Errorf("%d characters: %v", len(bad), err)
 		}
 	}
-	for i := len(ownerPrefix); i < len(s); i++ { // a slip of one digit is noticed
+	for i := len(ownerPrefix); i < len(s); i++ { // one wrong digit is detected
 		c := byte('A')
 		if s[i] == 'A' {
 			c = 'B'

@@ -16,14 +16,14 @@ type Keys struct {
 	Noise *ecdh.PrivateKey   // X25519, the static key of Noise handshakes
 	Seal  *ecdh.PrivateKey   // X25519, to which data keys are wrapped
 
-	// Incarnation, 16 hex digits, distinguishes this life of the node from
-	// earlier ones whose raft log or vote was lost. See [Keys.ServerID].
+	// Incarnation, 16 hex digits, distinguishes this incarnation of the node from earlier ones
+	// whose raft log or vote was lost. See [Keys.ServerID].
 	Incarnation string
 
 	secret [32]byte // local secrets are derived from it, see Local
 }
 
-// New returns freshly drawn keys that are kept nowhere yet.
+// New returns newly drawn keys that are not stored.
 func New() *Keys {
 	var seed [32]byte
 	rand.Read(seed[:])
@@ -63,9 +63,9 @@ func (k *Keys) ID() NodeID { return NodeIDOf(k.Public()) }
 // Public returns the node's public key.
 func (k *Keys) Public() ed25519.PublicKey { return k.Node.Public().(ed25519.PublicKey) }
 
-// ServerID is the name of this life of the node in raft's configuration:
-// NodeID/incarnation. One that lost its log or its vote comes back under
-// another name, so that it can not vote twice in a term.
+// ServerID is the name of this incarnation of the node in raft's configuration:
+// NodeID/incarnation. A node that lost its log or its vote returns under another name, so
+// that it can not vote twice in a term.
 func (k *Keys) ServerID() string { return string(k.ID()) + "/" + k.Incarnation }
 
 // Local returns a secret for this node's own use under label, the same after

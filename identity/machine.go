@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// MachineID returns the operating system's ID of this machine, or "" when it
-// has none (some containers) and copies can not be told from the original.
+// MachineID returns the operating system's ID of this machine, or "" if it has none (some
+// containers); then a copied directory can not be detected.
 func MachineID() string {
 	for _, name := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
 		b, err := os.ReadFile(name)
@@ -21,9 +21,9 @@ func MachineID() string {
 	return ""
 }
 
-// machineTag is what the identity keeps of a machine ID: an HMAC keyed with it,
-// because systemd asks that the ID itself is not written about. It depends on
-// the node key too, so that tags of different nodes can not be compared.
+// machineTag is the form of a machine ID in the identity file: an HMAC keyed with the ID,
+// because systemd asks programs not to store the ID itself. It also depends on the node key,
+// so that tags of different nodes can not be compared.
 func (k *Keys) machineTag(machine string) string {
 	if machine == "" {
 		return noMachine

@@ -44,8 +44,8 @@ const (
 	runTokenSkew = time.Minute
 )
 
-// ErrRunToken says that a run token does not verify. It never tells more: what
-// a token holds must not reach a log.
+// ErrRunToken says that a run token does not verify. It gives no details, because the content
+// of a token must not be logged.
 var ErrRunToken = errors.New("run token does not verify")
 
 var (
@@ -82,10 +82,9 @@ func MintRunToken(master DataKey, mesh MeshID, c RunClaims, now time.Time) (stri
 // LooksLikeRunToken tells a run token from the other bearers.
 func LooksLikeRunToken(token string) bool { return strings.Count(token, ".") == 2 }
 
-// VerifyRunToken returns what a token says when it was made for the mesh, has
-// not expired and was signed by one of the data keys: the current one, or those
-// of earlier epochs while their tokens may still be about. The error is
-// [ErrRunToken].
+// VerifyRunToken returns the claims of a token if it was made for the mesh, has not expired,
+// and was signed with one of the data keys: the current one, or those of earlier epochs whose
+// tokens may still be valid. The error is [ErrRunToken].
 func VerifyRunToken(token string, masters []DataKey, mesh MeshID, now time.Time) (RunClaims, error) {
 	var c RunClaims
 	var header struct {

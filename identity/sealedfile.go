@@ -86,7 +86,7 @@ type KDF struct {
 	Threads uint8  `json:"threads"`
 }
 
-// Bounds of what a stranger's file may make argon2id cost.
+// Bounds on the cost of argon2id, because a file may come from a stranger.
 const (
 	maxKDFTime   = 16
 	maxKDFMemory = 1 << 20 // KiB
@@ -263,11 +263,11 @@ func chunkNonce(n uint64, last bool) []byte {
 	return append(b, 0)
 }
 
-// sealedGroup is how many pieces are sealed, or opened, at a time, each by a
-// goroutine that ends by itself; two groups are held in memory.
+// sealedGroup is how many pieces are sealed, or opened, concurrently, each by a goroutine that
+// ends by itself; two groups are held in memory.
 const sealedGroup = 4
 
-// A pieceGroup is some pieces in a row. Its memory is used again.
+// A pieceGroup is some consecutive pieces. Its memory is reused.
 type pieceGroup struct {
 	n     int
 	plain [sealedGroup][]byte
@@ -277,8 +277,8 @@ type pieceGroup struct {
 	work  sync.WaitGroup
 }
 
-// sealWriter seals one group while it takes in the next, and writes only in its
-// caller's goroutine.
+// sealWriter seals one group while it accepts the next. It writes only in its caller's
+// goroutine.
 type sealWriter struct {
 	w    io.Writer
 	aead cipher.AEAD
@@ -436,8 +436,8 @@ func (f *SealedFile) Open(passphrase []byte, keys ...*RecipientKey) (io.Reader, 
 	return nil, ErrNotRecipient
 }
 
-// sealReader opens one group while it gives out the one before, and reads only
-// in its caller's goroutine.
+// sealReader opens one group while it returns the one before. It reads only in its caller's
+// goroutine.
 type sealReader struct {
 	r     *bufio.Reader
 	aead  cipher.AEAD
@@ -461,7 +461,7 @@ func (s *sealReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next goes to the next piece, or to the error that stands in its place.
+// next moves to the next piece, or to the error in its place.
 func (s *sealReader) next() {
 	if s.now == nil { // the first of all
 		s.now, s.ahead = &pieceGroup{}, &pieceGroup{}

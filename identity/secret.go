@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// Values that hold secrets say what they are and not what they hold, whatever
-// verb they are printed with and however they reach a log.
+// Values with secrets print their kind and ID, and never the secret, with every verb and in
+// every log.
 
 // Format prints the node's ID.
 func (k *Keys) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "keys of node %s", k.ID().Short()) }

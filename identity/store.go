@@ -121,11 +121,11 @@ func Reincarnate(dir, machine string) (*Keys, error) {
 	return rebind(dir, machine, k)
 }
 
-// Reset gives a copied directory an identity of its own: all keys are drawn
-// anew, and the state beside it belongs to another node and must be removed by
-// the caller. With keep the keys stay (the disk moved, the other machine is
-// gone for good) and only the incarnation is new. The machine is not checked:
-// this is what an operator does about [ErrForeignMachine].
+// Reset gives a copied directory an identity of its own: it draws all keys anew. The state in
+// the directory then belongs to another node, and the caller must remove it. With keep the
+// keys stay (the disk was moved and the other machine is gone for good) and only the
+// incarnation is new. Reset does not check the machine: operators use it after
+// [ErrForeignMachine].
 func Reset(dir, machine string, keep bool) (*Keys, error) {
 	if !keep {
 		return rebind(dir, machine, New())
@@ -193,8 +193,8 @@ func read(root *os.Root) (*Keys, string, error) {
 	return decodeKeys(b)
 }
 
-// write replaces the file in one step: whoever crashes here has the old
-// identity or the new one, never half of it.
+// write replaces the file atomically: after a crash the file is the old or the new one, never a
+// part.
 func write(root *os.Root, b []byte) error {
 	const tmp = fileName + ".new"
 	f, err := root.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -241,8 +241,8 @@ func (k *Keys) encode(machine string) []byte {
 	return b.Bytes()
 }
 
-// errDamaged says what to do about an identity file that can not be read: there is no
-// other copy of the keys.
+// errDamaged says what to do about an identity file that can not be read: there is no other
+// copy of the keys.
 func errDamaged(why error) error {
 	return fmt.Errorf("identity file (%s) is damaged: %w; put it back from a copy of this machine's disk. If there is none this node is lost: "+
 		"on another member run `selvage node remove` with its name, move this data directory away, and join with a new token", fileName, why)

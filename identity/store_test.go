@@ -48,8 +48,8 @@ func TestLoadWithoutIdentity(t *testing.T) {
 	}
 }
 
-// A copied directory refuses to start; reset makes it a new node, reset with
-// keep the same node in a new life.
+// A copied directory refuses to start. Reset makes it a new node; reset with keep, a new
+// incarnation of the same node.
 func TestForeignMachine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
