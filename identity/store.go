@@ -28,8 +28,8 @@ import (
 //	machine <32 hex digits, or "-" when the machine has no ID>
 //	sum <SHA-256 of all lines before it, 64 hex digits>
 //
-// Earlier programs wrote no sum; a file without one is taken as it is. A file with another first line was written by another version; every
-// deviation is an error, never repaired silently.
+// Earlier programs wrote no sum; a file without one is accepted. A file with another first line
+// was written by another version; every deviation is an error, never repaired silently.
 const (
 	fileName   = File
 	fileHeader = "selvage identity v1"

@@ -15,9 +15,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// BenchmarkOverhead measures what the gateway adds to an upstream that answers at
-// once, over real sockets: the same small stream asked for directly and through
-// the gateway, in turn. A purse that writes to a disk adds its sync.
+// BenchmarkOverhead measures what the gateway adds to an upstream that answers at once, over
+// real sockets: the same small stream, alternately requested directly and through the gateway.
+// A purse on a disk also adds its sync.
 func BenchmarkOverhead(b *testing.B) {
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// fields are the members of a request's object. A request is put together from
-// them again, so that what is counted is what is sent.
+// fields are the members of a request's object. The request that is sent is encoded from them,
+// so that what is counted is what is sent.
 type fields map[string]json.RawMessage
 
-// parse reads a request. Members of all dialects are in lower case; others are
-// left out, as an upstream that does not mind the case would take "Max_Tokens" for
-// the bound that was paid for.
+// parse decodes a request. The members of all dialects are in lower case; others are dropped,
+// because an upstream that ignores case would take "Max_Tokens" for the bound that was paid for.
 func parse(body []byte) (fields, *refusal) {
 	var f fields
 	if err := json.Unmarshal(body, &f); err != nil || f == nil {
@@ -41,11 +40,10 @@ func (f fields) get(name string, v any) (bool, *refusal) {
 
 func (f fields) set(name string, v any) { f[name] = encode(v) }
 
-// inputBound is how many tokens a request has at most. Tokenizers differ, but a
-// token is at least one byte of text, and all text is part of the body; escapes
-// and the punctuation of JSON only make it longer. Images are counted by
-// themselves, as they are bytes that are no text. What an upstream would fetch
-// or keep itself can not be bounded and is refused.
+// inputBound returns an upper bound of the tokens in a request. Tokenizers differ, but a token
+// is at least one byte of text, and all text is part of the body; escapes and the punctuation
+// of JSON only make it longer. Images are counted separately, because their bytes are not
+// text. Input that an upstream would fetch or store itself has no bound and is refused.
 func inputBound(body []byte) (int64, *refusal) {
 	n := int64(len(body)) + frameTokens
 	for _, mark := range []string{`image`, `inlineData`, `"file`, `"document"`, `audio`, `video`, `\u`} {

@@ -17,12 +17,12 @@ import (
 // maxTexts bounds the texts of one [Gateway.Embed].
 const maxTexts = 256
 
-// ErrTexts says that an upstream does not take these texts, at any time: one of them is too
-// long for its model.
+// ErrTexts says that an upstream will never accept these texts: one of them is too long for its
+// model.
 var ErrTexts = errors.New("the upstream does not take these texts")
 
-// Embed returns the vectors of texts by a model, for a company and outside of any run: who's
-// agent pays, as for a call of its run. All texts go in one call.
+// Embed returns the vectors of texts by a model, for a company and outside runs. who's agent
+// pays, as for a call of its run. All texts are sent in one call.
 func (g *Gateway) Embed(ctx context.Context, who Caller, model string, texts []string) ([][]float32, error) {
 	if len(texts) == 0 || len(texts) > maxTexts {
 		return nil, invalid("1 to %d texts are embedded at once", maxTexts)
@@ -54,7 +54,7 @@ func (g *Gateway) Embed(ctx context.Context, who Caller, model string, texts []s
 	return vectorsOf(w.body.Bytes(), len(texts))
 }
 
-// whyNot marks the refusals that the same texts would meet again.
+// whyNot marks refusals that the same texts would always get.
 func whyNot(err error) error {
 	r := asRefusal(err)
 	if r.code == "upstream_invalid" {
@@ -85,7 +85,7 @@ func vectorsOf(body []byte, want int) ([][]float32, error) {
 	return out, nil
 }
 
-// kept is where the answer to a call goes that no client waits for.
+// kept stores the answer to a call for which no client waits.
 type kept struct {
 	head http.Header
 	body bytes.Buffer
@@ -121,8 +121,8 @@ func (g *Gateway) fill(tx *ledger.Tx, of ledger.CompanyID, s *scene) {
 	s.companys, s.everyone = money.ModelPricesOf(tx, of), money.ModelPricesOf(tx, "")
 }
 
-// Reaches returns those of the nodes that an upstream of a company which embeds under a
-// model may be asked from.
+// Reaches returns which of the nodes may call an upstream of a company that serves embeddings
+// under the name model.
 func Reaches(tx *ledger.Tx, of ledger.CompanyID, model string, nodes []ledger.Node) (out []ledger.Node) {
 	s := scene{providers: append(money.ModelProvidersOf(tx, of), money.ModelProvidersOf(tx, "")...)}
 	for _, n := range nodes {

@@ -19,12 +19,12 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A Purse has the money of calls.
+// A Purse reserves and settles the money of calls.
 type Purse interface {
-	// Reserve sets the worst case of a call aside. A *ledger.Refusal says that the
-	// money is not there; any other error that this is not known now.
+	// Reserve reserves the worst-case cost of a call. A *ledger.Refusal says that there is not
+	// enough money; any other error, that this is unknown now.
 	Reserve(ctx context.Context, ask money.SpendAsk) (money.SpendGrant, error)
-	// Settle tells what a call came to; it is called once for each grant.
+	// Settle reports the cost of a call; it is called once for each grant.
 	Settle(ctx context.Context, g money.SpendGrant, use money.SpendUse) error
 }
 
@@ -36,12 +36,12 @@ type Config struct {
 	Holds func() bool
 	// Self is this node's ID.
 	Self string
-	// Purse pays. nil: every call is refused.
+	// Purse pays for calls. nil: every call is refused.
 	Purse Purse
-	// Mesh binds sealed keys; Open opens them, nil on a node that holds no data key.
+	// Mesh is bound into sealed keys; Open decrypts them, nil on a node without a data key.
 	Mesh string
 	Open func(tx *ledger.Tx, aad, sealed []byte) ([]byte, error)
-	// Note notes that a run used a secret of its company. Optional.
+	// Note records that a run used a secret of its company. Optional.
 	Note func(ctx context.Context, run entity.Run, use secret.SecretUse) error
 
 	// FirstByte and Idle bound the waits for an upstream; default 5 and 2 minutes.
@@ -96,7 +96,7 @@ func New(conf Config) (*Gateway, error) {
 				TLSHandshakeTimeout: dialWait, ForceAttemptHTTP2: true, DisableCompression: true,
 				MaxIdleConns: maxCalls, MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxError,
 			},
-			// An upstream that points elsewhere would be shown the key there.
+			// A redirect target would be sent the key.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}}
 	g.look, g.sight, g.may, g.keyOf = g.readScene, g.readSight, g.checkRun, g.openKey
@@ -104,7 +104,7 @@ func New(conf Config) (*Gateway, error) {
 	return g, nil
 }
 
-// Close ends all calls, which settles them, and waits for that.
+// Close ends and settles all calls, and waits until they are.
 func (g *Gateway) Close() error {
 	g.stop()
 	g.wg.Wait()
@@ -121,8 +121,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// watch ends calls whose runs have ended, or whose node may not act any more,
-// while there are calls.
+// watch ends calls whose runs have ended, or whose node may no longer act. It sleeps while
+// there are no calls.
 func (g *Gateway) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -156,7 +156,7 @@ func (g *Gateway) open() []*call {
 	return out
 }
 
-// Refuse answers a request that is no caller's in the dialect of its path.
+// Refuse answers a request without a valid caller, in the dialect of its path.
 func Refuse(w http.ResponseWriter, r *http.Request, status int, code, message string) {
 	writeRefusal(w, dialectOf(r.URL.Path), &refusal{status: status, code: code, message: message})
 }
@@ -209,7 +209,7 @@ func asRefusal(err error) *refusal {
 	return refuse(503, "unavailable", "The call can not be made now; try again")
 }
 
-// Serve answers one request below /llm of a caller whose token was checked.
+// Serve answers one request below /llm. The caller's token has been checked.
 func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, who Caller) {
 	d := dialectOf(r.URL.Path)
 	path := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/llm"), "/")
@@ -250,7 +250,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return b, nil
 }
 
-// A call is one request of a model on its way.
+// A call is one model request in progress.
 type call struct {
 	g      *Gateway
 	who    Caller
@@ -321,7 +321,7 @@ func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, 
 	}
 }
 
-// do asks the targets in turn until one has answered.
+// do calls the targets in turn until one has answered.
 func (c *call) do() error {
 	targets := c.scene.targetsOf(c.plan.model)
 	if len(targets) == 0 {
@@ -344,7 +344,7 @@ func (c *call) do() error {
 	return last
 }
 
-// reason is why the call ended: what cancelled it rather than what that did.
+// reason returns why the call ended: the cause of a cancellation, not the error that it caused.
 func (c *call) reason(err error) error {
 	if cause := context.Cause(c.ctx); cause != nil {
 		if r, ok := errors.AsType[*refusal](cause); ok {
@@ -354,8 +354,8 @@ func (c *call) reason(err error) error {
 	return err
 }
 
-// ask makes the call of one target: reserve, send, hand on, settle. next says
-// that another target may be asked in its place.
+// ask calls one target: reserve, send, pass on the answer, settle. next says that another
+// target may be tried instead.
 func (c *call) ask(t target) (next bool, err error) {
 	up, ok := speaks(t.p, c.d)
 	if !ok {

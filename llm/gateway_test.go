@@ -329,8 +329,8 @@ func TestRefusalsOfUpstreams(t *testing.T) {
 	}
 }
 
-// Half streams, hangs and garbage: the client hears of it, and the call is
-// settled by no less than the upstream can bill.
+// An answer that breaks off, hangs or is garbage: the client gets an error, and the call is
+// settled with no less than the upstream can bill.
 func TestAnswersThatBreakOffAreSettledByWhatWasStreamed(t *testing.T) {
 	t.Parallel()
 	bound := int64(len(askStream)) + frameTokens
@@ -542,8 +542,8 @@ func TestRequestsThatCanNotBePaidForAreRefused(t *testing.T) {
 	}
 }
 
-// Callers that are refused together do not come back together, also when the upstream
-// says when; they wait longer each time, as long as they were asked, and not for ever.
+// Callers that are refused together retry at different times, also if the upstream says when.
+// They wait longer each time, at least as long as asked, but not for ever.
 func TestWaitsBetweenAttemptsDiffer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -645,8 +645,8 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// Who changes a price changes that of the calls that come: one that is at its upstream
-// is settled at the price at which it was paid for, also when it breaks off.
+// A changed price applies to later calls. A call in progress is settled at the price at which
+// it was reserved, also if it breaks off.
 func TestAPriceThatChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	var scenes atomic.Pointer[scene]
@@ -738,8 +738,8 @@ func TestRefusalsOfTheMesh(t *testing.T) {
 	}
 }
 
-// A node without a data key, as an untrusted one is, asks no upstream that needs
-// a key, and says so without a word of it.
+// A node without a data key, such as an untrusted one, calls no upstream that needs a key. Its
+// refusal says so and reveals nothing of the key.
 func TestANodeWithoutDataKeyHasNoKeys(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, sse(chatStream))

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// What follows is Google's dialect: generateContent and streamGenerateContent, as
-// clients speak it, and as Gemini is asked. Between these two a request passes with
-// what it says of thinking, signatures included; what could cost besides is left out.
+// The code below is Google's dialect, generateContent and streamGenerateContent, for clients and
+// for Gemini. A request between these two keeps its thinking, signatures included; members with
+// a separate price are dropped.
 
 // serveGenerate answers below /llm/gemini; path is the rest, such as
 // /v1beta/models/NAME:generateContent.

@@ -7,9 +7,9 @@ import (
 
 // What follows asks Gemini in its own dialect.
 
-// anySignature stands where a model looks for the signature of its thoughts, in calls
-// of a history that another model made, or whose client did not keep it: Google
-// documents the word for just that. Without it such a request is refused.
+// anySignature is used in place of the signature of a model's thoughts, for calls in a history
+// that another model made, or whose client did not keep it. Google documents the word for this
+// purpose; without it such a request is refused.
 const anySignature = "skip_thought_signature_validator"
 
 // wantsSignatures reports whether a model refuses calls without a signature: those
@@ -19,14 +19,14 @@ func wantsSignatures(model string) bool {
 	return gemini && !strings.HasPrefix(rest, "1") && !strings.HasPrefix(rest, "2")
 }
 
-// onwardConfig are the members of a generationConfig that pass: those that the
-// tokens alone pay for. The bound of the answer is set beside them.
+// onwardConfig are the members of a generationConfig that are passed on: those whose cost is in
+// the tokens. The bound of the answer is added to them.
 var onwardConfig = []string{"temperature", "topP", "topK", "seed", "presencePenalty", "frequencyPenalty", "stopSequences",
 	"responseMimeType", "responseSchema", "responseJsonSchema", "thinkingConfig", "mediaResolution"}
 
-// generateOnward writes a request of Google's dialect for an upstream that speaks it
-// too, with most tokens of output at most. Contents, tools and configuration are put
-// together anew of what is known of them, so that what is counted is what is sent.
+// generateOnward encodes a request of Google's dialect for an upstream that speaks it too, with
+// a bound of most output tokens. It encodes only the known members of contents, tools and
+// configuration, so that what is counted is what is sent.
 func (p *plan) generateOnward(most int64) (fields, *refusal) {
 	if _, err := readGenerate(p.f); err != nil { // refuses what nobody could bound
 		return nil, err

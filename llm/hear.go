@@ -8,7 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/core"
 )
 
-// A heard is what one piece of an upstream's answer says.
+// A heard is the content of one piece of an upstream's answer.
 type heard struct {
 	deltas []delta
 	use    usage
@@ -17,8 +17,8 @@ type heard struct {
 	fault  string
 }
 
-// A hearing understands the answer of an upstream, in pieces or in one. What is
-// no JSON, or no answer, is a fault.
+// A hearing parses the answer of an upstream, in pieces or whole. Invalid JSON, or JSON that is
+// not an answer, is a fault.
 type hearing struct {
 	d     dialect
 	kinds map[int]string // of blocks of messages, by index
@@ -102,8 +102,8 @@ type chatUsage struct {
 	bill
 }
 
-// A bill is what an answer's usage says of money, in dollars, as OpenRouter has it.
-// With a key of one's own at the vendor behind it, that one's bill comes besides.
+// A bill is the cost in an answer's usage, in dollars, in OpenRouter's form. With the customer's
+// own key at the vendor behind it, the vendor's bill is added.
 type bill struct {
 	Cost   *float64 `json:"cost"`
 	Own    bool     `json:"is_byok"`
@@ -112,8 +112,8 @@ type bill struct {
 	} `json:"cost_details"`
 }
 
-// money is the bill in micro-cents, rounded up; ok is false when there is none, or
-// none that can be true.
+// money returns the bill in micro-cents, rounded up; ok is false if there is none, or if it
+// can not be true.
 func (b bill) money() (_ core.Money, ok bool) {
 	if b.Cost == nil {
 		return 0, false

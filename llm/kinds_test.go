@@ -172,10 +172,10 @@ data: {"type":"message_stop"}
 	}
 }
 
-// Each kind of upstream is asked where and how its documentation says, with its key
-// where it belongs; what it streams reaches the client, and is settled by what it
-// says that was used, but never beyond what was set aside; an answer that breaks off
-// is settled by what came; and where there is no room nothing is paid.
+// Each kind of upstream is called as its documentation says, with its key in the right place.
+// Its stream reaches the client, and is settled by its reported usage, but not above what was
+// reserved. An answer that breaks off is settled by what arrived, and a call that is refused for
+// lack of capacity costs nothing.
 func TestEachKindOfUpstream(t *testing.T) {
 	t.Parallel()
 	for name, w := range wires() {
@@ -265,10 +265,10 @@ func TestEachKindOfUpstream(t *testing.T) {
 	}
 }
 
-// An upstream whose usage is its bill is paid by that, less or more than the table
-// says, and with the bill of the vendor behind it where the key there is one's own.
-// What can not be true is not believed, and one that does not account for what it
-// sent pays no less than the table. What others say of money counts for nothing.
+// An upstream that reports its bill is paid by it, even if the price table says less or more,
+// plus the bill of the vendor behind it if the key there is the customer's. Impossible bills are
+// ignored, and an upstream that does not account for all that it sent is paid no less than the
+// table says. Amounts reported by other kinds are ignored.
 func TestWhatAnUpstreamCharged(t *testing.T) {
 	t.Parallel()
 	const tokens = `"prompt_tokens":9,"completion_tokens":2,"total_tokens":11`

@@ -5,9 +5,9 @@ import "time"
 const (
 	// maxBody bounds a request: a long context with a few images.
 	maxBody = 16 << 20
-	// maxAnswer bounds an answer that comes in one piece, maxEvent one event of a
-	// stream (a whole response may be repeated in the last one), maxError what is
-	// read of an upstream's error, and maxMessage what is told of it.
+	// maxAnswer bounds an answer that is not streamed, maxEvent one event of a stream (the last
+	// one may repeat the whole response), maxError the part of an upstream's error that is read,
+	// and maxMessage the part that is shown. All are in bytes.
 	maxAnswer  = 32 << 20
 	maxEvent   = 8 << 20
 	maxError   = 64 << 10
@@ -19,16 +19,16 @@ const (
 	// often each is asked.
 	maxTargets  = 4
 	maxAttempts = 3
-	// firstWait doubles up to maxWait between attempts, less a random half;
-	// an upstream's Retry-After counts up to maxWait, and such a half is added to it.
-	// retryTime bounds all waiting of one call: agents wait better than they give up,
-	// but not for ever.
+	// firstWait doubles up to maxWait between attempts, less a random half. An upstream's
+	// Retry-After counts up to maxWait, and a random half is added to it. retryTime bounds the
+	// total wait of one call: an agent is better served by waiting than by an error, but not for
+	// ever.
 	firstWait = 250 * time.Millisecond
 	maxWait   = 8 * time.Second
 	retryTime = 30 * time.Second
-	// defaultFirstByte is how long an upstream may think before its answer begins:
-	// a small machine that reads a long prompt takes minutes. defaultIdle is how
-	// long a stream may stand still. maxCall bounds a whole call.
+	// defaultFirstByte bounds the time until an answer begins: a small machine needs minutes to
+	// read a long prompt. defaultIdle bounds the pause between two pieces of a stream. maxCall
+	// bounds a whole call.
 	defaultFirstByte = 5 * time.Minute
 	defaultIdle      = 2 * time.Minute
 	maxCall          = 30 * time.Minute
@@ -39,8 +39,8 @@ const (
 	// dialWait bounds connecting to an upstream; testWait a whole test or list.
 	dialWait = 10 * time.Second
 	testWait = 15 * time.Second
-	// lookEvery is how often calls are compared with what their runs may do: well
-	// below the margin of a lease.
+	// lookEvery is how often calls are checked against the state of their runs: well below the
+	// margin of a lease.
 	lookEvery = 250 * time.Millisecond
 	// settleWait bounds settling, which is local.
 	settleWait = 10 * time.Second
@@ -61,8 +61,8 @@ const (
 	// frameTokens is more than what upstreams put around a request by themselves:
 	// templates, dates, instructions for the use of tools.
 	frameTokens = 2048
-	// mostBilled is the most, in dollars, that an upstream is believed to have charged
-	// for one call: a million tokens of the dearest model cost a tenth of it.
+	// mostBilled bounds the plausible bill for one call, in dollars: a million tokens of the most
+	// expensive model cost a tenth of it.
 	mostBilled = 10_000
 	// imageTokens is more than any upstream counts for an image.
 	imageTokens = 50_000

@@ -91,8 +91,8 @@ func (g *Gateway) listed(ctx context.Context, p money.ModelProvider, run entity.
 	return names
 }
 
-// names lists what a caller may ask for: the names that upstreams were given, and
-// what those that answer to any name say that they have.
+// names returns the model names that a caller may use: the configured names of upstreams, and
+// the model lists of upstreams that serve any name.
 func (g *Gateway) names(ctx context.Context, s scene) []string {
 	var out []string
 	for _, p := range s.providers {

@@ -9,7 +9,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/money"
 )
 
-// A plan is a client's request as the gateway understands it.
+// A plan is a client's parsed request.
 type plan struct {
 	d          dialect
 	f          fields
@@ -23,9 +23,9 @@ type plan struct {
 	list       bool  // the answer is to be a list with one in it
 }
 
-// dropped are members that would change the price of a call: other grades of
-// service, tools that run, and are billed, upstream, other names for the bound of
-// an answer, and another choice of who answers.
+// dropped are members that would change the price of a call: other service tiers, tools that
+// run and are billed upstream, other names for the bound of an answer, and a choice of another
+// upstream.
 var dropped = map[dialect][]string{
 	chat: {"service_tier", "web_search_options", "plugins", "store", "audio", "prediction",
 		"n_predict", "num_predict", "max_new_tokens", "max_length", "best_of", "models", "route", "provider"},
@@ -115,8 +115,8 @@ func (p *plan) bounds() *refusal {
 	return nil
 }
 
-// clean takes out what would be billed beside the tokens, and refuses what can
-// not be bounded.
+// clean removes members that would be billed in addition to the tokens, and refuses requests
+// that have no bound.
 func (p *plan) clean() *refusal {
 	switch p.d {
 	case chat:
@@ -182,8 +182,8 @@ func (p *plan) cleanTools() *refusal {
 	return nil
 }
 
-// ours reports whether a tool runs at the client. Those that run at the upstream
-// are left out: what they find is input that nobody could bound.
+// ours reports whether a tool runs at the client. Tools that run at the upstream are removed:
+// their results are input without a bound.
 func (p *plan) ours(kind string) bool {
 	if p.d == messages {
 		for _, head := range []string{"web_search_", "web_fetch_", "code_execution_", "advisor_"} {

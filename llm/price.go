@@ -70,9 +70,9 @@ func Defaults() []money.ModelPrice {
 
 var builtIn = Defaults()
 
-// priceOf returns the price of an upstream's model: the company's, the mesh's, or
-// the one that came with the program; of several that fit, the one that says
-// most. An upstream that is free has the price 0 when none is set.
+// priceOf returns the price of an upstream's model: the company's, the mesh's, or the default of
+// the program; of several patterns that match, that of the most specific one. An upstream that
+// is free has the price 0 if none is set.
 func priceOf(p money.ModelProvider, model string, sets ...[]money.ModelPrice) (money.ModelPrice, bool) {
 	long := p.Name + "/" + model
 	for _, set := range sets {
@@ -108,7 +108,7 @@ func Reckon(provider, model string, u entity.Usage, sets ...[]money.ModelPrice) 
 	return usage{input: u.InputTokens, cacheRead: u.CachedInputTokens, output: u.OutputTokens}.cost(p), true
 }
 
-// fits reports whether name is what a pattern names.
+// fits reports whether a pattern matches name.
 func fits(pattern, name string) bool {
 	if head, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(name, head)
@@ -116,7 +116,7 @@ func fits(pattern, name string) bool {
 	return pattern == name
 }
 
-// says is how much a pattern says: a whole name more than any beginning.
+// says returns how specific a pattern is: a whole name is more specific than any prefix.
 func says(pattern string) int {
 	if strings.HasSuffix(pattern, "*") {
 		return len(pattern)
@@ -218,8 +218,7 @@ func (m *meter) count(ds []delta) {
 	}
 }
 
-// learn takes over what an upstream says that its answer used. What can not be
-// true is not believed.
+// learn stores the usage that an upstream reports. It ignores impossible values.
 func (m *meter) learn(u usage) {
 	for _, n := range []int64{u.input, u.cacheRead, u.cacheWrite, u.long, u.output} {
 		if n < 0 || n > money.MaxEventTokens {
@@ -237,9 +236,9 @@ func (m *meter) learn(u usage) {
 	}
 }
 
-// charge is what a call costs that is settled by u: by the price of the table, or,
-// of an upstream whose usage is its bill, what that says. One that does not account
-// for what it sent is not believed to have charged less than the table has it.
+// charge returns the cost of a call with usage u: by the price table, or, for an upstream that
+// reports its bill, by that. If the upstream does not account for all that it sent, the cost is
+// at least that of the table.
 func (m *meter) charge(u usage, p money.ModelProvider, price money.ModelPrice) core.Money {
 	cost := u.cost(price)
 	switch {
@@ -251,18 +250,17 @@ func (m *meter) charge(u usage, p money.ModelProvider, price money.ModelPrice) c
 	return max(cost, m.use.billed)
 }
 
-// over reports whether the answer is longer than it may be. A token has at
-// least one byte, and pieces have at least one token; both are taken with room to
-// spare, so that only an upstream that ignores its bound is cut off.
+// over reports whether the answer is longer than allowed. A token has at least one byte, and a
+// piece at least one token; both are checked with a margin, so that only an upstream that
+// ignores its bound is cut off.
 func (m *meter) over() bool {
 	return m.pieces > m.most+m.most/4+eventSlack || m.bytes > m.most*maxTokenBytes+1024
 }
 
-// settled is what the call is settled by. What the upstream did not tell, or what
-// contradicts what it sent, is the bound: the input as it was reserved, and as
-// output a token for each byte that was streamed, up to what was granted, or
-// all of that where thinking is hidden. So an answer that breaks off never costs
-// less than the upstream can bill.
+// settled returns the usage with which the call is settled. Where the upstream reported nothing,
+// or what contradicts its answer, the bound is used: for the input the reserved one; for the
+// output one token per streamed byte, up to the granted number, or the granted number where
+// thinking is hidden. So an answer that breaks off never costs less than the upstream can bill.
 func (m *meter) settled(inBound int64, hidden bool) usage {
 	u := m.use
 	if !u.inKnown {

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// read makes a request of what a client of a dialect sent, for an upstream of
-// another one. What can not be said there is refused, not dropped, unless an
-// answer without it is as good.
+// read converts a client's request to a request for an upstream of another dialect. What that
+// dialect can not express is refused, not dropped, unless it does not change the answer.
 func read(d dialect, f fields) (*request, *refusal) {
 	switch d {
 	case chat:

@@ -27,7 +27,7 @@ var (
 	errLease = refuse(503, "no_authority", "This node may not act for its runs now; it lost touch with the mesh")
 )
 
-// A scene is all that a call needs to know of the mesh.
+// A scene is everything that a call needs from the state of the mesh.
 type scene struct {
 	run                entity.Run
 	project, issue     string
@@ -145,9 +145,9 @@ func (s scene) uses(p money.ModelProvider) bool {
 	return !p.Disabled && !slices.ContainsFunc(p.Labels, func(l string) bool { return !slices.Contains(s.labels, l) })
 }
 
-// targetsOf returns the upstreams that answer to a name and that this node may
-// use, the best first: one that was named, then those that say most of the name, then
-// by priority, the company's before the mesh's.
+// targetsOf returns the upstreams that serve a name and that this node may use, best first: one
+// that was named, then those whose pattern is most specific, then by priority, and the company's
+// before the mesh's.
 func (s scene) targetsOf(name string) (out []target) {
 	for _, p := range s.providers {
 		if model, rank, ok := match(p, name); ok && s.uses(p) {
@@ -185,8 +185,8 @@ func speaks(p money.ModelProvider, d dialect) (dialect, bool) {
 // errNoKey says that the key of an upstream is not to be had here.
 var errNoKey = errors.New("its key can not be opened on this node")
 
-// openKey opens the key of an upstream, "" when it has none. It is held for one
-// call and goes nowhere but into the request's header.
+// openKey decrypts the key of an upstream, "" if it has none. The key is kept for one call and
+// used only in the request's header.
 func (g *Gateway) openKey(ctx context.Context, p money.ModelProvider, run entity.Run) (key string, err error) {
 	if !p.HasKey() {
 		return "", nil

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A telling writes an answer for a client of one dialect: as a stream, event by
-// event, or at the end in one piece.
+// A telling encodes an answer for a client of one dialect: as a stream of events, or whole at
+// the end.
 type telling interface {
 	// begin returns what comes before the first delta.
 	begin() []byte

@@ -17,8 +17,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/money"
 )
 
-// exchange sends a call and hands the answer on. sent says that the upstream may
-// bill something for it.
+// exchange sends a call and passes the answer on. sent says that the upstream may bill it.
 func (c *call) exchange(t target, up dialect, key string, grant money.SpendGrant, m *meter) (sent bool, err error) {
 	body, r, bad := c.plan.body(t, up, m.most)
 	if bad != nil {
@@ -76,9 +75,9 @@ func (c *call) open(t target, up dialect, key string, body []byte, until time.Ti
 	}
 }
 
-// backoff is how long to wait after the n-th attempt, when the upstream asked to be
-// left alone for after. Callers that were refused at the same moment come back at
-// different ones: a random part of half a step is added to the other half, or to after.
+// backoff returns the wait after the n-th attempt, if the upstream asked for a pause of after.
+// Callers that were refused at the same time retry at different times: a random part of half a
+// step is added to the other half, or to after.
 func backoff(n int, after time.Duration) time.Duration {
 	half := min(firstWait<<(n-1), maxWait) / 2
 	return max(half, min(after, maxWait)) + rand.N(half)
@@ -155,8 +154,8 @@ type errCut struct{ error }
 
 func (e errCut) Unwrap() error { return e.error }
 
-// broken says what a failed exchange means. A connection that was never made can
-// have cost nothing; everything else may have.
+// broken classifies a failed exchange. If the connection was never made, the call can have cost
+// nothing; otherwise it may have.
 func (c *call) broken(ctx context.Context, t target, err error) *failing {
 	if r, ok := errors.AsType[*refusal](context.Cause(ctx)); ok {
 		return &failing{err: r, sent: true}
@@ -315,8 +314,8 @@ func setHeader(h http.Header, p money.ModelProvider, key string) {
 	}
 }
 
-// betas leaves out what changes prices: contexts beyond the listed one, faster
-// grades, tools that run upstream, and tokens of accounts.
+// betas removes the betas that change prices: contexts beyond the listed one, faster tiers,
+// tools that run upstream, and tokens of accounts.
 func betas(list string) string {
 	var keep []string
 	for b := range strings.SplitSeq(list, ",") {
