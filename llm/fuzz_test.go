@@ -10,8 +10,8 @@ import (
 	"github.com/selvage-mesh/selvage/company/money"
 )
 
-// FuzzStream: any bytes end in io.EOF or an error, events never hold more than
-// there was, and what is written is read again.
+// FuzzStream: any bytes end in io.EOF or an error, events never contain more than the input, and
+// an encoded event is read back.
 func FuzzStream(f *testing.F) {
 	for _, s := range []string{chatStream, messagesStream, ": ping\n\n", "data: a\ndata: b\r\n\r\n", "\xef\xbb\xbfdata:x\n\n", "data", "event: e\n\n\n\n", ""} {
 		f.Add(s)
@@ -44,11 +44,11 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// hearers are the dialects that answers are told in.
+// hearers are the dialects in which answers are encoded for clients.
 var hearers = []dialect{chat, messages, responses, generate}
 
-// FuzzHearing: no upstream can make the gateway fail, count less than nothing,
-// or tell a client what is no JSON.
+// FuzzHearing: no upstream can make the gateway panic, count a negative usage, or send a client
+// invalid JSON.
 func FuzzHearing(f *testing.F) {
 	for _, s := range []string{chatStream, chatTools, messagesStream, googleStream, `{"choices":[{"message":{"tool_calls":[{"index":-7,"function":{"name":"x","arguments":"{"}}]}}]}`} {
 		f.Add(s)
@@ -94,8 +94,8 @@ func FuzzHearing(f *testing.F) {
 	})
 }
 
-// FuzzRequest: any request is refused, or bounded by more than nothing and
-// written as JSON for every upstream with the bound that was granted.
+// FuzzRequest: any request is refused, or has a positive bound and is encoded as JSON for every
+// upstream with the granted bound.
 func FuzzRequest(f *testing.F) {
 	for _, s := range []string{ask, askStream, `{"model":"m","input":[{"type":"custom_tool_call","call_id":"a","name":"b","input":"c"}],"tools":[{"type":"custom","name":"b"}]}`,
 		`{"model":"m","messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"u"}}]}],"max_tokens":3,"thinking":{"type":"enabled","budget_tokens":2}}`} {

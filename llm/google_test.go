@@ -58,8 +58,8 @@ func googleUp(t *testing.T) (*upstream, money.ModelProvider) {
 	return u, provider(money.ModelGemini, "up", u.URL+"/v1beta/openai")
 }
 
-// Google's clients reach Gemini as they are: with what it signed, and with how much
-// it is to think; what would cost beside the tokens stays behind.
+// Google's clients pass to Gemini unchanged, with their signatures and their thinking budget;
+// members that cost more than tokens are dropped.
 func TestGoogleClientsPassToGemini(t *testing.T) {
 	t.Parallel()
 	u, p := googleUp(t)
@@ -114,9 +114,9 @@ func TestGoogleClientsPassToGemini(t *testing.T) {
 	}
 }
 
-// Clients of Anthropic's and of OpenAI's responses are translated to Gemini's own
-// dialect and back: thinking, calls and their results, and the signature that later
-// models ask for where the client keeps none.
+// Clients of Anthropic's messages and of OpenAI's responses are translated to Gemini's dialect
+// and back: thinking, calls and their results, and the signature that later models require if
+// the client keeps none.
 func TestOtherClientsAreTranslatedToGemini(t *testing.T) {
 	t.Parallel()
 	u, p := googleUp(t)
@@ -158,8 +158,8 @@ func TestOtherClientsAreTranslatedToGemini(t *testing.T) {
 	}
 }
 
-// A chat passes to Gemini in the dialect that it has for that, with signatures where
-// its client kept none.
+// A chat passes to Gemini in its OpenAI-compatible dialect, with signatures if its client kept
+// none.
 func TestChatsWithGeminiAreSigned(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t, replay("application/json", `{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`))
@@ -186,8 +186,7 @@ func TestChatsWithGeminiAreSigned(t *testing.T) {
 	}
 }
 
-// What Gemini refuses to answer is told as such, and what is no answer is not paid
-// for as one.
+// An answer that Gemini blocks is reported as blocked, and only an answer is paid for as one.
 func TestWhatGeminiBlocks(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{

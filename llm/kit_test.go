@@ -20,7 +20,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A till is a purse with so much money, that remembers everything.
+// A till is a purse with a fixed amount of money that records all calls.
 type till struct {
 	mu     sync.Mutex
 	left   core.Money
@@ -67,7 +67,7 @@ func (p *till) Settle(ctx context.Context, g money.SpendGrant, use money.SpendUs
 	return nil
 }
 
-// An upstream replays bytes.
+// An upstream is a fake upstream that replays bytes.
 type upstream struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -127,7 +127,7 @@ type bench struct {
 	t     *testing.T
 }
 
-// dear is a price at which sums are easy: input 1, output 2 cents for a token.
+// dear returns a price that makes sums easy: 1 cent per input token, 2 per output token.
 func dear(model string) money.ModelPrice {
 	return money.ModelPrice{Model: model, Input: 1e12, Output: 2e12, CacheRead: 1e11, CacheWrite: 1e12}
 }
@@ -178,7 +178,7 @@ func (l locked) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// settledOnce holds what is true of every history: each grant is settled once.
+// settledOnce checks that each grant was settled once.
 func (b *bench) settledOnce() {
 	b.t.Helper()
 	b.till.mu.Lock()

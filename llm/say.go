@@ -7,7 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/money"
 )
 
-// sayTo writes r for an upstream that speaks d: chat, messages or generate.
+// sayTo encodes r for an upstream that speaks d: chat, messages or generate.
 func (r *request) sayTo(d dialect, kind money.ModelKind) (fields, *refusal) {
 	switch d {
 	case messages:
@@ -88,7 +88,7 @@ func (r *request) sayChat(kind money.ModelKind) fields {
 	return f
 }
 
-// common writes what all dialects have in the same form.
+// common encodes the members that have the same form in all dialects.
 func (r *request) common(f fields) {
 	if r.stream {
 		f.set("stream", true)
@@ -120,7 +120,7 @@ func chatAssistant(t turn) object {
 	return m
 }
 
-// chatContent writes a text where that says it all: not all upstreams know parts.
+// chatContent encodes content as a string if possible: not all upstreams accept parts.
 func chatContent(list []part) any {
 	var said []string
 	var out []object

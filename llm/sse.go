@@ -11,19 +11,18 @@ import (
 // errTooLong says that one event of a stream is longer than maxEvent.
 var errTooLong = fmt.Errorf("an event is longer than %d bytes", maxEvent)
 
-// An event is one event of a stream of server-sent events. Raw are its bytes as
-// they came, the empty line at its end included; comments are events without data.
-// All three are good until the next one is read.
+// An event is one server-sent event. raw is its bytes as received, with the empty line at its
+// end; a comment is an event without data. All three are valid until the next event is read.
 type event struct {
 	Name string
 	Data []byte
 	Raw  []byte
 }
 
-// A stream reads server-sent events: lines that end in LF or CR LF, of which an
-// empty one ends the event. The fields event and data count; several lines of
-// data are joined by LF. What is cut off in an event without an end is an event
-// all the same when it has data: some upstreams leave the last empty line out.
+// A stream reads server-sent events: lines end in LF or CR LF, and an empty line ends the event.
+// Only the fields event and data are used; several lines of data are joined by LF. An event with
+// data that is cut off by the end of the stream is returned too: some upstreams omit the last
+// empty line.
 type stream struct {
 	r    *bufio.Reader
 	raw  []byte
@@ -32,7 +31,7 @@ type stream struct {
 
 func newStream(r io.Reader) *stream { return &stream{r: bufio.NewReaderSize(r, 16<<10)} }
 
-// next returns the next event, io.EOF at the end, or what broke the stream.
+// next returns the next event, io.EOF at the end, or the error of the stream.
 func (s *stream) next() (e event, err error) {
 	s.raw, s.data = s.raw[:0], s.data[:0]
 	lines := 0

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// A dialect is what a client or an upstream speaks.
+// A dialect is the protocol of a client or an upstream.
 type dialect int
 
 const (
@@ -21,7 +21,7 @@ func (d dialect) String() string {
 	return [...]string{"chat completions", "responses", "messages", "embeddings", "generate content"}[d]
 }
 
-// A request is what all dialects can say, for those that differ.
+// A request is the dialect-independent form of a request, for translation.
 type request struct {
 	model       string
 	system      []string
@@ -36,12 +36,11 @@ type request struct {
 	stream      bool
 	schema      json.RawMessage // of the answer: {"name", "schema", "strict"}; nil for none
 	object      bool            // the answer is any JSON object
-	think       bool            // the client wants to see what is thought
-	budget      int64           // tokens of that; 0: as the upstream sees fit
+	think       bool            // the client wants thinking in the answer
+	budget      int64           // tokens of thinking; 0: the upstream decides
 }
 
-// A turn is what one side says until the other one does. Results of tools are
-// said by the user.
+// A turn is all consecutive messages of one side. Results of tools belong to the user's side.
 type turn struct {
 	assistant bool
 	parts     []part
@@ -69,8 +68,8 @@ type part struct {
 	fails bool   // of a result
 }
 
-// A tool is a function that the model may call. A custom one takes one text;
-// upstreams that do not know such get a function with one argument, "input".
+// A tool is a function that the model may call. A custom tool takes one text; upstreams without
+// custom tools get a function with one argument, "input".
 type tool struct {
 	name, description string
 	schema            json.RawMessage
@@ -163,8 +162,8 @@ func gather(deltas []delta) (a answer) {
 	return a
 }
 
-// A refusal is an answer of the gateway that is none of a model: its status, a
-// code for programs and a sentence for people.
+// A refusal is an answer of the gateway itself and not of a model: its status, a code for
+// programs and a sentence for people.
 type refusal struct {
 	status  int
 	code    string
@@ -183,7 +182,7 @@ func invalid(format string, args ...any) *refusal {
 	return refuse(400, "invalid_request", format, args...)
 }
 
-// typeOf is the type of an error as the dialect has it.
+// typeOf returns the error's type in the dialect.
 func (r *refusal) typeOf(d dialect) string {
 	if d == messages {
 		switch r.status {
@@ -223,8 +222,8 @@ func (r *refusal) typeOf(d dialect) string {
 	return "server_error"
 }
 
-// body is the error as clients of the dialect read it. Code and details are the
-// gateway's own members where the dialect has none.
+// body returns the error in the dialect's form. If the dialect has no code and details, they
+// are added as the gateway's own members.
 func (r *refusal) body(d dialect) []byte {
 	type openAI struct {
 		Message string          `json:"message"`
@@ -251,7 +250,7 @@ func (r *refusal) body(d dialect) []byte {
 	return encode(map[string]any{"error": openAI{r.message, r.typeOf(d), nil, r.code, r.detail}})
 }
 
-// event is the error in the middle of a stream.
+// event returns the error as an event inside a stream.
 func (r *refusal) event(d dialect) []byte {
 	switch d {
 	case messages:
