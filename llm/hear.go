@@ -30,7 +30,7 @@ func newHearing(d dialect) *hearing { return &hearing{d: d, kinds: map[int]strin
 
 const faultGarbage = "The upstream sent what is no answer"
 
-// event understands one event of a stream.
+// event parses one event of a stream.
 func (h *hearing) event(e event) heard {
 	if len(e.Data) == 0 {
 		return heard{}
@@ -49,7 +49,7 @@ func (h *hearing) event(e event) heard {
 	return h.chatPiece(e.Data, true)
 }
 
-// whole understands an answer in one piece.
+// whole parses an answer that is not streamed.
 func (h *hearing) whole(body []byte) heard {
 	switch h.d {
 	case messages:

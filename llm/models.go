@@ -14,13 +14,13 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// A modelList is what an upstream said that it has.
+// A modelList is the models that an upstream listed.
 type modelList struct {
 	at    time.Time
 	names []string
 }
 
-// fetch asks an upstream for its models.
+// fetch requests an upstream's list of models.
 func (g *Gateway) fetch(ctx context.Context, p money.ModelProvider, key string) ([]string, *refusal) {
 	ctx, cancel := context.WithTimeout(ctx, testWait)
 	defer cancel()
@@ -249,7 +249,7 @@ func (g *Gateway) countThere(ctx context.Context, t target, p *plan, run entity.
 	return *in.Tokens, true
 }
 
-// A Check is what a test of an upstream found, on one node.
+// A Check is the result of a test of an upstream, on one node.
 type Check struct {
 	OK      bool     `json:"ok"`
 	Code    string   `json:"code,omitempty"`

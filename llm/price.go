@@ -124,7 +124,7 @@ func says(pattern string) int {
 	return len(pattern) + 1_000
 }
 
-// times is what n tokens cost, rounded up, at most MaxMoney.
+// times returns the cost of n tokens, rounded up, at most MaxMoney.
 func times(n, perMillion int64) core.Money {
 	if n <= 0 || perMillion <= 0 {
 		return 0
@@ -150,7 +150,7 @@ type usage struct {
 // prompt is all that went in, whatever it was read from or written to.
 func (u usage) prompt() int64 { return u.input + u.cacheRead + u.cacheWrite + u.long }
 
-// cost is what u costs at a price.
+// cost returns the cost of u at a price.
 func (u usage) cost(p money.ModelPrice) core.Money {
 	sum := times(u.input, p.Input)
 	for _, m := range []core.Money{times(u.cacheRead, p.CacheRead), times(u.cacheWrite, p.CacheWrite), times(u.long, max(2*p.Input, p.CacheWrite)), times(u.output, p.Output)} {
@@ -159,7 +159,7 @@ func (u usage) cost(p money.ModelPrice) core.Money {
 	return sum
 }
 
-// worstInput is what n tokens of input can cost at most.
+// worstInput returns the highest possible cost of n tokens of input.
 func worstInput(n int64, p money.ModelPrice, long bool) core.Money {
 	most := max(p.Input, p.CacheRead, p.CacheWrite)
 	if long {
@@ -168,7 +168,7 @@ func worstInput(n int64, p money.ModelPrice, long bool) core.Money {
 	return times(n, most)
 }
 
-// affordable is how many tokens of output money pays for.
+// affordable returns how many tokens of output the money pays for.
 func affordable(m core.Money, perMillion int64) int64 {
 	if perMillion <= 0 {
 		return maxOutput * maxChoices
@@ -195,7 +195,7 @@ func hidesThinking(p money.ModelProvider, model string) bool {
 	return false
 }
 
-// A meter counts an answer while it passes.
+// A meter counts an answer while it is passed on.
 type meter struct {
 	bytes  int64 // of text, thinking and arguments
 	pieces int64

@@ -11,7 +11,7 @@ import (
 // errTooLong says that one event of a stream is longer than maxEvent.
 var errTooLong = fmt.Errorf("an event is longer than %d bytes", maxEvent)
 
-// An event is one server-sent event. raw is its bytes as received, with the empty line at its
+// An event is one server-sent event. Raw is its bytes as received, with the empty line at its
 // end; a comment is an event without data. All three are valid until the next event is read.
 type event struct {
 	Name string

@@ -21,7 +21,7 @@ type Caller struct {
 	Agent, Run string
 }
 
-// errEnded says why a call may not go on.
+// errEnded says why a call may not continue.
 var (
 	errEnded = refuse(403, "run_not_running", "The run has ended, or does not run on this node; its model calls end with it")
 	errLease = refuse(503, "no_authority", "This node may not act for its runs now; it lost touch with the mesh")
@@ -37,7 +37,7 @@ type scene struct {
 	companys, everyone []money.ModelPrice
 }
 
-// readScene reads the scene of a call.
+// readScene reads the scene of a call from the state.
 func (g *Gateway) readScene(who Caller) (s scene, err error) {
 	if !g.conf.Holds() {
 		return s, errLease
@@ -56,13 +56,13 @@ func (g *Gateway) readScene(who Caller) (s scene, err error) {
 	return s, err
 }
 
-// running returns the caller's run while it is at work on this node.
+// running returns the caller's run if it is running on this node.
 func (g *Gateway) running(tx *ledger.Tx, who Caller) (entity.Run, bool) {
 	r, ok := entity.RunOf(tx, who.Company, who.Run)
 	return r, ok && r.Agent == who.Agent && r.Status == entity.RunRunning && r.Node == g.conf.Self
 }
 
-// checkRun returns nil while a call of who may go on.
+// checkRun returns nil while a call of who may continue.
 func (g *Gateway) checkRun(who Caller) error {
 	if !g.conf.Holds() {
 		return errLease
@@ -140,7 +140,7 @@ func match(p money.ModelProvider, name string) (model string, rank int, ok bool)
 	return "", 0, false
 }
 
-// uses reports whether an upstream may be asked from this node.
+// uses reports whether this node may call an upstream.
 func (s scene) uses(p money.ModelProvider) bool {
 	return !p.Disabled && !slices.ContainsFunc(p.Labels, func(l string) bool { return !slices.Contains(s.labels, l) })
 }
@@ -182,7 +182,7 @@ func speaks(p money.ModelProvider, d dialect) (dialect, bool) {
 	return chat, true
 }
 
-// errNoKey says that the key of an upstream is not to be had here.
+// errNoKey says that this node can not decrypt the key of an upstream.
 var errNoKey = errors.New("its key can not be opened on this node")
 
 // openKey decrypts the key of an upstream, "" if it has none. The key is kept for one call and

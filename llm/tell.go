@@ -223,7 +223,7 @@ func (t *messagesTeller) whole(a answer, u usage) []byte {
 		"stop_reason": messagesFinish(a.stop), "stop_sequence": nil, "usage": messagesCounts(u)})
 }
 
-// argsObject is the arguments of a call as an object, whatever a model wrote.
+// argsObject returns the arguments of a call as an object, even if the model wrote none.
 func argsObject(args string) any {
 	var o map[string]json.RawMessage
 	if args == "" {

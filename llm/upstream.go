@@ -32,7 +32,7 @@ func (c *call) exchange(t target, up dialect, key string, grant money.SpendGrant
 	return true, c.relay(o, r, key, m)
 }
 
-// An opened is an answer whose beginning is there and makes sense.
+// An opened is an answer whose beginning has arrived and is valid.
 type opened struct {
 	close  func()
 	ear    *hearing
@@ -42,7 +42,7 @@ type opened struct {
 	body   []byte  // of an answer in one piece
 }
 
-// A failing is one attempt that gave no answer.
+// A failing is one failed attempt.
 type failing struct {
 	err   *refusal
 	again bool          // the same upstream may do better
@@ -50,7 +50,7 @@ type failing struct {
 	after time.Duration // as it asks to wait
 }
 
-// open asks a target, a few times if need be, until its answer begins.
+// open calls a target, with retries, until its answer begins.
 func (c *call) open(t target, up dialect, key string, body []byte, until time.Time, m *meter) (*opened, bool, error) {
 	for n := 1; ; n++ {
 		if !until.IsZero() && !time.Now().Before(until) {
@@ -173,7 +173,7 @@ func (c *call) broken(ctx context.Context, t target, err error) *failing {
 	return &failing{sent: true, err: refuse(502, "upstream_broke_off", "The upstream %s broke off before it answered", t.p.Name)}
 }
 
-// denied says what an answer without an answer means. None of them is billed.
+// denied classifies an error response. None of them is billed.
 func (c *call) denied(t target, resp *http.Response, key string) *failing {
 	text := hide(errorText(resp.Body), key)
 	say := func(status int, code, format string, args ...any) *refusal {
@@ -243,7 +243,7 @@ func errorText(r io.Reader) string {
 	return "no reason was given"
 }
 
-// hide takes a key out of a text of the upstream's and bounds it.
+// hide redacts a key in an upstream's text and shortens the text.
 func hide(text, key string) string {
 	if key != "" {
 		text = strings.ReplaceAll(text, key, "[key]")
@@ -257,7 +257,7 @@ func hide(text, key string) string {
 // paths are what is put behind an upstream's base URL.
 var paths = map[dialect]string{chat: "/chat/completions", responses: "/responses", messages: "/v1/messages", embeddings: "/embeddings"}
 
-// address is where a target is asked.
+// address returns the URL at which a target is called.
 func address(t target, up dialect, stream bool) string {
 	if native, ok := googleBase(t.p); ok {
 		if up == generate {
@@ -331,7 +331,7 @@ func betas(list string) string {
 	return strings.Join(keep, ",")
 }
 
-// A wound winds a timer up with each piece that is read.
+// A wound resets a timer with each piece that is read.
 type wound struct {
 	r     io.Reader
 	again func()
@@ -345,7 +345,7 @@ func (w *wound) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// write sends bytes to the client now.
+// write sends bytes to the client without buffering.
 func (c *call) write(b []byte) error {
 	if len(b) == 0 {
 		return nil
@@ -361,7 +361,7 @@ func (c *call) write(b []byte) error {
 	return nil
 }
 
-// start writes the header of an answer.
+// start writes the headers of an answer.
 func (c *call) start(contentType string) {
 	h := c.w.Header()
 	h.Set("Content-Type", contentType)
