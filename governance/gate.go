@@ -2,6 +2,9 @@ package governance
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -62,6 +65,7 @@ func (c *Compiler) Compile(rules []Rule) (*Gate, error) {
 	if len(wrong) > 0 {
 		return nil, errors.Join(wrong...)
 	}
+	g.version = versionOf(g.rules)
 	return g, nil
 }
 
@@ -85,9 +89,10 @@ func (c *Compiler) predicate(branch Branch, when string) (predicate, error) {
 
 // A Gate is a compiled constitution. It does not change, and several goroutines may use it.
 type Gate struct {
-	rules []compiledRule   // by branch, then ID
-	all   []int            // rules that are about every action, ascending
-	on    map[string][]int // by action or class, ascending
+	rules   []compiledRule   // by branch, then ID
+	all     []int            // rules that are about every action, ascending
+	on      map[string][]int // by action or class, ascending
+	version string
 }
 
 type compiledRule struct {
@@ -102,6 +107,29 @@ func (g *Gate) Rules() []Rule {
 		out[i] = r.Rule
 	}
 	return out
+}
+
+// Version names the rules: the SHA-256, in hexadecimal digits, of the rules by branch and ID. Of each rule these texts
+// follow each other, with the length in bytes as 8 bytes (big endian) before each: ID, title, branch, severity, predicate,
+// reason, reference, and then its actions and classes with their number, as 8 bytes, before them. Gates of the same
+// version decide alike on nodes of the same feature level.
+func (g *Gate) Version() string { return g.version }
+
+func versionOf(rules []compiledRule) string {
+	h := sha256.New()
+	number := func(n int) { h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) }
+	for _, r := range rules {
+		for _, s := range []string{r.ID, r.Title, string(r.Branch), string(r.Severity), r.When, r.Reason, r.Reference} {
+			number(len(s))
+			h.Write([]byte(s))
+		}
+		number(len(r.On))
+		for _, s := range r.On {
+			number(len(s))
+			h.Write([]byte(s))
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // A Decision is the gate's answer, with everything that led to it.

@@ -138,6 +138,7 @@ func TestDecisionsArePinned(t *testing.T) {
 	t.Parallel()
 	g := genesisGate(t)
 	var lines strings.Builder
+	fmt.Fprintf(&lines, "version %s\n", g.Version())
 	for _, a := range append(Actions(), Action{Name: "nobody.knows"}) {
 		for _, class := range []EnvironmentClass{Unnamed, Development, Staging, Production} {
 			d := g.Decide(Act{Action: a.Name, Rank: Worker, Scope: Scope{Class: class}})

@@ -50,7 +50,7 @@ func names(name string, of func(*facts) []string, about string) Variable {
 var variables = []Variable{
 	text("action.name", func(f *facts) string { return f.action.Name }, MaxName, everyBranch, "the action, such as fs.write_file"),
 	text("action.class", func(f *facts) string { return string(f.action.Class) }, MaxName, everyBranch, "its class, such as write"),
-	text("company", func(f *facts) string { return f.act.Company }, MaxName, everyBranch, "ID of the company"),
+	text("company", func(f *facts) string { return string(f.act.Company) }, MaxName, everyBranch, "ID of the company"),
 	text("agent", func(f *facts) string { return f.act.Agent }, MaxName, executiveOnly, "who acts"),
 	text("role", func(f *facts) string { return f.act.Role }, MaxName, executiveOnly, "its role, such as engineer"),
 	text("rank", func(f *facts) string { return string(f.act.Rank) }, MaxName, executiveOnly, "worker, manager, ceo or board; empty for somebody unknown"),

@@ -5,6 +5,8 @@ import (
 	"path"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/selvage-mesh/selvage/ledger"
 )
 
 // A Rank is a place in an organization, as rules see it.
@@ -34,7 +36,7 @@ type Act struct {
 	Agent   string // who does it
 	Role    string // its role, such as "engineer"
 	Rank    Rank
-	Company string
+	Company ledger.CompanyID
 	Scope   Scope
 	Context Context
 }
@@ -170,7 +172,7 @@ func (a Act) Check() error {
 		name, text string
 		most       int
 	}{
-		{"action", a.Action, MaxName}, {"agent", a.Agent, MaxName}, {"role", a.Role, MaxName}, {"company", a.Company, MaxName},
+		{"action", a.Action, MaxName}, {"agent", a.Agent, MaxName}, {"role", a.Role, MaxName}, {"company", string(a.Company), MaxName},
 		{"rank", string(a.Rank), MaxName}, {"environment", string(a.Scope.Class), MaxName}, {"context.data", c.Data, MaxName},
 		{"context.issue", c.Issue, MaxName}, {"context.revision", c.Revision, MaxName},
 		{"context.command", c.Command, MaxText}, {"context.path", c.Path, MaxText}, {"context.workspace", c.Workspace, MaxText}, {"context.reason", c.Reason, MaxText},

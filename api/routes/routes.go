@@ -4,6 +4,7 @@ package routes
 import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/agents"
+	"github.com/selvage-mesh/selvage/api/govern"
 	"github.com/selvage-mesh/selvage/api/live"
 	"github.com/selvage-mesh/selvage/api/mcp"
 	"github.com/selvage-mesh/selvage/api/memory"
@@ -81,7 +82,7 @@ func Serves() api.Table {
 		people.InviteRoutes(), people.InviteHelpRoutes(),
 		people.ProfileRoutes(), transfer.TeamRoutes(), api.AbsentRoutes(),
 		money.ModelRoutes(),
-		run.ExecuteRoutes(), agents.ToolRoutes(), agents.MemoryRoutes(), memory.Routes(),
+		run.ExecuteRoutes(), agents.ToolRoutes(), agents.MemoryRoutes(), memory.Routes(), govern.Routes(),
 	} {
 		all = append(all, rows...)
 	}

@@ -55,7 +55,8 @@ func addVerbs(root *cobra.Command, c *cli.CLI) {
 	cli.With(c, find("budget"), budgetVerbs...)
 	cli.With(c, find("routine"), routineVerbs...)
 	cli.With(c, find("routine", "trigger"), triggerVerbs...)
-	root.AddCommand(cli.Noun(c, "workspace", "Where runs work", spaceVerbs...), cli.Noun(c, "memory", "What a company remembers, and finding it again", recallVerbs...))
+	root.AddCommand(cli.Noun(c, "workspace", "Where runs work", spaceVerbs...), cli.Noun(c, "memory", "What a company remembers, and finding it again", recallVerbs...),
+		cli.Noun(c, "govern", "Ask the gate what it decides, and by which rules", governVerbs...))
 	cli.With(c, find("auth"), profileVerbs...)
 	cli.With(c, find("adapter"), adapterVerbs...)
 	cli.With(c, find("issue", "doc"), documentVerbs...)
