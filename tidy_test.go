@@ -28,7 +28,7 @@ var floors = []string{
 	"ledger transport ledger/blob",
 	"governance consensus discovery",
 	"company kernel",
-	"scheduler adapter plugin llm purse recall",
+	"scheduler adapter plugin llm purse recall mind",
 	"api",
 	"node",
 	"testnet",
@@ -39,7 +39,7 @@ var floors = []string{
 // what is listed as below it, never another satellite. What is listed as above may import
 // all of them.
 var satellites = map[string]struct{ below, above []string }{
-	"company": {below: []string{"core", "conceal", "entity"}, above: []string{"rules", "companytest"}},
+	"company": {below: []string{"core", "conceal", "entity", "cause"}, above: []string{"rules", "companytest"}},
 	"api":     {below: []string{"skills", "chart", "mcp", "client"}, above: []string{"routes", "described", "apitest"}},
 }
 

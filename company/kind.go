@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/selvage-mesh/selvage/company/cause"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
@@ -94,7 +95,8 @@ var meshKinds = []Kind{
 var kernel = Rules{Kinds: slices.Concat(
 	companyKinds, agentKinds, goalKinds, projectKinds, activityKinds, issueKinds, checkoutKinds, commentQueueKinds, commentKinds, threadKinds, labelKinds, wakeupKinds, runKinds, runLogKinds, runEventKinds, haltKinds, dutyKinds, sessionKinds, settingKinds,
 ), Forget: forgetKernel, Sealed: sealedKernel, Envs: envsKernel,
-	Reseal: map[string]func(c *ledger.Context, p conceal.Reseal) error{"agent": resealAgent, "project": resealProject}}
+	Reseal: map[string]func(c *ledger.Context, p conceal.Reseal) error{"agent": resealAgent, "project": resealProject},
+	Causes: cause.Work}
 
 func index(lists ...[]Kind) map[string]Kind {
 	all := map[string]Kind{}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"iter"
 
+	"github.com/selvage-mesh/selvage/company/cause"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
@@ -80,6 +81,10 @@ type Rules struct {
 	Envs func(tx *ledger.Tx, company ledger.CompanyID) []EnvUse
 	// DescriptionGone deletes the remarks on a description.
 	DescriptionGone func(c *ledger.Context, d Description)
+
+	// Causes says how the room's rows hang together with others: why they are there, and
+	// what came of them.
+	Causes cause.Part
 }
 
 // People decides who belongs to a company.
@@ -265,6 +270,15 @@ func firstRefusal(ask func(r Rules) error) error {
 		}
 	}
 	return nil
+}
+
+// Causes returns the causal graph of companies: the parts of all rooms.
+func Causes() cause.Graph {
+	g := make(cause.Graph, len(composed))
+	for n, r := range composed {
+		g[n] = r.Causes
+	}
+	return g
 }
 
 func forget(tx *ledger.Tx, table, id string, row []byte) {

@@ -28,7 +28,7 @@ var Travelling = []string{
 
 // Derived are the tables that are derived from others, or only count or reserve.
 var Derived = []string{
-	"issue-said", "issue-index", "part", "part-total", "memory-use", "agent-clock", "tree-hold-count", "asset", "budget-resume", "memory-count", "memory-change",
+	"issue-said", "issue-index", "part", "part-total", "memory-use", "agent-clock", "tree-hold-count", "asset", "budget-resume", "memory-count", "memory-change", "memory-like", "memory-linking",
 }
 
 // Staying are all other tables. The API shows Kind: do not rename.

@@ -218,6 +218,17 @@ func Activities(tx *Tx, company CompanyID, f ActivityFilter) []Activity {
 	return r.out
 }
 
+// FirstActivity returns the entry that first changed an entity of a company, which most
+// often made it, with no other changes than those of the entity.
+func FirstActivity(tx *Tx, company CompanyID, entityType, entityID string) (Entry, bool) {
+	prefix := Key("c", string(company), actEntityTable, entityKeyPart(entityType, entityID), "")
+	r := activityReader{tx: tx, company: company, f: ActivityFilter{EntityType: entityType, EntityID: entityID}}
+	for k := range tx.Prefix(prefix) {
+		return r.entry(mustOrder(k, prefix)), true
+	}
+	return Entry{}, false
+}
+
 // An activityReader gathers the activities that a filter chooses.
 type activityReader struct {
 	tx      *Tx

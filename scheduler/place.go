@@ -19,6 +19,7 @@ import (
 // worktree on the node outweighs all of its slots, a session half of them.
 const (
 	loadWeight        = 500
+	slowWeight        = 200 // of a processor that is twice as slow as the fastest, and the most
 	sessionAffinity   = 600
 	workspaceAffinity = 1000
 )
@@ -42,6 +43,7 @@ type bench struct {
 	labels    []string
 	busy      int
 	untrusted bool
+	slow      int64  // how much slower its processor is than the fastest, as a term of a score
 	cordoned  string // why it takes no runs
 }
 
@@ -94,7 +96,7 @@ func (b bench) score(session, workspace string) company.Candidate {
 	if b.Facts.CPUs > 0 {
 		c.Load = min(b.Facts.Load/b.Facts.CPUs, 1000)
 	}
-	c.Score = c.Slots + c.Load*loadWeight/1000
+	c.Score = c.Slots + c.Load*loadWeight/1000 + b.slow
 	if session == c.Node {
 		c.Score, c.Affinity = c.Score-sessionAffinity, "session"
 	}
@@ -129,6 +131,7 @@ func choose(tx *ledger.Tx, live []Beat, now core.Time, last ledger.CompanyID) (p
 			}
 		}
 	}
+	rateSpeed(benches)
 	var away []company.Candidate // the wanted node may be among these
 	for _, n := range ledger.Roster(tx) {
 		if n.Member() && !slices.ContainsFunc(live, func(b Beat) bool { return b.Node == n.ID }) {
@@ -149,6 +152,23 @@ func choose(tx *ledger.Tx, live []Beat, now core.Time, last ledger.CompanyID) (p
 		}
 	}
 	return places, waiting, last
+}
+
+// rateSpeed notes how much slower each processor is than the fastest. Small differences are
+// those of the measurement; what was not measured is not slow.
+func rateSpeed(benches []bench) {
+	const noise = 4 // a quarter of the fastest
+	fastest := int64(0)
+	for _, b := range benches {
+		if t := b.Facts.HashMicros; t > 0 && (fastest == 0 || t < fastest) {
+			fastest = t
+		}
+	}
+	for i := range benches {
+		if more := benches[i].Facts.HashMicros - fastest; fastest > 0 && more > fastest/noise {
+			benches[i].slow = min(more*slowWeight/fastest, slowWeight)
+		}
+	}
 }
 
 // reasons joins the reasons of a placement, for comparison.

@@ -79,6 +79,13 @@ type Facts struct {
 	Load     int64    `cbor:"6,keyasint,omitempty"` // of the last minute, in thousandths of a processor
 	GPUs     int64    `cbor:"7,keyasint,omitempty"`
 	Programs []string `cbor:"8,keyasint,omitempty"` // installed programs that adapters start; sorted
+
+	// Measured when the node started: to hash 64 KiB, to sync the disk, to search 500 vectors,
+	// and a tick of the mind.
+	HashMicros   int64 `cbor:"9,keyasint,omitempty"`
+	SyncMicros   int64 `cbor:"10,keyasint,omitempty"`
+	SearchMicros int64 `cbor:"11,keyasint,omitempty"`
+	TickMicros   int64 `cbor:"12,keyasint,omitempty"`
 }
 
 // nodeCommand returns a command that the node itself gives.

@@ -59,12 +59,14 @@ var kinds = []company.Kind{
 	{Name: KindAdd, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Do: ledger.Typed(add)},
 	{Name: KindUpdate, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Do: ledger.Typed(update)},
 	{Name: KindForget, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Do: ledger.Typed(forget)},
+	{Name: KindLink, From: company.FromNode, Traits: company.NoWork, Do: ledger.Typed(link)},
 	{Name: KindExpire, From: company.FromNode, Traits: company.NoWork, Do: ledger.Typed(expire)},
 }
 
 // Rules are the rules of this room.
 var Rules = company.Rules{
 	Kinds:       slices.Concat(kinds, embeddingKinds),
+	Causes:      causes,
 	IssueStored: leaveOutcome,
 	IssueDeleted: func(c *ledger.Context, i entity.Issue) {
 		if r, ok := records.Get(c.Tx, i.Company, OutcomeOf(i.ID)); ok {

@@ -41,8 +41,8 @@ const (
 )
 
 // A record is forgotten with at most keysOf keys: its row, its index, its owner, a change
-// that comes and one that goes, the count, and the payloads.
-const keysOf = 7 + maxBodies
+// that comes and one that goes, the count, its likes on both sides, and the payloads.
+const keysOf = 8 + MaxLikes + maxBodies
 
 const (
 	_ = uint(ledger.MaxTouched - keysOf*MaxExpired)

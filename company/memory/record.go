@@ -201,6 +201,7 @@ func store(tx *ledger.Tx, was, next Record) {
 		records.Put(tx, of, id, next)
 	} else {
 		records.Delete(tx, of, id)
+		unlike(tx, of, id)
 	}
 	n.Changes++
 	changes.Put(tx, of, ledger.Order(n.Changes), change{id})

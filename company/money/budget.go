@@ -554,6 +554,7 @@ type fatPolicy struct {
 // Rules are what money adds to the kernel.
 var Rules = company.Rules{
 	Kinds:  slices.Concat(costKinds, budgetKinds, reservationKinds, financeKinds, runCostKinds, approvalKinds, hireKinds, modelKinds),
+	Causes: causes,
 	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){"approval": func(tx *ledger.Tx, id string, _ []byte) { tx.Delete(ApprovalCompanyKey(id)) }},
 	CompanyStored: func(c *ledger.Context, was, row entity.Company, p entity.SaveCompany) error {
 		if p.Budget == nil || was.ID == "" && *p.Budget <= 0 {

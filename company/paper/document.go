@@ -411,7 +411,8 @@ func setLock(c *ledger.Context, p ChangeDocument, lock bool) (any, error) {
 
 // Rules are what paper adds to the kernel.
 var Rules = company.Rules{
-	Kinds: slices.Concat(documentKinds, annotationKinds, decompositionKinds, interactionKinds),
+	Kinds:  slices.Concat(documentKinds, annotationKinds, decompositionKinds, interactionKinds),
+	Causes: causes,
 	Left: func(tx *ledger.Tx, of ledger.CompanyID, issue string) iter.Seq2[[]byte, func(core.Time)] {
 		return func(yield func([]byte, func(core.Time)) bool) {
 			for k, v := range tx.Prefix(docRevisions.Key(of, issue+".")) {

@@ -606,7 +606,8 @@ func gone(c *ledger.Context, gone, instead string) {
 
 // Rules are the commands and hooks that this package adds to the kernel.
 var Rules = company.Rules{
-	Kinds: slices.Concat(routineKinds, folderKinds),
+	Kinds:  slices.Concat(routineKinds, folderKinds),
+	Causes: causes,
 	Forget: map[string]func(tx *ledger.Tx, id string, row []byte){
 		"routine-trigger": func(tx *ledger.Tx, _ string, row []byte) {
 			for _, key := range triggerKeys(core.DecodeRow[RoutineTrigger](row)) {

@@ -696,6 +696,7 @@ func tellOfMemories(s *storyteller) {
 	s.by(companytest.Board, "memory.configure", memory.Configure{Model: "box/mini", Agent: ada}, "memory.configured")
 	vector, _ := index.Pack([]float32{1, 2, 3, 4, 5, 6, 7, 8})
 	s.byNode("memory.embed", memory.Embed{Model: "box/mini@1", Vectors: []memory.Embedded{{ID: shared, Text: memory.TextDigest("Globex pays late"), Vector: vector}}}, "memory.embedded")
+	s.byNode("memory.link", memory.Link{Through: 2, Renewed: []string{shared}, Pairs: []memory.Pair{{A: mine, B: shared, Weight: 800}}}, "memory.linked")
 	s.by(at, "memory.forget", memory.Forget{IDs: []string{mine}}, "memory.forgotten")
 	s.Now = s.Now.Add(time.Minute)
 	s.byNode("memory.expire", memory.Expire{}, "memory.expired")
