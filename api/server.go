@@ -31,6 +31,7 @@ import (
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/llm"
+	"github.com/selvage-mesh/selvage/mind"
 	"github.com/selvage-mesh/selvage/recall"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
@@ -158,6 +159,8 @@ type Config struct {
 	Models *llm.Gateway
 	// Recall searches what companies remember; nil: this node has no index of it.
 	Recall *recall.Recall
+	// Mind says what this node's mind did; nil: it has none.
+	Mind func() mind.Stat
 	// Blobs stores the bytes of attachments and images.
 	Blobs Blobs
 	// GitHubArchives is where packages are fetched from; default: GitHub.

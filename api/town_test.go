@@ -92,6 +92,7 @@ func newTown(h *apitest.Harness, name string) *town {
 	form, contentType = apitest.FormOf(t, canaryTown+".png", "image/png", apitest.Dot())
 	w.values["assets"] = h.Call("POST", in+"/assets/images", form, contentType).Want(t, 201, "").Field(t, "assetId")
 	keep("memory", post("/api/v1/memory", `{"companyId":"`+w.of+`","text":`+mark+`}`, 201))
+	w.values["why"], w.values["effects"] = issue, issue
 	keep("labels", post(in+"/labels", `{"name":`+mark+`,"color":"#ff0000"}`, 201))
 	keep("secrets", post(in+"/secrets", `{"name":`+mark+`,"value":"`+canaryTown+`"}`, 201))
 	keep("companies/user-secret-definitions", post(in+"/user-secret-definitions", `{"key":`+mark+`,"name":`+mark+`}`, 201))

@@ -15,6 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/api/run"
 	"github.com/selvage-mesh/selvage/api/secret"
 	"github.com/selvage-mesh/selvage/api/transfer"
+	"github.com/selvage-mesh/selvage/api/why"
 	"github.com/selvage-mesh/selvage/api/work"
 )
 
@@ -82,7 +83,7 @@ func Serves() api.Table {
 		people.InviteRoutes(), people.InviteHelpRoutes(),
 		people.ProfileRoutes(), transfer.TeamRoutes(), api.AbsentRoutes(),
 		money.ModelRoutes(),
-		run.ExecuteRoutes(), agents.ToolRoutes(), agents.MemoryRoutes(), memory.Routes(), govern.Routes(),
+		run.ExecuteRoutes(), agents.ToolRoutes(), agents.MemoryRoutes(), memory.Routes(), govern.Routes(), why.Routes(),
 	} {
 		all = append(all, rows...)
 	}
