@@ -90,6 +90,7 @@ type Config struct {
 	Seeds []string // host:port of peers to look for, besides the known ones
 	Slots int      // concurrent runs; default scheduler.DefaultSlots
 	Size  Size     // profile of the machine's resources; default SizeAuto
+	Mind  Mind     // whether the node looks for likes among memories; default MindOff
 
 	// Advertise is the address that peers are told. Default: the socket's own, or for a
 	// socket on all interfaces the first interface that is up.

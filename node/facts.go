@@ -15,6 +15,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/mind"
 	"github.com/selvage-mesh/selvage/scheduler"
 )
 
@@ -52,6 +53,13 @@ func (f *facts) look() scheduler.Facts {
 	out := f.now
 	out.Programs = slices.Clone(out.Programs)
 	return out
+}
+
+// measured notes what was measured of this node.
+func (f *facts) measured(c mind.Calibration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now.HashMicros, f.now.SyncMicros, f.now.SearchMicros, f.now.TickMicros = c.CPU.Microseconds(), c.Sync.Microseconds(), c.Search.Microseconds(), c.Tick.Microseconds()
 }
 
 // memory reads the machine's memory, in MB; 0 if the system does not report it.

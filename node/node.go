@@ -24,6 +24,7 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/ledger/store"
 	"github.com/selvage-mesh/selvage/llm"
+	"github.com/selvage-mesh/selvage/mind"
 	"github.com/selvage-mesh/selvage/recall"
 	"github.com/selvage-mesh/selvage/transport"
 )
@@ -48,6 +49,7 @@ type Node struct {
 	log  *slog.Logger
 
 	small       bool          // the machine is small: see profile.go
+	syncTime    time.Duration // a sync of the disk; 0: not measured
 	election    time.Duration // timeout that disk and processor need; 0 is the default
 	store       *store.Store
 	keys        *identity.Keys
@@ -77,6 +79,7 @@ type Node struct {
 	tally       tally
 	models      *llm.Gateway
 	recall      *recall.Recall
+	mind        *mind.Mind // nil where it is switched off
 	serving     serving
 	parts       []part      // in the order of opening
 	remembering atomic.Bool // a write of the file is scheduled
@@ -174,6 +177,7 @@ func open(ctx context.Context, conf Config) (_ *Node, err error) {
 		{"work", n.openWork},
 		{"models", n.openModels},
 		{"memories", n.openRecall},
+		{"mind", n.openMind},
 		{"api", n.openAPI},
 	} {
 		if err := readable(func() error { return step.do(ctx) }); err != nil {
@@ -232,6 +236,7 @@ func (n *Node) measure(context.Context) error {
 		}
 	}
 	check := checkTime()
+	n.syncTime = sync
 	n.election = electionTimeout(sync, check)
 	n.log.Info("this machine", "memoryBytes", memory, "small", n.small, "sync", sync, "signature", check, "election", cmp.Or(n.election, 500*time.Millisecond))
 	return nil

@@ -32,11 +32,11 @@ const maxTokenFile = 8 << 10
 
 // upOptions are the flags of up.
 type upOptions struct {
-	conf                                        node.Config
-	engine, faults, level, file, profiles, size string
-	labels                                      map[string]string
-	backups                                     opener
-	noFiles                                     bool
+	conf                                              node.Config
+	engine, faults, level, file, profiles, size, mind string
+	labels                                            map[string]string
+	backups                                           opener
+	noFiles                                           bool
 }
 
 func upCommand(_ *cli.CLI) *cobra.Command {
@@ -79,6 +79,9 @@ func (o *upOptions) up(cmd *cobra.Command) error {
 	conf.Notice = notices(cmd.ErrOrStderr())
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(o.level)); err != nil {
+		return cli.Misuse(err)
+	}
+	if conf.Mind, err = node.ParseMind(o.mind); err != nil {
 		return cli.Misuse(err)
 	}
 	if conf.Size, err = node.ParseSize(o.size); err != nil {
@@ -171,6 +174,7 @@ func (o *upOptions) declare(f *pflag.FlagSet) {
 		return err
 	})
 	f.IntVar(&o.conf.Slots, "slots", scheduler.DefaultSlots, "how many runs this node carries out at once")
+	f.StringVar(&o.mind, "mind", string(node.MindAuto), "look for memories that are alike and link them: on, off, or auto: where there is memory enough")
 	f.StringVar(&o.size, "size", string(node.SizeAuto), "small for a board with little memory, normal, or auto: by the memory there is")
 	f.DurationVar(&o.conf.Backups.Every, "snapshot-every", 0, "how often this node makes a backup by itself, such as 24h (default: never)")
 	f.IntVar(&o.conf.Backups.Keep, "snapshot-keep", node.DefaultBackups, "how many of them it keeps")
