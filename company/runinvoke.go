@@ -28,6 +28,8 @@ type Invocation struct {
 	Skills []RunSkill
 	// Wake is the context of the run, as JSON for the agent.
 	Wake json.RawMessage
+	// Memories are what the company remembers about the run's issue, as [Quote] made it.
+	Memories string
 
 	// Log appends text to a stream of the run's log: "stdout", "stderr", or "system" for the
 	// node's own messages.

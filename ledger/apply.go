@@ -463,6 +463,7 @@ func (a *applier) command(index uint64, b *Batch, i int, r *Receipt, s *speaker)
 		Mesh: b.Mesh, Origin: b.Origin, Session: b.Session, Index: index, Salt: cmd.Salt,
 	}
 	a.child.reset()
+	a.child.entry = c.Height
 	value, refusal := a.authorize(c)
 	authorized := refusal == nil
 	if authorized {

@@ -35,6 +35,7 @@ type Tx struct {
 	cache *decoded    // nil caches nothing
 	view  *viewReader // of a view; it has no writes
 	ro    bool
+	entry uint64 // see Applying
 	buf   []byte // of the key that is asked for or written, see key
 
 	// order holds the keys of writes by tableOf, so that a scan of one table
@@ -133,6 +134,17 @@ func NewTx(base Reader) *Tx { return &Tx{base: base, writes: map[string][]byte{}
 // Child returns a Tx over t whose writes can be dropped, or kept with Merge.
 func (t *Tx) Child() *Tx {
 	return &Tx{base: t, parent: t, writes: map[string][]byte{}, cache: t.cache, ro: t.ro}
+}
+
+// Applying returns the height of the entry that the command which is being applied will
+// have, 0 outside of apply.
+func (t *Tx) Applying() uint64 {
+	for ; t != nil; t = t.parent {
+		if t.entry != 0 {
+			return t.entry
+		}
+	}
+	return 0
 }
 
 // Merge moves the writes of a child into its parent.

@@ -109,7 +109,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	n.work.runs = func(kind string) bool { return adapters[kind] != nil }
 	n.work.worker, err = scheduler.NewWorker(scheduler.WorkerConfig{
 		Node: n, Self: n.ID(), Session: n.session, SessionOver: n.sessionOver, KeepAlive: n.keepAlive,
-		Adapters: adapters, Folder: n.runFolder, Facts: n.work.facts.look, Secrets: n.resolveSecrets, Skills: runSkills, Slots: n.conf.Slots,
+		Adapters: adapters, Folder: n.runFolder, Facts: n.work.facts.look, Secrets: n.resolveSecrets, Skills: runSkills, Memories: n.remembered, Slots: n.conf.Slots,
 		Price: priceOfRun, Paid: func(run string) bool { return n.work.purse.Paid(run) },
 		Refused: func(run string) bool { return n.work.purse.Refused(run) },
 		OpenLog: func(ref string) (scheduler.Log, error) { return n.work.logs.Create(ref) }, LogRef: runlog.Ref,

@@ -59,6 +59,9 @@ type WorkerConfig struct {
 	Refused func(run string) bool
 	// Skills returns the skills for a run of an agent; nil: runs get no skills.
 	Skills func(tx *ledger.Tx, company ledger.CompanyID, agent string) []company.RunSkill
+	// Memories returns what the company remembers about a run's issue, quoted; nil: runs are
+	// told nothing of it.
+	Memories func(ctx context.Context, r entity.Run) string
 
 	Lease  time.Duration // the usual length; default DefaultLease; equal on all nodes of a mesh
 	Margin time.Duration // see limits.go; default DefaultMargin, less than Lease
@@ -478,6 +481,9 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string, start ui
 	})
 	if err != nil {
 		return failed("adapter_failed", "The agent could not be read: %v", err), digest, rest
+	}
+	if w.cfg.Memories != nil {
+		inv.Memories = w.cfg.Memories(ctx, k.run)
 	}
 	if w.cfg.Secrets != nil {
 		if inv.Config, inv.Secrets, err = w.cfg.Secrets(ctx, k.run, inv.Config); err != nil {

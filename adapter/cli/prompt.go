@@ -47,5 +47,8 @@ func (r *Run) prompt() string {
 	if len(r.Wake) > 0 {
 		fmt.Fprintf(&b, "\nThe whole context, as $PAPERCLIP_WAKE_PAYLOAD_JSON has it:\n\n%s\n", r.Wake)
 	}
+	if r.Invocation.Memories != "" {
+		b.WriteString("\n" + r.Invocation.Memories)
+	}
 	return b.String()
 }

@@ -87,7 +87,7 @@ func (a *Adapter) environment(inv company.Invocation, c config, token, home, scr
 		"PAPERCLIP_GITHUB_AUTH_MODE": "none", "PAPERCLIP_GIT_METADATA_ROOTS": "[]",
 		"PAPERCLIP_RUNNER_NETWORK_ACCESS": "enabled",
 		"PAPERCLIP_RUNNER_NETWORK_ROOTS":  `["/etc/resolv.conf","/etc/hosts","/etc/nsswitch.conf","/etc/ssl/certs"]`,
-		"PAPERCLIP_WAKE_REASON":           r.Context.WakeReason, "PAPERCLIP_WAKE_PAYLOAD_JSON": string(inv.Wake),
+		"PAPERCLIP_WAKE_REASON":           r.Context.WakeReason, "PAPERCLIP_WAKE_PAYLOAD_JSON": string(inv.WakeWithMemories()),
 		"PAPERCLIP_WORKSPACE_CWD": home, "PAPERCLIP_WORKSPACE_SOURCE": "agent_home", "AGENT_HOME": home,
 	})
 	for k, v := range map[string]string{

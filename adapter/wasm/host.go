@@ -57,6 +57,11 @@ var routes = map[string]route{
 	"memory.get":     {"GET", "/api/agents/{agentId}/memory/{key}", nil},
 	"memory.put":     {"PUT", "/api/agents/{agentId}/memory/{key}", nil},
 	"memory.delete":  {"DELETE", "/api/agents/{agentId}/memory/{key}", nil},
+	"record.add":     {"POST", "/api/v1/memory", nil},
+	"record.search":  {"POST", "/api/v1/memory/search", nil},
+	"record.get":     {"GET", "/api/v1/memory/{id}", nil},
+	"record.update":  {"PATCH", "/api/v1/memory/{id}", nil},
+	"record.forget":  {"DELETE", "/api/v1/memory/{id}", nil},
 	"ipc.send":       {"POST", "/api/agents/{to}/messages", nil},
 	"ipc.receive":    {"GET", "/api/agents/{agentId}/messages", nil},
 	"ipc.take":       {"POST", "/api/agents/{agentId}/messages/take", nil},
@@ -141,7 +146,7 @@ func (r *run) context(context.Context, json.RawMessage) (any, error) {
 	}
 	c := r.inv.Run.Context
 	return map[string]any{"agentId": r.inv.Run.Agent, "agentName": r.inv.AgentName, "companyId": r.inv.Run.Company, "runId": r.inv.Run.ID,
-		"taskId": c.TaskID, "wakeReason": c.WakeReason, "wake": wake}, nil
+		"taskId": c.TaskID, "wakeReason": c.WakeReason, "wake": wake, "memories": r.inv.Memories}, nil
 }
 
 // result stores the run's result: {"result", "score", …}. The last call counts.

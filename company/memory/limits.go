@@ -38,6 +38,11 @@ const (
 	// outcomeSnippet bounds what the record of a closed issue has of its description and of
 	// its last comment each, in bytes.
 	outcomeSnippet = 4 << 10
+	// mostRuns bounds the runs of a closed issue that are looked through for those that
+	// failed, mostFailures those that are told of, failureSnippet what is told of one.
+	mostRuns       = 100
+	mostFailures   = 3
+	failureSnippet = 400
 )
 
 // A record is forgotten with at most keysOf keys: its row, its index, its owner, a change
@@ -47,5 +52,5 @@ const keysOf = 8 + MaxLikes + maxBodies
 const (
 	_ = uint(ledger.MaxTouched - keysOf*MaxExpired)
 	_ = uint(ledger.MaxTouched - keysOf*MaxForgotten)
-	_ = uint(MaxText - 2*outcomeSnippet - 2048)
+	_ = uint(MaxText - 2*outcomeSnippet - mostFailures*(failureSnippet+100) - 2048)
 )

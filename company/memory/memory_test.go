@@ -239,3 +239,24 @@ func TestAClosedIssueLeavesARecord(t *testing.T) {
 		t.Errorf("after the issue was deleted: %+v", n)
 	}
 }
+
+// The record of a closed issue tells which of its runs failed, and why.
+func TestAClosedIssueTellsWhatFailed(t *testing.T) {
+	t.Parallel()
+	d := companytest.NewDesk(t)
+	ada := d.Agent("Ada")
+	i := d.Issue(t, company.CreateIssue{})
+	for n, status := range []entity.RunStatus{entity.RunFailed, entity.RunSucceeded, entity.RunTimedOut} {
+		r, _ := entity.RunTable.Get(d.Tx, d.Company, d.Run(ada))
+		r.Status, r.Context.IssueID = status, i.ID
+		if n == 0 {
+			r.Error = "the arm\nis stuck"
+		}
+		entity.RunTable.Put(d.Tx, d.Company, r.ID, r)
+	}
+	d.Must(t, companytest.Board, "issue.update", company.UpdateIssue{Issue: i.ID, Status: entity.IssueDone}, nil)
+	r, ok := memory.Of(d.Tx, d.Company, memory.OutcomeOf(i.ID))
+	if !ok || !strings.Contains(r.Text, "\n\nRuns that failed: 2\n- run ") || !strings.Contains(r.Text, " failed: the arm is stuck") || !strings.Contains(r.Text, " timed_out") {
+		t.Errorf("left is %q", r.Text)
+	}
+}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // A closed issue leaves a record of what it was about and how it ended: its title, its
-// description and the last comment. There is one for an issue; when it is closed again, the
+// description, the last comment, and what went wrong in its last runs. There is one for an issue; when it is closed again, the
 // record is written anew. Where a company has no room, none is left.
 
 const (
@@ -33,6 +34,7 @@ func leaveOutcome(tx *ledger.Tx, was, next entity.Issue) entity.Issue {
 	if r.Run == "" {
 		r.Run = core.NullText(was.CheckoutRun)
 	}
+	r.Height = tx.Applying()
 	if CountOf(tx, r.Company).fits(old, r) == nil {
 		store(tx, old, r)
 	}
@@ -47,7 +49,7 @@ func outcomeWithout(tx *ledger.Tx, cm entity.Comment) {
 		return
 	}
 	r := outcome(tx, i, old.CreatedAt)
-	r.Run, r.UpdatedAt = old.Run, cm.UpdatedAt
+	r.Run, r.Height, r.UpdatedAt = old.Run, old.Height, cm.UpdatedAt
 	store(tx, old, r)
 }
 
@@ -66,6 +68,7 @@ func outcome(tx *ledger.Tx, i entity.Issue, created core.Time) Record {
 		r.Comment = core.NullText(cm.ID)
 		text += "\n\nLast comment: " + core.Snippet(cm.Body, outcomeSnippet)
 	}
+	text += failures(tx, i)
 	r.Text = core.Snippet(strings.ToValidUTF8(strings.Map(printable, text), "�"), MaxText)
 	return r
 }
@@ -92,4 +95,32 @@ func lastComment(tx *ledger.Tx, i entity.Issue) (entity.Comment, bool) {
 		}
 	}
 	return entity.Comment{}, false
+}
+
+// failures says how runs of an issue failed, the newest of them.
+func failures(tx *ledger.Tx, i entity.Issue) (out string) {
+	failed, seen := 0, 0
+	for r := range entity.RunsOfIssue(tx, i.Company, i.ID) {
+		if seen++; seen > mostRuns {
+			break
+		}
+		if r.Status != entity.RunFailed && r.Status != entity.RunTimedOut && r.Status != entity.RunInterrupted {
+			continue
+		}
+		if failed++; failed > mostFailures {
+			continue
+		}
+		why := string(r.Error)
+		if why == "" {
+			why = string(r.ErrorCode)
+		}
+		out += "\n- run " + r.ID + " " + string(r.Status)
+		if why != "" {
+			out += ": " + core.Snippet(strings.Join(strings.Fields(why), " "), failureSnippet)
+		}
+	}
+	if failed == 0 {
+		return ""
+	}
+	return "\n\nRuns that failed: " + strconv.Itoa(failed) + out
 }

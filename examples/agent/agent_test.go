@@ -95,7 +95,7 @@ func TestAssembleKeepsItsBudget(t *testing.T) {
 	}
 	for _, budget := range []int{4096, 16384} {
 		skills := []Skill{{Name: "s", Description: "long", Text: long}, {Name: "t", Description: long, Text: "x"}}
-		talk := assemble(instructions("Ada", tools), long, skills, []string{long, long}, Issue{Title: long, Description: long}, comments, Profile{Keywords: []string{"long"}}, budget)
+		talk := assemble(instructions("Ada", tools), long, skills, []string{long, long}, Issue{Title: long, Description: long}, comments, long, Profile{Keywords: []string{"long"}}, budget)
 		n := 0
 		for _, m := range talk {
 			n += tokens(m.Content)

@@ -236,7 +236,7 @@ func (a *agent) on(i Issue) (Outcome, error) {
 	skills := a.skills()
 	may := named(offered(skills, p), a.env("AGENT_TOOLS"))
 	lessons = append(append(lessons, a.recall(i.Title+" "+i.Description)...), a.inbox()...)
-	talk := assemble(instructions(a.me.AgentName, may), a.env("AGENT_PROMPT"), skills, lessons, i, comments, p, r.context)
+	talk := assemble(instructions(a.me.AgentName, may), a.env("AGENT_PROMPT"), skills, lessons, i, comments, a.me.Memories, p, r.context)
 	for out.Rounds < maxRounds && out.Tokens < maxConversation {
 		out.Rounds++
 		said, used, err := a.model(&r, talk, may)

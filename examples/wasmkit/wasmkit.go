@@ -54,6 +54,7 @@ type Run struct {
 	RunID      string `json:"runId"`
 	TaskID     string `json:"taskId"` // the issue that it was woken for, or ""
 	WakeReason string `json:"wakeReason"`
+	Memories   string `json:"memories"` // what the company remembers about the issue, quoted
 }
 
 // An Issue is the part of an issue that the example looks at.
