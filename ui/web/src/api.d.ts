@@ -6599,6 +6599,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/effects/{entity}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Say what came of something: walk from it to its effects */
+        get: operations["getApiV1EffectsByEntity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/execute": {
         parameters: {
             query?: never;
@@ -7286,6 +7303,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/mind": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Say what the mind of this node did: its ticks, impulses and links, and what was measured of the node */
+        get: operations["getApiV1Mind"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/path": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Find the shortest way from one entity to another along causes and effects */
+        get: operations["getApiV1Path"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/schedules/next": {
         parameters: {
             query?: never;
@@ -7312,6 +7363,23 @@ export interface paths {
         };
         /** List the tools of the catalogue, with their effects */
         get: operations["getApiV1Tools"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/why/{entity}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Say why something is there: walk from it to its causes. An entity is an ID, an identifier such as ACM-7, type:id, or #height of an entry */
+        get: operations["getApiV1WhyByEntity"];
         put?: never;
         post?: never;
         delete?: never;
@@ -9249,6 +9317,18 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiEdge: {
+            /** Format: date-time */
+            at: string | null;
+            from: string;
+            /** Format: int64 */
+            height: number;
+            kind: string;
+            to: string;
+            /** Format: int64 */
+            weight: number;
+            why: string;
+        };
         ApiEmbedded: {
             agentId: string | null;
             /** Format: int64 */
@@ -9972,6 +10052,30 @@ export interface components {
             reason: string | null;
             slug: string;
         };
+        ApiImpulse: {
+            /** Format: date-time */
+            at: string | null;
+            companyId: string;
+            from: string;
+            kind: string;
+            memoryId: string;
+            to: string;
+            /** Format: date-time */
+            until: string | null;
+        };
+        ApiImpulses: {
+            /** Format: int64 */
+            acknowledged: number;
+            /** Format: int64 */
+            dropped: number;
+            /** Format: int64 */
+            expired: number;
+            last: components["schemas"]["ApiImpulse"][];
+            /** Format: int64 */
+            room: number;
+            /** Format: int64 */
+            waiting: number;
+        };
         ApiInstallCatalogBody: {
             catalogSkillId: string;
             slug?: string | null;
@@ -10656,6 +10760,20 @@ export interface components {
             /** Format: int64 */
             seq: number;
         };
+        ApiLoop: {
+            /** Format: int64 */
+            commits: number;
+            /** Format: int64 */
+            confirmed: number;
+            /** Format: int64 */
+            embedded: number;
+            /** Format: int64 */
+            linked: number;
+            /** Format: int64 */
+            searched: number;
+            /** Format: int64 */
+            sensed: number;
+        };
         ApiMadeChallenge: {
             approvalPath: string;
             approvalUrl: string;
@@ -10676,6 +10794,22 @@ export interface components {
             responsibleUserId: string | null;
             scope: unknown;
             token: string;
+        };
+        ApiMeasured: {
+            /** Format: date-time */
+            at: string | null;
+            /** Format: int64 */
+            hashMicros: number;
+            /** Format: int64 */
+            intervalMicros: number;
+            /** Format: int64 */
+            searchMicros: number;
+            /** Format: int64 */
+            syncMicros: number;
+            /** Format: int64 */
+            tickMedianMicros: number;
+            /** Format: int64 */
+            tickMicros: number;
         };
         ApiMember: {
             addresses: string[];
@@ -11223,6 +11357,16 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiNode: {
+            /** Format: date-time */
+            at: string | null;
+            /** Format: int64 */
+            height: number;
+            id: string;
+            label: string;
+            status: string;
+            type: string;
+        };
         ApiNodeOffers: {
             error?: string;
             here: boolean;
@@ -11563,6 +11707,16 @@ export interface components {
             status?: "active" | "idle" | "in_review" | "archived";
         } & {
             [key: string]: unknown;
+        };
+        ApiPathway: {
+            companyId: string;
+            direction: string;
+            edges: components["schemas"]["ApiEdge"][];
+            found: boolean;
+            /** Format: int64 */
+            height: number;
+            more: boolean;
+            nodes: components["schemas"]["ApiNode"][];
         };
         ApiPauseHold: {
             /** Format: date-time */
@@ -11919,6 +12073,19 @@ export interface components {
             leader: boolean;
             node: string;
             voter: boolean;
+        };
+        ApiReached: {
+            /** Format: date-time */
+            at: string | null;
+            /** Format: int64 */
+            depth: number;
+            /** Format: int64 */
+            height: number;
+            id: string;
+            label: string;
+            more: boolean;
+            status: string;
+            type: string;
         };
         ApiReadiness: {
             /** Format: int64 */
@@ -14194,6 +14361,31 @@ export interface components {
             path: string;
             url: string;
         };
+        ApiThinking: {
+            calibration: components["schemas"]["ApiMeasured"] | null;
+            impulses: components["schemas"]["ApiImpulses"];
+            leads: boolean;
+            loop: components["schemas"]["ApiLoop"];
+            nodeId: string;
+            state: string;
+            tick: components["schemas"]["ApiTicks"];
+        };
+        ApiTicks: {
+            /** Format: int64 */
+            budgetMicros: number;
+            /** Format: int64 */
+            count: number;
+            /** Format: int64 */
+            cut: number;
+            /** Format: int64 */
+            drifts: number;
+            /** Format: int64 */
+            intervalMicros: number;
+            /** Format: int64 */
+            maxMicros: number;
+            /** Format: int64 */
+            meanMicros: number;
+        };
         ApiTimeline: {
             actors: components["schemas"]["ApiTimelineActor"][];
             edges: components["schemas"]["ApiTimelineEdge"][];
@@ -14656,6 +14848,15 @@ export interface components {
             connectorSkillInstructions: string;
             issueId?: string;
             reason?: string;
+        };
+        ApiWalked: {
+            companyId: string;
+            edges: components["schemas"]["ApiEdge"][];
+            /** Format: int64 */
+            height: number;
+            more: boolean;
+            nodes: components["schemas"]["ApiReached"][];
+            root: string;
         };
         ApiWatchDecisionBody: {
             /** @enum {string} */
@@ -34149,6 +34350,45 @@ export interface operations {
             };
         };
     };
+    getApiV1EffectsByEntity: {
+        parameters: {
+            query?: {
+                /** @description whose; an agent's own unless given, and that of the entity where its name alone says it */
+                companyId?: string;
+                /** @description steps from the entity, 1 to 64; 12 unless given */
+                depth?: number;
+                /** @description nodes, 1 to 1000; 100 unless given */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Which effect: its entity. */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiWalked"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     postApiV1Execute: {
         parameters: {
             query?: never;
@@ -35706,6 +35946,71 @@ export interface operations {
             };
         };
     };
+    getApiV1Mind: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiThinking"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1Path: {
+        parameters: {
+            query?: {
+                /** @description an entity, named as for why */
+                from?: string;
+                /** @description another entity of the same company */
+                to?: string;
+                /** @description whose; an agent's own unless given, and that of the entity where its name alone says it */
+                companyId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiPathway"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getApiV1SchedulesNext: {
         parameters: {
             query?: {
@@ -35758,6 +36063,45 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CatalogueTool"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1WhyByEntity: {
+        parameters: {
+            query?: {
+                /** @description whose; an agent's own unless given, and that of the entity where its name alone says it */
+                companyId?: string;
+                /** @description steps from the entity, 1 to 64; 12 unless given */
+                depth?: number;
+                /** @description nodes, 1 to 1000; 100 unless given */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Which why: its entity. */
+                entity: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiWalked"];
                 };
             };
             /** @description Refused or failed */
