@@ -6650,6 +6650,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/govern": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask the gate whether an act should happen */
+        post: operations["postApiV1Govern"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Tell how the effect of an act comes to be, step by step */
+        post: operations["postApiV1GovernExplain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the rules in force and what their predicates can read */
+        get: operations["getApiV1GovernRules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/health": {
         parameters: {
             query?: never;
@@ -7915,6 +7966,15 @@ export interface components {
             /** Format: int64 */
             reassignedIssueCount: number;
         };
+        ApiAskBody: {
+            /** @description such as execute_shell_command; one that no table names counts as unknown */
+            action: string;
+            /** @description who acts: an agent of this mesh by ID, or by name within context.company_id, or the name of somebody else */
+            agent_id: string;
+            context?: components["schemas"]["ApiContextBody"];
+        } & {
+            [key: string]: unknown;
+        };
         ApiAskOffers: {
             /** Format: int64 */
             port?: number;
@@ -8768,6 +8828,11 @@ export interface components {
             diagnostics: components["schemas"]["ApiDiagnostic"][];
             guidance: string;
         };
+        ApiConstitution: {
+            constitution: string;
+            rules: components["schemas"]["ApiRule"][];
+            variables: components["schemas"]["ApiVariable"][];
+        };
         ApiContextAttachment: {
             /** Format: int64 */
             byteSize: number;
@@ -8777,6 +8842,59 @@ export interface components {
             createdAt: string | null;
             filename: string | null;
             id: string;
+        };
+        ApiContextBody: {
+            /** Format: int64 */
+            amount_cents?: number;
+            /** @description who can approve; of an agent's, only those whom it reports to count */
+            approval_chain?: string[];
+            /** @description such as deploy or risk-review; not believed from an agent */
+            clearances?: string[];
+            command?: string;
+            company_id?: string;
+            /**
+             * @description kind of data that is touched
+             * @enum {string}
+             */
+            data?: "public" | "personal" | "human-subjects" | "secret";
+            /** @description 0 to 1: how far the act is from what the agent did before */
+            drift?: unknown;
+            /**
+             * @description the threshold is 0.9, 0.6 and 0.3, without one 0.7; an agent can not say dev
+             * @enum {string}
+             */
+            environment?: "dev" | "staging" | "prod";
+            fairness?: unknown;
+            first_time?: boolean;
+            /** @description what a rule blocks is escalated and not denied; not believed from an agent */
+            human_approval?: boolean;
+            /** @description an incident is open */
+            incident?: boolean;
+            irreversible?: boolean;
+            /** @description that the act serves */
+            issue?: string;
+            novelty?: unknown;
+            /** @description the target is outside the company */
+            outside?: boolean;
+            /** @description company of another system that agent_id is of: it is not looked up here; not believed from an agent */
+            paperclip_company?: string;
+            path?: string;
+            privacy?: unknown;
+            /**
+             * @description of somebody who is no agent of this mesh; worker unless given
+             * @enum {string}
+             */
+            rank?: "worker" | "manager" | "ceo";
+            reason?: string;
+            /** @description of the code that it is about */
+            revision?: string;
+            /** @description 0 to 1: the effect is at least that */
+            risk?: unknown;
+            security?: unknown;
+            /** @description folder of the agent; not believed from an agent */
+            workspace?: string;
+        } & {
+            [key: string]: unknown;
         };
         ApiControlServices: {
             /** Format: uuid */
@@ -9240,6 +9358,26 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiDecision: {
+            attestation: string | null;
+            chain_hash: string | null;
+            constitution: string;
+            decision: string;
+            effect: components["schemas"]["ApiEffect"];
+            /** Format: double */
+            effect_magnitude: number;
+            effect_vector: number[];
+            evaluated_rules: string[];
+            ignored: string[];
+            opinions: components["schemas"]["ApiOpinion"][];
+            rank: string;
+            reason: string;
+            rules: components["schemas"]["ApiVoice"][];
+            spoken_rules: string[];
+            /** Format: double */
+            threshold: number;
+            warnings: string[];
+        };
         ApiDecomposeBody: {
             /** Format: uuid */
             acceptedPlanRevisionId: string;
@@ -9328,6 +9466,18 @@ export interface components {
             /** Format: int64 */
             weight: number;
             why: string;
+        };
+        ApiEffect: {
+            /** Format: double */
+            fairness: number;
+            /** Format: double */
+            novelty: number;
+            /** Format: double */
+            privacy: number;
+            /** Format: double */
+            risk: number;
+            /** Format: double */
+            security: number;
         };
         ApiEmbedded: {
             agentId: string | null;
@@ -9602,6 +9752,22 @@ export interface components {
             /** Format: date-time */
             worktreeRunExecutionActivatedAt: string | null;
             worktreeRunExecutionActivationInstanceId: string | null;
+        };
+        ApiExplanation: {
+            action: string;
+            base: components["schemas"]["ApiEffect"];
+            class: string;
+            effect: components["schemas"]["ApiEffect"];
+            /** Format: double */
+            effect_magnitude: number;
+            effect_vector: number[];
+            ignored: string[];
+            known: boolean;
+            rank: string;
+            steps: components["schemas"]["ApiStep"][];
+            /** Format: double */
+            threshold: number;
+            title: string;
         };
         ApiExportBody: {
             agents?: string[];
@@ -11408,6 +11574,12 @@ export interface components {
             operationId: string;
             store: string | null;
         };
+        ApiOpinion: {
+            branch: string;
+            decision: string;
+            /** Format: int64 */
+            rules: number;
+        };
         ApiOrderBody: {
             orderedIds: string[];
         } & {
@@ -12656,6 +12828,16 @@ export interface components {
             type?: "text" | "textarea" | "number" | "boolean" | "select" | "date";
         } & {
             [key: string]: unknown;
+        };
+        ApiRule: {
+            branch: string;
+            id: string;
+            on: string[];
+            reason: string;
+            reference: string | null;
+            severity: string;
+            title: string;
+            when: string;
         };
         ApiRunExecution: {
             /** Format: int64 */
@@ -14259,6 +14441,14 @@ export interface components {
             /** Format: int64 */
             words: number;
         };
+        ApiStep: {
+            dimension: string;
+            /** Format: double */
+            from: number;
+            /** Format: double */
+            to: number;
+            why: string;
+        };
         ApiStopAll: {
             reason?: string | null;
         } & {
@@ -14769,6 +14959,12 @@ export interface components {
             stats: components["schemas"]["ApiProfileStats"][];
             user: components["schemas"]["ApiProfileUser"];
         };
+        ApiVariable: {
+            about: string;
+            branches: string[];
+            name: string;
+            type: string;
+        };
         ApiVerdictRow: {
             id: string;
             reason?: string | null;
@@ -14792,6 +14988,15 @@ export interface components {
             height: number;
             ok: boolean;
             reason?: string;
+        };
+        ApiVoice: {
+            branch: string;
+            decision: string;
+            failed: boolean;
+            id: string;
+            reason: string;
+            severity: string;
+            title: string;
         };
         ApiVoteBody: {
             allowSharing?: boolean | null;
@@ -34462,6 +34667,107 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiExecution"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1Govern: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiAskBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiDecision"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1GovernExplain: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiAskBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiExplanation"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1GovernRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiConstitution"];
                 };
             };
             /** @description Refused or failed */
