@@ -58,6 +58,11 @@ func TestAnAdapterIsTestedOnItsNodes(t *testing.T) {
 	checks = append(checks, adapter.Finding{Code: "version_unknown", Level: "warn"})
 	h.Call("POST", path, `{}`).Want(t, 200, `"status":"warn"`)
 	h.Call("POST", "/api/companies/"+of+"/adapters/claude_local/test-environment", `{}`).Want(t, 200, `"no_upstream"`)
+	h.Call("POST", "/api/instance/model-providers", `{"name":"all","kind":"ollama","baseUrl":"http://127.0.0.1:1/v1","models":[{"name":"local/shared"}]}`).Want(t, 201, "")
+	if a := h.Call("POST", "/api/companies/"+of+"/adapters/claude_local/test-environment", `{}`); strings.Contains(string(a.Body), "no_upstream") {
+		t.Errorf("the mesh has an upstream for all companies: %s", a.Body)
+	}
+	h.Call("GET", "/api/companies/"+of+"/adapters/opencode_local/models", "").Want(t, 200, `"local/shared"`)
 	failed = errors.New("gone")
 	h.Call("POST", path, `{}`).Want(t, 200, `"status":"fail"`)
 	h.Call("POST", path, `{"nodeId":"other"}`).Want(t, 404, "Node not found")
