@@ -54,7 +54,6 @@ type Mind struct {
 // A position is how far this node looked at a company's changes.
 type position struct {
 	through uint64 // changes that became impulses
-	last    string // the record of the last of them
 	known   bool
 	scan    string // the last record that a look at the whole company came to
 	scans   bool
