@@ -102,14 +102,25 @@ func link(c *ledger.Context, p Link) (any, error) {
 	}
 	now.Through, now.Pairs = p.Through, now.Pairs+n
 	linkings.Put(c.Tx, of, totalKey, now)
-	first := ""
-	if len(p.Renewed) > 0 {
-		first = p.Renewed[0]
-	} else {
-		first = p.Pairs[0].A
+	if first := p.first(c.Tx, of); first != "" {
+		c.Record(ledger.Change{Action: "memory.linked", EntityType: "memory", EntityID: first, Details: core.Object{}.Int("pairs", n).Close()})
 	}
-	c.Record(ledger.Change{Action: "memory.linked", EntityType: "memory", EntityID: first, Details: core.Object{}.Int("pairs", n).Close()})
 	return nil, nil
+}
+
+// first returns the first of the records of p that the company has, or "".
+func (p Link) first(tx *ledger.Tx, of ledger.CompanyID) string {
+	for _, id := range p.Renewed {
+		if there(tx, of, id) {
+			return id
+		}
+	}
+	for _, pair := range p.Pairs {
+		if there(tx, of, pair.A) {
+			return pair.A
+		}
+	}
+	return ""
 }
 
 // join links two records, unless one of them is gone or both have better likes.
