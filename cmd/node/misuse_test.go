@@ -63,7 +63,7 @@ func TestGarbageIsMisuse(t *testing.T) {
 	refuses(`selvage issue doc has no command "gte"; did you mean get?`, "issue", "doc", "gte")
 	refuses(`selvage issue has no command "nothing": it has 62, under Everyday; What belongs together; `, "issue", "nothing")
 	refuses("--limit is 0: want at least 1", "run", "list", "--limit", "0")
-	refuses("--limit is -3: want at least 1", "activity", "list", "--limit", "-3")
+	refuses("--limit is -3: want at least 1", "activity", "--limit", "-3")
 	refuses(`"c" is not a whole number`, "agent", "budget", "0199c0de-0000-7000-8000-000000000000", "c")
 	refuses("an argument is empty", "agent", "delete", "")
 	refuses(`required flag(s) "in" not set`, "model", "price", "set", "x")

@@ -27,7 +27,7 @@ var notForPeople = map[string][]string{
 		"GET {c}/agent-configurations", "GET /api/instance/settings", "GET /api/auth/get-session", "POST {c}/environments/probe-config", "GET {c}/adapters/{}/detect-model", "GET {c}/adapters/{}/model-profiles", "POST {c}/assets/images", "POST {c}/logo",
 		"PATCH {c}/branding", "GET /api/assets/{}/content", "GET /api/invites/{}*", "GET /api/board-claim/{}", "POST /api/board-claim/{}/claim", "POST /api/auth/revoke-sessions"},
 	"programs ask this": {"GET /api/openapi.json", "GET /openapi.json", "GET /healthz", "GET /readyz", "GET /api/llms/*", "GET /api/skills/index", "GET /api/skills/available", "GET /api/skills/{}", "GET {c}/events/ws", "POST /api/v1/execute",
-		"GET /api/v1/executions/{}", "GET /api/v1/health", "POST /api/routine-triggers/public/{}/fire"},
+		"GET /api/v1/executions/{}", "GET /api/v1/health", "GET /api/v1/mesh/ledger/records", "POST /api/routine-triggers/public/{}/fire"},
 	"another verb does it by a second path": {"POST {c}/exports", "POST {c}/exports/preview", "POST {c}/imports/*", "* /api/companies/import/", "PATCH /api/agents/{}/instructions-bundle", "PATCH /api/agents/{}/instructions-path", "PATCH {c}/members/{}/role-and-grants",
 		"GET /api/feedback-traces/{}/bundle", "GET /api/issues/{}/feedback-traces", "POST {c}/teams/catalog/{}/preview", "GET /api/teams/catalog/{}/files", "GET {c}/skills/categories", "GET {c}/skills/{}/fork-precheck", "GET /api/skills/catalog/{}*",
 		"GET {c}/user-secret-definitions/{}/coverage", "GET {c}/secrets/catalog", "PATCH {c}/budgets", "PATCH {c}/me/user-secrets/{}", "GET /api/issues/{}/comments/{}", "GET /api/v1/mesh/ledger/entries/{}", "GET /api/adapters/{}/config-schema",

@@ -259,7 +259,7 @@ func TestFieldsAreTranslated(t *testing.T) {
 	}{
 		{line: "issue list --assignee none", seen: "assigneeAgentId=none&sortDir=asc&sortField=created"},
 		{line: "issue list --assignee bob --user me", seen: "assigneeAgentId=b&assigneeUserId=me&sortDir=asc&sortField=created"},
-		{line: "issue list --limit 0", says: "--limit is 0: want 1 or more", status: cli.ExitMisused},
+		{line: "issue list --limit 0", says: "--limit is 0: want at least 1", status: cli.ExitMisused},
 		{line: "activity --entity ACM-1 --limit 3", seen: "entityId=i&limit=3"},
 		{line: "audit list --entity ACM-1 --kind issue", seen: "entityId=i&entityType=issue"},
 		{line: "agent message send Bob hello", says: `JSON is neither JSON nor a file: "hello"`, status: cli.ExitMisused},

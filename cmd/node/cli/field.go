@@ -57,11 +57,8 @@ func (f Field) typed(c *CLI, cmd *cobra.Command) (value any, is bool, err error)
 		value, err = cmd.Flags().GetBool(f.Name)
 		return value, true, err
 	case "int":
-		n, err := cmd.Flags().GetInt64(f.Name)
-		if err == nil && n < 1 && f.Name == "limit" {
-			err = Misuse(fmt.Errorf("--limit is %d: want 1 or more", n))
-		}
-		return n, true, err
+		value, err = cmd.Flags().GetInt64(f.Name)
+		return value, true, err
 	case "list", "labels", "issues":
 		list, err := cmd.Flags().GetStringSlice(f.Name)
 		for n := 0; n < len(list) && err == nil; n++ {
