@@ -1,8 +1,9 @@
 // node test/screenshots.mjs URL PREFIX DIR [NAMES]: every page of a company at a node, in light, dark and phone width.
 // With the prefix "-" only the pages that need no company are taken. It fails when a page's console has an error.
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { ask, browser, watch } from './browser.mjs'
+import { addressesOf } from './addresses.mjs'
+import { browser, watch } from './browser.mjs'
 
 const [url, prefix, dir, only] = process.argv.slice(2)
 if (!dir) {
@@ -17,26 +18,7 @@ const settings = [
   { name: 'phone', colorScheme: 'light', viewport: { width: 390, height: 844 }, deviceScaleFactor: 2 },
 ]
 
-// The addresses are read from the table of pages, so that a new page is taken too.
-const table = readFileSync(new URL('../src/pages/table.ts', import.meta.url), 'utf8')
-const paths = [...table.matchAll(/path: '([^']+)'/g)].map((m) => m[1])
-
-const named = {}
-if (prefix !== '-') {
-  const company = (await ask(url, '/api/companies')).find((c) => c.issuePrefix === prefix)
-  if (!company) throw new Error(`no company has the prefix ${prefix}`)
-  const first = async (what, key) => (await ask(url, `/api/companies/${company.id}/${what}`))?.[0]?.[key]
-  Object.assign(named, {
-    $company: prefix, $issue: await first('issues?sortField=updated&limit=1', 'identifier'), $agent: await first('agents', 'urlKey'), $routine: await first('routines', 'id'),
-    $project: await first('projects', 'id'), $approval: await first('approvals', 'id'), $run: await first('heartbeat-runs', 'id'), $skill: await first('skills', 'id'),
-  })
-}
-
-const addresses = paths.flatMap((path) => {
-  const address = path.replace(/\$\w+/g, (name) => named[name] ?? '$')
-  const name = path.replace('/$company', '').replace(/\/\$\w+/g, '-one').replace(/^\//, '').replace(/\//g, '-') || 'home'
-  return address.includes('$') ? [] : [{ name, address }]
-})
+const { named, addresses } = await addressesOf(url, prefix)
 if (prefix !== '-') {
   addresses.push({ name: 'issues-drawer', address: `/${prefix}/issues?show=${named.$issue}` }, { name: 'palette', address: `/${prefix}`, keys: ['Control+k'] }, { name: 'new-issue', address: `/${prefix}`, keys: ['c'] })
 }
