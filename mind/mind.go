@@ -30,7 +30,9 @@ type Config struct {
 	Commit func(ctx context.Context, company ledger.CompanyID, p memory.Link) error
 	// Interval is between two ticks at the beginning; default: 50 ms.
 	Interval time.Duration
-	Logger   *slog.Logger
+	// Clock is what ticks are measured by, and impulses age by; default: time.Now.
+	Clock  func() time.Time
+	Logger *slog.Logger
 }
 
 // A Mind is the tick of one node.
@@ -63,6 +65,9 @@ type position struct {
 func New(cfg Config) *Mind {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
 	}
 	return &Mind{cfg: cfg, log: cfg.Logger, wake: make(chan struct{}, 1), changed: map[ledger.CompanyID]bool{}, at: map[ledger.CompanyID]position{},
 		interval: min(max(cmp.Or(cfg.Interval, usualInterval), fastestInterval), slowestInterval)}

@@ -32,7 +32,8 @@ func newLab(t *testing.T) *lab {
 	l := &lab{t: t, Desk: companytest.NewDesk(t), leads: true, ready: true}
 	view := func(f func(*ledger.Tx) error) error { return f(l.Tx) }
 	r := recall.New(recall.Config{View: view})
-	l.m = New(Config{View: view, Leads: func() bool { return l.leads }, Head: func() uint64 { return 0 },
+	now := l.Now // time stands still: no tick is too slow
+	l.m = New(Config{View: view, Clock: func() time.Time { return now }, Leads: func() bool { return l.leads }, Head: func() uint64 { return 0 },
 		Entries: func(context.Context, uint64) iter.Seq2[ledger.Entry, error] {
 			return func(func(ledger.Entry, error) bool) {}
 		},

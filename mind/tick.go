@@ -72,7 +72,7 @@ type thought struct {
 // commit. Only the first four count against the budget: a commit waits, and computes
 // nothing.
 func (m *Mind) tick(ctx context.Context) {
-	began := time.Now()
+	began := m.cfg.Clock()
 	m.mu.Lock()
 	deadline := began.Add(budget(m.interval))
 	m.mu.Unlock()
@@ -80,7 +80,7 @@ func (m *Mind) tick(ctx context.Context) {
 	err := m.cfg.View(func(tx *ledger.Tx) error {
 		impulses := m.sense(tx, began)
 		for n, i := range impulses {
-			if n > 0 && time.Now().After(deadline) {
+			if n > 0 && m.cfg.Clock().After(deadline) {
 				m.putBack(impulses[n:], true)
 				return nil
 			}
@@ -97,7 +97,7 @@ func (m *Mind) tick(ctx context.Context) {
 		}
 		return nil
 	})
-	took := time.Since(began)
+	took := m.cfg.Clock().Sub(began)
 	m.account(took)
 	for _, of := range sorted(thoughts) {
 		if !m.commit(ctx, of, thoughts[of]) {
