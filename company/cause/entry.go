@@ -47,6 +47,17 @@ func (b *Bag) By(actor ledger.Actor, run string, e Edge) bool {
 	return true
 }
 
+// Did adds an edge from whoever a row names: the run, else the agent, else the user.
+func (b *Bag) Did(run, agent, user core.NullText, e Edge) bool {
+	switch {
+	case run != "":
+		return b.Add(e, Ref{Run, string(run)})
+	case agent != "":
+		return b.Add(e, Ref{Agent, string(agent)})
+	}
+	return b.Add(e, Ref{User, string(user)})
+}
+
 // Made adds who made an entity: the entry that changed it first says so.
 func (b *Bag) Made(entityType, id string) {
 	e, ok := ledger.FirstActivity(b.Tx, b.Company, entityType, id)

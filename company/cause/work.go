@@ -276,14 +276,7 @@ func whyComment(b *Bag, p Point) {
 		return
 	}
 	wrote := Edge{Kind: Causes, Why: "wrote it", Height: cm.Height, At: cm.CreatedAt}
-	switch {
-	case cm.Run != "":
-		b.Add(wrote, Ref{Run, string(cm.Run)})
-	case cm.AuthorAgent != "":
-		b.Add(wrote, Ref{Agent, string(cm.AuthorAgent)})
-	case cm.AuthorUser != "":
-		b.Add(wrote, Ref{User, string(cm.AuthorUser)})
-	}
+	b.Did(cm.Run, cm.AuthorAgent, cm.AuthorUser, wrote)
 	b.Add(Edge{Kind: Follows, Why: "said on it", Height: cm.Height, At: cm.CreatedAt}, Ref{Issue, cm.Issue})
 }
 

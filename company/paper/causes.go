@@ -33,28 +33,14 @@ func whyInteraction(b *cause.Bag, p cause.Point) {
 		return
 	}
 	asked := cause.Edge{Kind: cause.Causes, Why: "asked", At: in.CreatedAt}
-	switch {
-	case in.SourceRun != "":
-		b.Add(asked, cause.Ref{Type: cause.Run, ID: string(in.SourceRun)})
-	case in.CreatedAgent != "":
-		b.Add(asked, cause.Ref{Type: cause.Agent, ID: string(in.CreatedAgent)})
-	default:
-		b.Add(asked, cause.Ref{Type: cause.User, ID: string(in.CreatedUser)})
-	}
+	b.Did(in.SourceRun, in.CreatedAgent, in.CreatedUser, asked)
 	b.Add(cause.Edge{Kind: cause.TriggeredBy, Why: "asked because of it", At: in.CreatedAt}, cause.Ref{Type: cause.Comment, ID: string(in.SourceComment)})
 	b.Add(cause.Edge{Kind: cause.Follows, Why: "asked on it", At: in.CreatedAt}, cause.Ref{Type: cause.Issue, ID: in.Issue})
 	said := cause.Edge{Kind: cause.Causes, Why: in.Status, At: in.ResolvedAt}
 	if in.Status == "rejected" {
 		said.Kind = cause.Contradicts
 	}
-	switch {
-	case in.ResolvedRun != "":
-		b.Add(said, cause.Ref{Type: cause.Run, ID: string(in.ResolvedRun)})
-	case in.ResolvedAgent != "":
-		b.Add(said, cause.Ref{Type: cause.Agent, ID: string(in.ResolvedAgent)})
-	default:
-		b.Add(said, cause.Ref{Type: cause.User, ID: string(in.ResolvedUser)})
-	}
+	b.Did(in.ResolvedRun, in.ResolvedAgent, in.ResolvedUser, said)
 }
 
 // fromInteraction adds the runs that its decision woke.
@@ -111,14 +97,7 @@ func whyDecision(b *cause.Bag, p cause.Point) {
 		return
 	}
 	said := cause.Edge{Kind: cause.Causes, Why: "decided it", At: d.CreatedAt}
-	switch {
-	case d.Run != "":
-		b.Add(said, cause.Ref{Type: cause.Run, ID: string(d.Run)})
-	case d.Agent != "":
-		b.Add(said, cause.Ref{Type: cause.Agent, ID: string(d.Agent)})
-	default:
-		b.Add(said, cause.Ref{Type: cause.User, ID: string(d.User)})
-	}
+	b.Did(d.Run, d.Agent, d.User, said)
 }
 
 // verdict is the edge from a decision to its issue.
