@@ -114,7 +114,7 @@ func (g *Gateway) readSight(who Caller) (s scene, err error) {
 
 // fill reads what a scene has of the mesh.
 func (g *Gateway) fill(tx *ledger.Tx, of ledger.CompanyID, s *scene) {
-	s.providers = append(money.ModelProvidersOf(tx, of), money.ModelProvidersOf(tx, "")...)
+	s.providers = money.UpstreamsOf(tx, of)
 	if n, ok := ledger.FindNode(tx, identity.NodeID(g.conf.Self)); ok {
 		s.labels = n.Labels
 	}
@@ -124,7 +124,7 @@ func (g *Gateway) fill(tx *ledger.Tx, of ledger.CompanyID, s *scene) {
 // Reaches returns which of the nodes may call an upstream of a company that serves embeddings
 // under the name model.
 func Reaches(tx *ledger.Tx, of ledger.CompanyID, model string, nodes []ledger.Node) (out []ledger.Node) {
-	s := scene{providers: append(money.ModelProvidersOf(tx, of), money.ModelProvidersOf(tx, "")...)}
+	s := scene{providers: money.UpstreamsOf(tx, of)}
 	for _, n := range nodes {
 		s.labels = n.Labels
 		if slices.ContainsFunc(s.targetsOf(model), func(t target) bool { _, ok := speaks(t.p, embeddings); return ok }) {

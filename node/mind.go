@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/selvage-mesh/selvage/company/entity"
 	memories "github.com/selvage-mesh/selvage/company/memory"
 	"github.com/selvage-mesh/selvage/ledger"
 	index "github.com/selvage-mesh/selvage/memory"
@@ -37,13 +36,8 @@ func (n *Node) openMind(context.Context) error {
 		return nil
 	}
 	m := mind.New(mind.Config{View: n.ledger.View, Entries: n.ledger.Entries, Logger: n.log, Leads: n.consensus.IsLeader,
-		Head: func() uint64 { return n.ledger.Position().Height },
-		Companies: func(tx *ledger.Tx) (out []ledger.CompanyID) {
-			for _, c := range entity.Companies(tx) {
-				out = append(out, c.ID)
-			}
-			return out
-		},
+		Head:      func() uint64 { return n.ledger.Position().Height },
+		Companies: companyIDs,
 		Search: func(tx *ledger.Tx, company ledger.CompanyID, s index.Search) (index.Found, bool, error) {
 			found, far, err := n.recall.Search(tx, company, s)
 			return found, far.Ready, err

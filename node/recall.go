@@ -19,13 +19,8 @@ import (
 // none are saved if the store is in memory.
 func (n *Node) openRecall(context.Context) error {
 	conf := recall.Config{View: n.ledger.View, Entries: n.ledger.Entries, Logger: n.log,
-		Head: func() uint64 { return n.ledger.Position().Height },
-		Companies: func(tx *ledger.Tx) (out []ledger.CompanyID) {
-			for _, c := range entity.Companies(tx) {
-				out = append(out, c.ID)
-			}
-			return out
-		}}
+		Head:      func() uint64 { return n.ledger.Position().Height },
+		Companies: companyIDs}
 	if n.conf.FS == vfs.Default || n.conf.OnDisk {
 		conf.Dir = filepath.Join(n.conf.Dir, "memory")
 	}
@@ -88,4 +83,11 @@ func (n *Node) tellOfVectors(ctx context.Context, kind string, of ledger.Company
 		return err
 	}
 	return receipt.Err()
+}
+
+func companyIDs(tx *ledger.Tx) (out []ledger.CompanyID) {
+	for _, c := range entity.Companies(tx) {
+		out = append(out, c.ID)
+	}
+	return out
 }

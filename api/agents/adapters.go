@@ -168,7 +168,7 @@ func listAdapterModels(rc *api.Request) (api.Response, error) {
 		return api.OK(out), nil
 	}
 	err = rc.View(func(tx *ledger.Tx) error {
-		for _, p := range upstreams(tx, api.CompanyID(rc)) {
+		for _, p := range money.UpstreamsOf(tx, api.CompanyID(rc)) {
 			for _, m := range p.Models {
 				known := slices.ContainsFunc(out, func(o adapter.OfferedModel) bool { return o.ID == m.Name })
 				if !p.Disabled && !known && !strings.HasSuffix(m.Name, "*") {
@@ -179,12 +179,6 @@ func listAdapterModels(rc *api.Request) (api.Response, error) {
 		return nil
 	})
 	return api.OK(out), err
-}
-
-// upstreams returns the upstreams that calls of a company may go to: its own first, then
-// those of the mesh.
-func upstreams(tx *ledger.Tx, of ledger.CompanyID) []money.ModelProvider {
-	return append(money.ModelProvidersOf(tx, of), money.ModelProvidersOf(tx, "")...)
 }
 
 func testAdapter(rc *api.Request) (api.Response, error) {
@@ -213,7 +207,7 @@ func testAdapter(rc *api.Request) (api.Response, error) {
 			}
 			report.Nodes = append(report.Nodes, nodeReport{Node: string(n.ID), Name: n.Name})
 		}
-		if k.Gateway && len(upstreams(tx, api.CompanyID(rc))) == 0 {
+		if k.Gateway && len(money.UpstreamsOf(tx, api.CompanyID(rc))) == 0 {
 			shared = append(shared, adapter.Finding{Code: "no_upstream", Level: "warn", Message: "The model gateway has no upstream for this company",
 				Hint: "selvage model provider add"})
 		}

@@ -206,6 +206,12 @@ var modelKinds = []company.Kind{
 	{Name: KindModelPriceRemove, From: company.FromBoard, Traits: company.LeadersOnly, Do: ledger.Typed(removeModelPrice)},
 }
 
+// UpstreamsOf returns the upstreams that calls of a company may go to: its own first, then
+// those of the mesh.
+func UpstreamsOf(tx *ledger.Tx, company ledger.CompanyID) []ModelProvider {
+	return append(ModelProvidersOf(tx, company), ModelProvidersOf(tx, "")...)
+}
+
 // ModelProvidersOf returns the upstreams of a company, or with "" of the mesh, by
 // name.
 func ModelProvidersOf(tx *ledger.Tx, company ledger.CompanyID) []ModelProvider {
