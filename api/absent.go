@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"os"
 	"strings"
 
@@ -32,7 +33,7 @@ func AbsentRoutes() []Route {
 	const of, config = "/api/companies/{companyId}", "/api/secret-provider-configs/{id}"
 	const only = "Secrets are kept by the mesh itself; it reads from no other keeper"
 	refuse := func(method, path, tag, summary, why string) Route {
-		return Route{Method: method, Path: path, Tag: tag, Summary: summary, Who: Board, NoTool: true, Handle: func(rc *Request) (Response, error) {
+		return Route{Method: method, Path: path, Tag: tag, Summary: summary, Who: Board, Never: http.StatusUnprocessableEntity, NoTool: true, Handle: func(rc *Request) (Response, error) {
 			if err := rc.ofNoCompany(); err != nil {
 				return Response{}, err
 			}
@@ -40,7 +41,7 @@ func AbsentRoutes() []Route {
 		}}
 	}
 	missing := func(method, path, tag, summary, what string) Route {
-		return Route{Method: method, Path: path, Tag: tag, Summary: summary, Who: Board, NoTool: true,
+		return Route{Method: method, Path: path, Tag: tag, Summary: summary, Who: Board, Never: http.StatusNotFound, NoTool: true,
 			Handle: func(*Request) (Response, error) { return Response{}, NotFound(what) }}
 	}
 	none := func(path, summary string) Route {
@@ -61,8 +62,8 @@ func AbsentRoutes() []Route {
 		none("/remote-agent-profiles", "List the profiles of agents that a vendor's service runs; there are none"),
 		refuse("POST", of+"/managed-agent-profiles", "agents", "Add the profile of an agent that a vendor runs; nodes run agents here", "Agents run on the nodes of the mesh; an agent with the adapter http or openclaw_gateway is run by somebody else"),
 		refuse("POST", of+"/remote-agent-profiles", "agents", "Add the profile of an agent that a vendor's service runs; nodes run agents here", "Agents run on the nodes of the mesh; an agent with the adapter http or openclaw_gateway is run by somebody else"),
-		{Method: "POST", Path: "/api/plugins/install", Tag: "plugins", Summary: "Install a plugin; there are none yet", Who: Admin, In: installPlugin{}, NoTool: true, Handle: noPlugin},
-		{Method: "POST", Path: "/api/instance/database-backups", Tag: "mesh", Summary: "Back the instance up on its own disk; backups leave the mesh, see POST /api/v1/mesh/snapshot", Who: Admin, NoTool: true, Handle: noBackupHere},
+		{Method: "POST", Path: "/api/plugins/install", Tag: "plugins", Summary: "Install a plugin; there are none yet", Who: Admin, In: installPlugin{}, Never: http.StatusUnprocessableEntity, NoTool: true, Handle: noPlugin},
+		{Method: "POST", Path: "/api/instance/database-backups", Tag: "mesh", Summary: "Back the instance up on its own disk; backups leave the mesh, see POST /api/v1/mesh/snapshot", Who: Admin, Never: http.StatusConflict, NoTool: true, Handle: noBackupHere},
 		{Method: "GET", Path: of + "/export/fidelity", Tag: "portability", Summary: "Tell what an export of a company does not hold", Who: Board, Out: fidelity{}, Handle: readFidelity},
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -107,6 +108,38 @@ func operation(o *huma.OpenAPI, route *Route, all []Route) (op *huma.Operation, 
 			"application/json": {Schema: bodySchema(registry, t)}}}
 		PlanOf(t) // an invalid tag fails at the start
 	}
+	if route.Takes.Media != "" {
+		op.RequestBody = takenBody(route)
+	}
+	if err := answers(op, registry, route, all); err != nil {
+		return nil, err
+	}
+	return op, nil
+}
+
+// takenBody describes a body that the route's handler reads itself.
+func takenBody(route *Route) *huma.RequestBody {
+	s := &huma.Schema{Type: huma.TypeString, Format: "binary"}
+	switch route.Takes.Media {
+	case "application/json":
+		s = &huma.Schema{Description: "Any JSON.", Extensions: map[string]any{"x-selvage-max-bytes": cmp.Or(route.MaxBody, MaxBody)}}
+	case formMedia:
+		s = &huma.Schema{Type: huma.TypeObject, Required: []string{"file"}, Properties: map[string]*huma.Schema{"file": s}}
+		for _, p := range route.Takes.Parts {
+			s.Properties[p.Name] = &huma.Schema{Type: huma.TypeString, Description: p.Doc}
+		}
+	}
+	return &huma.RequestBody{Required: route.Takes.Media != "application/json", Content: map[string]*huma.MediaType{route.Takes.Media: {Schema: s}}}
+}
+
+// answers describes what a route answers.
+func answers(op *huma.Operation, registry huma.Registry, route *Route, all []Route) error {
+	refused := map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/Error"}}}
+	op.Responses["default"] = &huma.Response{Description: "Refused or failed", Content: refused}
+	if route.Never != 0 {
+		op.Responses[strconv.Itoa(route.Never)] = &huma.Response{Description: "Always: there is no answer but a refusal", Content: refused}
+		return nil
+	}
 	status := route.Status
 	if status == 0 {
 		status = 200
@@ -123,14 +156,12 @@ func operation(o *huma.OpenAPI, route *Route, all []Route) (op *huma.Operation, 
 	case route.Out != nil:
 		answer.Content["application/json"] = &huma.MediaType{Schema: answerSchema(registry, outOf(route, all))}
 	case len(route.Media) == 0 && status != http.StatusNoContent:
-		answer.Content["application/json"] = &huma.MediaType{Schema: &huma.Schema{}}
+		return fmt.Errorf("api: describe %s %s: the row does not say what is answered: set Out, Media or Never", route.Method, route.Path)
 	}
 	for _, status := range append(route.Also, status) {
 		op.Responses[strconv.Itoa(status)] = answer
 	}
-	op.Responses["default"] = &huma.Response{Description: "Refused or failed", Content: map[string]*huma.MediaType{
-		"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/Error"}}}}
-	return op, nil
+	return nil
 }
 
 // bodySchema returns the registry's schema of a body. It corrects what huma reads differently,

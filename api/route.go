@@ -36,8 +36,10 @@ type Route struct {
 	Who     Who
 	Query   []Param  // documented query parameters
 	In      any      // zero value of the body's type; nil: no members, or Handle reads it raw, up to MaxBody
-	Out     any      // zero value of the answer's type; nil: any JSON, or see Media
+	Out     any      // zero value of the answer's type; nil: see Media and Never
 	Media   []string // media types of an answer that is not JSON; "*/*": any
+	Never   int      // the status with which it always refuses, where it has no answer
+	Takes   Taken    // a body that Handle reads itself
 	Status  int      // of success; default 200
 	Also    []int    // other statuses with the same answer
 	MaxBody int64    // bytes; 0 means MaxBody
@@ -66,6 +68,18 @@ type Param struct {
 	Name, Doc string
 	Type      string // "string" (also ""), "integer", "boolean"
 }
+
+// Taken describes a body that a handler reads itself.
+type Taken struct {
+	Media string  // "multipart/form-data" has the part file and Parts; "application/json" is any JSON; others are bytes
+	Parts []Param // texts in a form, beside the file
+}
+
+// Null is the Out of a route that always answers null.
+type Null struct{}
+
+// MarshalJSON writes null.
+func (Null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
 // A Response is an answer. Status 0 means the route's. Body is encoded as JSON, unless
 // ContentType is set and Body is a []byte or string. Stream, if set, writes the whole answer

@@ -30,6 +30,12 @@ type Blobs interface {
 	Read(ctx context.Context, ref blob.Reference) (blob.Content, error)
 }
 
+// formMedia is the media type of a form with a file.
+const formMedia = "multipart/form-data"
+
+// Form describes a form with the part file, and with these texts beside it.
+func Form(parts ...Param) Taken { return Taken{Media: formMedia, Parts: parts} }
+
 // An Upload is a form with one file, which is on this node's disk.
 type Upload struct {
 	File   company.NewFile
@@ -62,7 +68,7 @@ func (rc *Request) Receive(limit int64, tooLarge string) (up Upload, err error) 
 		return up, Invalid("Content-Encoding %q is not accepted; send the form as it is", Cut(e, 64))
 	}
 	media, params, err := mime.ParseMediaType(h.Get("Content-Type"))
-	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
+	if err != nil || media != formMedia || params["boundary"] == "" {
 		return up, Invalid("Expected a form with Content-Type: multipart/form-data")
 	}
 	if rc.HTTP.ContentLength > limit+MultipartRoom {

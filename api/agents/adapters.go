@@ -119,10 +119,10 @@ func AdapterRoutes() []api.Route {
 				_, err := adapterFor(rc)
 				return api.OK([]modelProfileRow{}), err
 			}},
-		{Method: "GET", Path: one + "/detect-model", Tag: tag, Summary: "Guess which model a program is set to: none is guessed",
+		{Method: "GET", Path: one + "/detect-model", Tag: tag, Summary: "Guess which model a program is set to: none is guessed", Out: api.Null{},
 			Handle: func(rc *api.Request) (api.Response, error) {
 				_, err := adapterFor(rc)
-				return api.OK(nil), err
+				return api.OK(api.Null{}), err
 			}},
 		{Method: "POST", Path: one + "/test-environment", Once: true, Tag: tag, Summary: "Look what is missing for an adapter, on which node", Who: api.Board, In: testAdapterBody{}, Out: adapterReport{}, Timeout: probeTimeout,
 			Handle: testAdapter},

@@ -38,6 +38,8 @@ func ToolRoutes() []api.Route {
 			Handle: func(*api.Request) (api.Response, error) { return api.OK(skill.Catalogue()), nil }},
 		{Method: "GET", Path: all, Tag: tag, Summary: "List the tools of a company", Out: []skill.Tool{}, Handle: listTools},
 		{Method: "POST", Path: all, Tag: tag, Summary: "Deploy a version of a tool: a form with file, name, description, parameters, effect", Who: api.Board, Status: 201,
+			Takes: api.Form(api.Param{Name: "name", Doc: "The tool's name, the same for all its versions."}, api.Param{Name: "description", Doc: "What it does, for a model."},
+				api.Param{Name: "parameters", Doc: "JSON schema of its input."}, api.Param{Name: "effect", Doc: "Which effect it has, from the catalogue of tools."}),
 			Out: skill.Tool{}, MaxBody: sandbox.DefaultModule + api.MultipartRoom, NoTool: true, Timeout: api.UploadTimeout, Handle: deployTool},
 		{Method: "GET", Path: all + "/{name}", Tag: tag, Summary: "Read a tool", Out: skill.Tool{}, Handle: readTool},
 		{Method: "POST", Path: all + "/{name}/execute", Once: true, Tag: tag, Summary: "Run a tool in the sandbox of this node", In: executeToolBody{}, Out: toolResult{},

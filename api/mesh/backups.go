@@ -13,7 +13,7 @@ import (
 func BackupRoutes() []api.Route {
 	return []api.Route{
 		{Method: "POST", Path: "/api/v1/mesh/snapshot", Once: true, Tag: "mesh", Summary: "Stream a sealed backup of the mesh, as this node has it", Who: api.Admin,
-			In: takeBackup{}, Handle: streamBackup},
+			In: takeBackup{}, Media: []string{"application/octet-stream"}, Handle: streamBackup},
 	}
 }
 

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
@@ -21,6 +22,12 @@ type patchGeneral struct {
 	RunLogs           *keepLogs      `json:"runLogRetention,omitempty" nullable:"false"`
 	RunEvents         *keepEvents    `json:"runEventRetention,omitempty" nullable:"false"`
 	SignUps           *string        `json:"signUps,omitempty" enum:"open,invited,closed" nullable:"false"`
+}
+
+// patchExperimental changes flags; one that is not known is refused.
+type patchExperimental struct {
+	_ struct{} `additionalProperties:"false"`
+	flags[*bool]
 }
 
 // keepLogs says how long run logs are kept, and how many bytes of them.
@@ -65,7 +72,7 @@ func SettingsRoutes() []api.Route {
 		{Method: "GET", Path: root + "/general", Tag: tag, Summary: "Read the general settings", Who: api.Board, Out: general{}, Handle: readGeneral},
 		{Method: "PATCH", Path: root + "/general", Tag: tag, Summary: "Change the general settings", Who: api.Board, In: patchGeneral{}, Out: general{}, Handle: updateGeneral},
 		{Method: "GET", Path: root + "/experimental", Tag: tag, Summary: "Read which parts of the board are on", Who: api.Board, Out: experimental{}, Handle: readExperimental},
-		{Method: "PATCH", Path: root + "/experimental", Tag: tag, Summary: "Change which parts of the board are on", Who: api.Board, Out: experimental{}, Handle: updateExperimental},
+		{Method: "PATCH", Path: root + "/experimental", Tag: tag, Summary: "Change which parts of the board are on", Who: api.Board, In: patchExperimental{}, Out: experimental{}, Handle: updateExperimental},
 		{Method: "GET", Path: "/api" + mine, Tag: tag, Summary: "Read the order of the sidebar", Who: api.Board, Out: company.SidebarOrder{}, Handle: readSidebar},
 		{Method: "PUT", Path: "/api" + mine, Tag: tag, Summary: "Order the sidebar", Who: api.Board, In: orderBody{}, Out: company.SidebarOrder{}, Handle: orderSidebar},
 		{Method: "GET", Path: "/api/companies/{companyId}" + mine, Tag: tag, Summary: "Read the order of a company's sidebar", Who: api.Board, Out: company.SidebarOrder{}, Handle: readSidebar},
@@ -154,30 +161,22 @@ func updateGeneral(rc *api.Request) (api.Response, error) {
 	return readGeneral(rc)
 }
 
-// updateExperimental accepts the known flags, each true or false.
+// updateExperimental changes the flags that are named.
 func updateExperimental(rc *api.Request) (api.Response, error) {
-	in, err := api.Body[map[string]json.RawMessage](rc)
+	in, err := api.Body[patchExperimental](rc)
 	if err != nil {
 		return api.Response{}, err
 	}
-	var known map[string]any
-	b, err := json.Marshal(experimentalSettings)
-	if err == nil {
-		err = json.Unmarshal(b, &known)
-	}
-	if err != nil {
-		return api.Response{}, err
-	}
-	for key, v := range in {
-		if _, flag := known[key].(bool); !flag {
-			return api.Response{}, api.ValidationError(api.Issue{Code: "unrecognized_keys", Keys: []string{key}, Message: "Unrecognized key: \"" + key + "\""})
-		}
-		if s := strings.TrimSpace(string(v)); s != "true" && s != "false" {
-			return api.Response{}, api.ValidationError(api.Issue{Expected: "boolean", Code: "invalid_type", Path: []any{key}, Message: "Invalid input: expected boolean"})
-		}
-	}
+	var changed map[string]*bool
 	values, err := json.Marshal(in)
+	if err == nil {
+		err = json.Unmarshal(values, &changed)
+	}
 	if err != nil {
+		return api.Response{}, err
+	}
+	maps.DeleteFunc(changed, func(_ string, v *bool) bool { return v == nil })
+	if values, err = json.Marshal(changed); err != nil {
 		return api.Response{}, err
 	}
 	if _, err := rc.Submit(company.KindInstanceSettings, "", company.PatchSettings{Section: "experimental", Values: values}); err != nil {

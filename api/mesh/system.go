@@ -11,8 +11,8 @@ import (
 // are none.
 func SystemRoutes() []api.Route {
 	rows := []api.Route{
-		{Method: "GET", Path: "/api/announcements/current", Tag: "system", Summary: "Read the announcement; there is none, no telemetry leaves the mesh", Who: api.Board,
-			Handle: func(*api.Request) (api.Response, error) { return api.OK(nil), nil }},
+		{Method: "GET", Path: "/api/announcements/current", Tag: "system", Summary: "Read the announcement; there is none, no telemetry leaves the mesh", Who: api.Board, Out: api.Null{},
+			Handle: func(*api.Request) (api.Response, error) { return api.OK(api.Null{}), nil }},
 	}
 	for _, path := range []string{"/api/plugins", "/api/plugins/ui-contributions", "/api/plugins/examples", "/api/plugins/tools"} {
 		rows = append(rows, api.Route{Method: "GET", Path: path, Tag: "system", Summary: "List what there is; nothing yet", NobodyAsAgent: path == "/api/plugins", Who: api.Board, Out: []struct{}{},
@@ -50,46 +50,51 @@ type retention struct {
 var generalSettings = general{DataSharing: "not_allowed", BackupRetention: retention{7, 4, 1},
 	RunLogs: company.LogRetention{Days: company.DefaultLogDays, Bytes: company.DefaultLogBytes}, RunEvents: company.EventRetention{Days: company.DefaultEventDays}, SignUps: people.SignUpsOpen}
 
-// experimental says which optional parts of the board's pages are shown. The parts that
-// are false have no routes here.
-type experimental struct {
-	Environments                   bool       `json:"enableEnvironments"`
-	NativeRunner                   bool       `json:"enableNativeRunner"`
-	ManagedSandboxOnly             bool       `json:"enableManagedSandboxOnly"`
-	IsolatedWorkspaces             bool       `json:"enableIsolatedWorkspaces"`
-	IsolatedWorkspacesByDefault    bool       `json:"enableIsolatedWorkspacesByDefault"`
-	StreamlinedLeftNavigation      bool       `json:"enableStreamlinedLeftNavigation"`
-	StreamlinedUI                  bool       `json:"enableStreamlinedUi"`
-	Apps                           bool       `json:"enableApps"`
-	ChatConnectors                 bool       `json:"enableChatConnectors"`
-	Pipelines                      bool       `json:"enablePipelines"`
-	Cases                          bool       `json:"enableCases"`
-	AgentChat                      bool       `json:"enableAgentChat"`
-	ConferenceRoomChat             bool       `json:"enableConferenceRoomChat"`
-	ClassicTaskInterface           bool       `json:"enableClassicTaskInterface"`
-	IssuePlanDecompositions        bool       `json:"enableIssuePlanDecompositions"`
-	ExperimentalFileViewer         bool       `json:"enableExperimentalFileViewer"`
-	ExternalObjects                bool       `json:"enableExternalObjects"`
-	SmokeLab                       bool       `json:"enableSmokeLab"`
-	BuiltInAgents                  bool       `json:"enableBuiltInAgents"`
-	BetaSkills                     bool       `json:"enableBetaSkills"`
-	Summaries                      bool       `json:"enableSummaries"`
-	StatusCards                    bool       `json:"enableStatusCards"`
-	Decisions                      bool       `json:"enableDecisions"`
-	GoalsSidebarLink               bool       `json:"enableGoalsSidebarLink"`
-	ServerInfoDebugView            bool       `json:"enableServerInfoDebugView"`
-	PaperclipDeveloperMode         bool       `json:"enablePaperclipDeveloperMode"`
-	SimplifiedEnglishInteractions  bool       `json:"enableSimplifiedEnglishInteractions"`
-	FirstTaskPlanProposal          bool       `json:"enableFirstTaskPlanProposal"`
-	AutoRestartDevServerWhenIdle   bool       `json:"autoRestartDevServerWhenIdle"`
-	WorkspaceBranchReconcile       bool       `json:"enableWorkspaceBranchReconcileForward"`
-	WorkspaceDirtyQuarantineRepair bool       `json:"enableWorkspaceDirtyQuarantineRepair"`
-	OwnerInstanceAdmin             bool       `json:"enableOwnerInstanceAdmin"`
-	SandboxDuplexBridge            bool       `json:"enableSandboxDuplexBridge"`
-	RunnerPreviewIngress           bool       `json:"enableRunnerPreviewIngress"`
-	WorktreeRunExecution           bool       `json:"enableWorktreeRunExecution"`
-	WorktreeActivatedAt            *core.Time `json:"worktreeRunExecutionActivatedAt"`
-	WorktreeActivationInstance     *string    `json:"worktreeRunExecutionActivationInstanceId"`
+// flags are the optional parts of the board's pages: whether each is shown, as bool, or as *bool a
+// change of it. The parts that are false have no routes here.
+type flags[T bool | *bool] struct {
+	Environments                   T `json:"enableEnvironments" nullable:"false"`
+	NativeRunner                   T `json:"enableNativeRunner" nullable:"false"`
+	ManagedSandboxOnly             T `json:"enableManagedSandboxOnly" nullable:"false"`
+	IsolatedWorkspaces             T `json:"enableIsolatedWorkspaces" nullable:"false"`
+	IsolatedWorkspacesByDefault    T `json:"enableIsolatedWorkspacesByDefault" nullable:"false"`
+	StreamlinedLeftNavigation      T `json:"enableStreamlinedLeftNavigation" nullable:"false"`
+	StreamlinedUI                  T `json:"enableStreamlinedUi" nullable:"false"`
+	Apps                           T `json:"enableApps" nullable:"false"`
+	ChatConnectors                 T `json:"enableChatConnectors" nullable:"false"`
+	Pipelines                      T `json:"enablePipelines" nullable:"false"`
+	Cases                          T `json:"enableCases" nullable:"false"`
+	AgentChat                      T `json:"enableAgentChat" nullable:"false"`
+	ConferenceRoomChat             T `json:"enableConferenceRoomChat" nullable:"false"`
+	ClassicTaskInterface           T `json:"enableClassicTaskInterface" nullable:"false"`
+	IssuePlanDecompositions        T `json:"enableIssuePlanDecompositions" nullable:"false"`
+	ExperimentalFileViewer         T `json:"enableExperimentalFileViewer" nullable:"false"`
+	ExternalObjects                T `json:"enableExternalObjects" nullable:"false"`
+	SmokeLab                       T `json:"enableSmokeLab" nullable:"false"`
+	BuiltInAgents                  T `json:"enableBuiltInAgents" nullable:"false"`
+	BetaSkills                     T `json:"enableBetaSkills" nullable:"false"`
+	Summaries                      T `json:"enableSummaries" nullable:"false"`
+	StatusCards                    T `json:"enableStatusCards" nullable:"false"`
+	Decisions                      T `json:"enableDecisions" nullable:"false"`
+	GoalsSidebarLink               T `json:"enableGoalsSidebarLink" nullable:"false"`
+	ServerInfoDebugView            T `json:"enableServerInfoDebugView" nullable:"false"`
+	PaperclipDeveloperMode         T `json:"enablePaperclipDeveloperMode" nullable:"false"`
+	SimplifiedEnglishInteractions  T `json:"enableSimplifiedEnglishInteractions" nullable:"false"`
+	FirstTaskPlanProposal          T `json:"enableFirstTaskPlanProposal" nullable:"false"`
+	AutoRestartDevServerWhenIdle   T `json:"autoRestartDevServerWhenIdle" nullable:"false"`
+	WorkspaceBranchReconcile       T `json:"enableWorkspaceBranchReconcileForward" nullable:"false"`
+	WorkspaceDirtyQuarantineRepair T `json:"enableWorkspaceDirtyQuarantineRepair" nullable:"false"`
+	OwnerInstanceAdmin             T `json:"enableOwnerInstanceAdmin" nullable:"false"`
+	SandboxDuplexBridge            T `json:"enableSandboxDuplexBridge" nullable:"false"`
+	RunnerPreviewIngress           T `json:"enableRunnerPreviewIngress" nullable:"false"`
+	WorktreeRunExecution           T `json:"enableWorktreeRunExecution" nullable:"false"`
 }
 
-var experimentalSettings = experimental{StreamlinedLeftNavigation: true, StreamlinedUI: true}
+// experimental says which optional parts of the board's pages are shown.
+type experimental struct {
+	flags[bool]
+	WorktreeActivatedAt        *core.Time `json:"worktreeRunExecutionActivatedAt"`
+	WorktreeActivationInstance *string    `json:"worktreeRunExecutionActivationInstanceId"`
+}
+
+var experimentalSettings = experimental{flags: flags[bool]{StreamlinedLeftNavigation: true, StreamlinedUI: true}}

@@ -57,7 +57,7 @@ type promptBody struct {
 func InviteHelpRoutes() []api.Route {
 	const tag, by, claim = "members", "/api/invites/{token}", "/api/board-claim/{token}"
 	return []api.Route{
-		{Method: "GET", Path: by + "/logo", Tag: tag, Summary: "Read the logo of the company that invites", Who: api.Public, NoTool: true, Handle: inviteLogo},
+		{Method: "GET", Path: by + "/logo", Tag: tag, Summary: "Read the logo of the company that invites", Who: api.Public, Media: []string{"*/*"}, Also: []int{206, 304}, NoTool: true, Handle: inviteLogo},
 		{Method: "GET", Path: by + "/test-resolution", Tag: tag, Summary: "Tell whether this node reaches an address at which an agent would be called", Who: api.Public, Out: resolution{}, NoTool: true,
 			Query: []api.Param{{Name: "url", Doc: "http or https, not of a private network"}}, Handle: testResolution},
 		{Method: "POST", Path: "/api/companies/{companyId}/openclaw/invite-prompt", Limited: true, Tag: tag, Summary: "Invite an agent of OpenClaw; the token is shown once", Who: api.Board, In: promptBody{}, Out: invitePrompt{}, Status: 201, NoTool: true, Handle: promptOpenClaw},

@@ -101,7 +101,7 @@ func UserRoutes() []api.Route {
 		{Method: "POST", Path: "/api/auth/sign-up/email", Tag: tag, Summary: "Sign up with an e-mail address and a password", Who: api.Public, In: signUpBody{}, Out: signedIn{}, NoTool: true, Handle: signUp},
 		{Method: "POST", Path: "/api/auth/sign-in/email", Tag: tag, Summary: "Sign in with an e-mail address and a password", Who: api.Public, In: signInBody{}, Out: signedIn{}, NoTool: true, Handle: signIn},
 		{Method: "POST", Path: "/api/auth/sign-out", Tag: tag, Summary: "End the session of the request", Who: api.Public, Out: signedOut{}, NoTool: true, Handle: signOut},
-		{Method: "POST", Path: "/api/auth/change-password", Limited: true, Tag: tag, Summary: "Change one's password; other sessions end", Who: api.Board, In: passwordBody{}, NoTool: true, Handle: changePassword},
+		{Method: "POST", Path: "/api/auth/change-password", Limited: true, Tag: tag, Summary: "Change one's password; other sessions end", Who: api.Board, In: passwordBody{}, Out: passwordChanged{}, NoTool: true, Handle: changePassword},
 		{Method: "GET", Path: "/api/auth/get-session", Tag: tag, Summary: "Tell who is signed in", Who: api.Board, Out: session{}, Handle: getSession},
 		{Method: "GET", Path: "/api/auth/profile", Tag: tag, Summary: "Read the user's profile", Who: api.Board, Out: user{}, Handle: readProfile},
 		{Method: "PATCH", Path: "/api/auth/profile", Limited: true, Tag: tag, Summary: "Change the user's profile", Who: api.Board, In: profileBody{}, Out: user{}, Handle: updateProfile},
@@ -236,6 +236,12 @@ func signOut(rc *api.Request) (api.Response, error) {
 	return api.OK(signedOut{true}), nil
 }
 
+// passwordChanged has no token: the session that changed the password goes on.
+type passwordChanged struct {
+	Token *string    `json:"token"`
+	User  signedUser `json:"user"`
+}
+
 func changePassword(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[passwordBody](rc)
 	if err != nil {
@@ -270,10 +276,7 @@ func changePassword(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	return api.OK(struct {
-		Token *string    `json:"token"`
-		User  signedUser `json:"user"`
-	}{nil, showSigned(u)}), nil
+	return api.OK(passwordChanged{nil, showSigned(u)}), nil
 }
 
 // self returns the caller as other users see them.

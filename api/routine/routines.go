@@ -226,7 +226,7 @@ func RoutineRoutes() []api.Route {
 		{Method: "PATCH", Path: trigger, Tag: tag, Summary: "Change a trigger", In: patchTrigger{}, Out: routine.RoutineTrigger{}, Handle: updateTrigger},
 		{Method: "DELETE", Path: trigger, Tag: tag, Summary: "Remove a trigger", Out: api.Okay{}, Handle: deleteTrigger},
 		{Method: "POST", Path: trigger + "/rotate-secret", Limited: true, Tag: tag, Summary: "Give a webhook a new secret", Out: TriggerAnswer{}, Handle: rotateTrigger},
-		{Method: "POST", Path: "/api/routine-triggers/public/{publicId}/fire", Tag: tag, Summary: "Fire a webhook", Who: api.Public, Out: routineRunAnswer{}, Status: 202,
+		{Method: "POST", Path: "/api/routine-triggers/public/{publicId}/fire", Tag: tag, Summary: "Fire a webhook", Who: api.Public, Takes: api.Taken{Media: "application/json"}, Out: routineRunAnswer{}, Status: 202,
 			MaxBody: routine.MaxRoutinePayload, Handle: fireWebhook},
 		scheduleRoute(tag),
 	}

@@ -85,7 +85,7 @@ func TransferRoutes() []api.Route {
 	return []api.Route{
 		{Method: "POST", Path: all, Tag: tag, Summary: "Announce a package that comes as a zip file in parts", Who: api.Board, In: transferBody{}, Out: transferState{}, NoTool: true, Handle: openTransfer},
 		{Method: "GET", Path: one, Tag: tag, Summary: "Tell which parts of a package are missing", Who: api.Board, Out: transferState{}, NoTool: true, Handle: readTransfer},
-		{Method: "PUT", Path: one + "/parts/{partIndex}", Tag: tag, Summary: "Send a part of a package", Who: api.Board, Out: transferredPart{}, MaxBody: maxTransferPart, NoTool: true, Handle: putTransferPart},
+		{Method: "PUT", Path: one + "/parts/{partIndex}", Tag: tag, Summary: "Send a part of a package", Who: api.Board, Takes: api.Taken{Media: "application/octet-stream"}, Out: transferredPart{}, MaxBody: maxTransferPart, NoTool: true, Handle: putTransferPart},
 		{Method: "POST", Path: one + "/preview", Tag: tag, Summary: "Show what an import of a package that came in parts would do", Who: api.Board, In: importChoice{}, Out: ImportPreview{}, NoTool: true, Handle: previewImport},
 		{Method: "POST", Path: one + "/apply", Tag: tag, Summary: "Import a package that came in parts, all of it or nothing", Who: api.Board, In: importChoice{}, Out: api.Either{Imported{}, JobAccepted{}}, Also: []int{202}, NoTool: true, Handle: applyImport,
 			Query: []api.Param{{Name: "async", Doc: "1: the answer (202) names a job that goes on"}}},

@@ -79,19 +79,19 @@ func showAsset(a file.Asset, p blob.Placement) assetRow {
 func AssetRoutes() []api.Route {
 	const tag = "assets"
 	download := []api.Param{{Name: "download", Type: "boolean", Doc: "save the file, do not show it"}}
-	upload := func(path, summary string, who api.Who, out any, handle func(*api.Request) (api.Response, error)) api.Route {
-		return api.Route{Method: "POST", Path: path, Tag: tag, Summary: summary, Who: who, Out: out, Status: 201,
+	upload := func(path, summary string, who api.Who, takes api.Taken, out any, handle func(*api.Request) (api.Response, error)) api.Route {
+		return api.Route{Method: "POST", Path: path, Tag: tag, Summary: summary, Who: who, Takes: takes, Out: out, Status: 201,
 			NoTool: true, MaxBody: company.MaxAttachmentBytes, Timeout: api.UploadTimeout, Handle: handle}
 	}
 	return []api.Route{
-		upload("/api/companies/{companyId}/issues/{id}/attachments", "Attach a file to an issue: a form with the part file, and issueCommentId if it belongs to a comment", api.Any, attachmentRow{}, attach),
+		upload("/api/companies/{companyId}/issues/{id}/attachments", "Attach a file to an issue: a form with the part file, and issueCommentId if it belongs to a comment", api.Any, api.Form(api.Param{Name: "issueCommentId", Doc: "The comment that the file belongs to."}), attachmentRow{}, attach),
 		{Method: "GET", Path: "/api/issues/{id}/attachments", Tag: tag, Summary: "List the attachments of an issue, the newest first", Out: []attachmentRow{}, Handle: listAttachments},
 		{Method: "GET", Path: "/api/attachments/{id}/content", Tag: tag, Summary: "Read an attachment's bytes, also in ranges", Media: []string{"*/*"}, Also: []int{206, 304}, Query: download, NoTool: true, Handle: attachmentContent},
 		{Method: "DELETE", Path: "/api/attachments/{id}", Tag: tag, Summary: "Delete an attachment", Out: api.Okay{}, Handle: detach},
-		upload("/api/companies/{companyId}/assets/images", "Store an image: a form with the part file, and a namespace", api.Any, assetRow{}, func(rc *api.Request) (api.Response, error) {
+		upload("/api/companies/{companyId}/assets/images", "Store an image: a form with the part file, and a namespace", api.Any, api.Form(api.Param{Name: "namespace", Doc: "What the image is for."}), assetRow{}, func(rc *api.Request) (api.Response, error) {
 			return storeImage(rc, "")
 		}),
-		upload("/api/companies/{companyId}/logo", "Store an image for a company's logo, which its branding then names: a form with the part file", api.Board, assetRow{}, func(rc *api.Request) (api.Response, error) {
+		upload("/api/companies/{companyId}/logo", "Store an image for a company's logo, which its branding then names: a form with the part file", api.Board, api.Form(), assetRow{}, func(rc *api.Request) (api.Response, error) {
 			return storeImage(rc, file.LogoNamespace)
 		}),
 		{Method: "GET", Path: "/api/assets/{id}/content", Tag: tag, Summary: "Read an asset's bytes, also in ranges", Media: []string{"*/*"}, Also: []int{206, 304}, Query: download, NoTool: true, Handle: assetContent},

@@ -6,6 +6,7 @@ package work
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
@@ -98,7 +99,7 @@ type updateIssue struct {
 
 func IssueRoutes() []api.Route {
 	return []api.Route{{
-		Method: "GET", Path: "/api/issues", Tag: "issues", Summary: "Say where issues are listed",
+		Method: "GET", Path: "/api/issues", Tag: "issues", Summary: "Say where issues are listed", Never: http.StatusBadRequest,
 		Handle: func(*api.Request) (api.Response, error) {
 			return api.Response{}, api.Invalid("Missing companyId in path. Use /api/companies/{companyId}/issues.")
 		},

@@ -2,6 +2,7 @@ package work
 
 import (
 	"cmp"
+	"net/http"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
@@ -70,7 +71,7 @@ func IssueWatchRoutes() []api.Route {
 		{Method: "DELETE", Path: queue + "/{commentId}", Tag: tag, Summary: "Take back a comment that was not told yet", Who: api.Board, In: queueBody{}, Out: commentQueue{}, Handle: dropQueued},
 		{Method: "PUT", Path: queue + "/order", Tag: tag, Summary: "Order the comments that were not told yet", Who: api.Board, In: queueOrderBody{}, Out: commentQueue{}, Handle: orderQueue},
 		{Method: "POST", Path: queue + "/interrupt", Tag: tag, Summary: "End the run at work, so that the waiting comments are told now", Who: api.Board, In: queueTargetBody{}, Out: commentQueue{}, Handle: interruptForQueue},
-		{Method: "POST", Path: queue + "/{commentId}/steer", Tag: tag, Summary: "Tell a waiting comment to the run at work; no adapter here takes one in", Who: api.Board, In: queueTargetBody{}, Handle: steerQueued},
+		{Method: "POST", Path: queue + "/{commentId}/steer", Tag: tag, Summary: "Tell a waiting comment to the run at work; no adapter here takes one in", Who: api.Board, In: queueTargetBody{}, Never: http.StatusConflict, Handle: steerQueued},
 	}
 }
 

@@ -11546,6 +11546,7 @@ export interface components {
             nodeId: string;
             status: string;
         };
+        ApiNull: null;
         ApiOkay: {
             ok: boolean;
         };
@@ -11622,6 +11623,10 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiPasswordChanged: {
+            token: string | null;
+            user: components["schemas"]["ApiSignedUser"];
+        };
         ApiPatchAgent: {
             adapterConfig?: {
                 [key: string]: unknown;
@@ -11692,6 +11697,43 @@ export interface components {
             usageGuidance?: string | null;
         } & {
             [key: string]: unknown;
+        };
+        ApiPatchExperimental: {
+            autoRestartDevServerWhenIdle?: boolean;
+            enableAgentChat?: boolean;
+            enableApps?: boolean;
+            enableBetaSkills?: boolean;
+            enableBuiltInAgents?: boolean;
+            enableCases?: boolean;
+            enableChatConnectors?: boolean;
+            enableClassicTaskInterface?: boolean;
+            enableConferenceRoomChat?: boolean;
+            enableDecisions?: boolean;
+            enableEnvironments?: boolean;
+            enableExperimentalFileViewer?: boolean;
+            enableExternalObjects?: boolean;
+            enableFirstTaskPlanProposal?: boolean;
+            enableGoalsSidebarLink?: boolean;
+            enableIsolatedWorkspaces?: boolean;
+            enableIsolatedWorkspacesByDefault?: boolean;
+            enableIssuePlanDecompositions?: boolean;
+            enableManagedSandboxOnly?: boolean;
+            enableNativeRunner?: boolean;
+            enableOwnerInstanceAdmin?: boolean;
+            enablePaperclipDeveloperMode?: boolean;
+            enablePipelines?: boolean;
+            enableRunnerPreviewIngress?: boolean;
+            enableSandboxDuplexBridge?: boolean;
+            enableServerInfoDebugView?: boolean;
+            enableSimplifiedEnglishInteractions?: boolean;
+            enableSmokeLab?: boolean;
+            enableStatusCards?: boolean;
+            enableStreamlinedLeftNavigation?: boolean;
+            enableStreamlinedUi?: boolean;
+            enableSummaries?: boolean;
+            enableWorkspaceBranchReconcileForward?: boolean;
+            enableWorkspaceDirtyQuarantineRepair?: boolean;
+            enableWorktreeRunExecution?: boolean;
         };
         ApiPatchFolder: {
             color?: string | null;
@@ -18958,7 +19000,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiNull"];
                 };
             };
             /** @description Refused or failed */
@@ -19494,7 +19536,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiPasswordChanged"];
                 };
             };
             /** @description Refused or failed */
@@ -20471,7 +20513,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
         responses: {
             /** @description Done */
             200: {
@@ -20779,7 +20825,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["ApiNull"];
                 };
             };
             /** @description Refused or failed */
@@ -21175,7 +21221,16 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    /** Format: binary */
+                    file: string;
+                    /** @description What the image is for. */
+                    namespace?: string;
+                };
+            };
+        };
         responses: {
             /** @description Done */
             201: {
@@ -23608,7 +23663,16 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    /** Format: binary */
+                    file: string;
+                    /** @description The comment that the file belongs to. */
+                    issueCommentId?: string;
+                };
+            };
+        };
         responses: {
             /** @description Done */
             201: {
@@ -23862,7 +23926,14 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    /** Format: binary */
+                    file: string;
+                };
+            };
+        };
         responses: {
             /** @description Done */
             201: {
@@ -23931,13 +24002,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -24893,13 +24964,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -25302,13 +25373,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -25337,13 +25408,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -25539,13 +25610,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -25574,13 +25645,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -27322,7 +27393,22 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    /** @description What it does, for a model. */
+                    description?: string;
+                    /** @description Which effect it has, from the catalogue of tools. */
+                    effect?: string;
+                    /** Format: binary */
+                    file: string;
+                    /** @description The tool's name, the same for all its versions. */
+                    name?: string;
+                    /** @description JSON schema of its input. */
+                    parameters?: string;
+                };
+            };
+        };
         responses: {
             /** @description Done */
             201: {
@@ -28705,13 +28791,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -29248,7 +29334,11 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiPatchExperimental"];
+            };
+        };
         responses: {
             /** @description Done */
             200: {
@@ -29456,7 +29546,41 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "*/*": string;
+                };
+            };
+            /** @description Done */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+            /** @description Done */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+            /** @description Changed since */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description No such part */
+            416: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
                 };
             };
             /** @description Refused or failed */
@@ -29644,13 +29768,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -31806,13 +31930,13 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -32704,7 +32828,9 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
                 };
             };
             /** @description Refused or failed */
@@ -32792,13 +32918,13 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -33239,7 +33365,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": unknown;
+            };
+        };
         responses: {
             /** @description Done */
             202: {
@@ -33884,13 +34014,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -33916,13 +34046,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -33948,13 +34078,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -33983,13 +34113,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -34018,13 +34148,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
-            200: {
+            /** @description Always: there is no answer but a refusal */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description Refused or failed */
@@ -36047,7 +36177,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/octet-stream": string;
                 };
             };
             /** @description Refused or failed */
@@ -36570,7 +36700,9 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
                 };
             };
             /** @description Refused or failed */
