@@ -34,6 +34,7 @@ type onboarding struct {
 	budget                      int64
 
 	made    companyRow
+	fresh   bool            // whether this try made the company
 	left    []way           // that were not tried
 	staffed []agent         // that work in the way that was taken last
 	told    map[string]bool // comments that were shown
@@ -81,7 +82,7 @@ node that answers and of your shell. What is chosen is tested with one call. Whe
 nothing of that is there, or nothing works, the CEO is a demo that needs no model.
 
 The value of a key is kept, sealed, only when you choose it, by an answer or by --use
-with its variable; it is never printed. Where the same environment has ANTHROPIC_BASE_URL
+with its variable; it is never printed, and not kept where the vendor refuses it. Where the same environment has ANTHROPIC_BASE_URL
 or OPENAI_BASE_URL, the vendor is asked there. What is there already under the same name is
 kept, so the command can be given again.`,
 		Example: `  selvage onboard
@@ -143,6 +144,9 @@ func (o *onboarding) run() error {
 		return err
 	}
 	ceo, err := o.staff()
+	if err != nil && o.fresh && o.use != "" {
+		return o.undo(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -228,6 +232,7 @@ func (o *onboarding) makeCompany() (row companyRow, err error) {
 	if err := o.chooseStarter(); err != nil {
 		return row, err
 	}
+	o.fresh = true
 	if o.starter != noStarter {
 		return o.importStarter(name)
 	}
@@ -236,6 +241,15 @@ func (o *onboarding) makeCompany() (row companyRow, err error) {
 	}
 	o.say("1. made company %s; its issues are called %s-1 and so on", row.Name, row.IssuePrefix)
 	return row, nil
+}
+
+// undo deletes the company that this try has made: what it was to work with does not work.
+func (o *onboarding) undo(why error) error {
+	if err := o.call(http.MethodDelete, "/api/companies/"+o.made.ID, nil, nil); err != nil {
+		return errors.Join(why, fmt.Errorf("delete company %s, which is of no use now: %w", o.made.Name, err))
+	}
+	o.say("   deleted company %s again: --use %s does not work", o.made.Name, o.use)
+	return why
 }
 
 // maxAsked bounds how often a question is asked whose answer is none of a few.

@@ -1,6 +1,7 @@
 package onboard
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -233,6 +234,14 @@ func (o *onboarding) keep(k adapter.KeyVariable, value string) (work, error) {
 	if err != nil {
 		return work{}, err
 	}
+	w, err := o.upstream(u)
+	if err != nil {
+		if gone := o.call(http.MethodDelete, u.root+"/model-providers/"+u.ID, nil, nil); gone != nil {
+			return work{}, errors.Join(err, fmt.Errorf("remove the upstream %s, which has this key: %w", u.Name, gone))
+		}
+		o.say("   the key of %s is not kept", k.Name)
+		return work{}, err
+	}
 	o.say("   the key of %s is kept, sealed, as the upstream %s; selvage model provider remove %s --mesh takes it away", k.Name, u.Name, u.Name)
-	return o.upstream(u)
+	return w, nil
 }
