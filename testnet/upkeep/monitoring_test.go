@@ -473,6 +473,9 @@ func watch(t *testing.T, b *testkit.Bed) {
 	if alerts < 10 {
 		t.Errorf("Prometheus read %d alerts", alerts)
 	}
+	for name, expr := range variablesOf(t) {
+		p.has("variable "+name, expr)
+	}
 	panels := 0
 	for title, exprs := range panelsOf(t) {
 		panels++
@@ -497,6 +500,51 @@ func watch(t *testing.T, b *testkit.Bed) {
 			t.Errorf("%s fires", a.Labels["alertname"])
 		}
 	}
+}
+
+// labelValues is the question of a variable whose values are those of a label.
+var labelValues = regexp.MustCompile(`^label_values\(([a-z_]+), ([a-z]+)\)$`)
+
+// variablesOf returns an expression for each variable of the dashboard: it has series where the variable has values.
+func variablesOf(t *testing.T) map[string]string {
+	t.Helper()
+	b, err := os.ReadFile(dashboard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Templating struct {
+			List []struct {
+				Name, Type string
+				Query      json.RawMessage
+			}
+		}
+	}
+	if err := json.Unmarshal(b, &d); err != nil {
+		t.Fatal(err)
+	}
+	known, out := map[string]bool{}, map[string]string{}
+	for _, v := range d.Templating.List {
+		known[v.Name] = true
+		if v.Type != "query" {
+			continue
+		}
+		var q struct{ Query string }
+		if err := json.Unmarshal(v.Query, &q); err != nil {
+			t.Fatalf("variable %s: %v", v.Name, err)
+		}
+		m := labelValues.FindStringSubmatch(q.Query)
+		if m == nil {
+			t.Fatalf("variable %s asks %q: want label_values(METRIC, LABEL)", v.Name, q.Query)
+		}
+		out[v.Name] = fmt.Sprintf(`%s{%s!=""}`, m[1], m[2])
+	}
+	for _, used := range regexp.MustCompile(`\$\{?([a-z]+)`).FindAllSubmatch(b, -1) {
+		if !known[string(used[1])] {
+			t.Errorf("the dashboard uses the variable %s, which it does not have", used[0])
+		}
+	}
+	return out
 }
 
 // panelsOf returns the expressions of the dashboard's panels, by their titles.
