@@ -60,10 +60,3 @@ func (c *conns) Follow(conn net.Conn, to http.ConnState) net.Conn {
 	}
 	return nil
 }
-
-// Len returns the number of connections.
-func (c *conns) Len() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.open)
-}

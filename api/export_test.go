@@ -49,3 +49,10 @@ var (
 	ParseHash     = parseHash
 	RequestDigest = requestDigest
 )
+
+// Len returns the number of connections.
+func (c *conns) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open)
+}

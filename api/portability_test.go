@@ -57,6 +57,20 @@ func sameFiles(t *testing.T, first, second portable.Files) {
 	}
 }
 
+// emptyTables returns the travelling tables in which a company has no row.
+func emptyTables(tx *ledger.Tx, of ledger.CompanyID) (out []string) {
+	for _, table := range company.Travelling {
+		rows := 0
+		for range tx.Prefix(ledger.Key("c", string(of), table, "")) {
+			rows++
+		}
+		if rows == 0 {
+			out = append(out, table)
+		}
+	}
+	return out
+}
+
 func TestAPackageSurvivesARoundTrip(t *testing.T) {
 	t.Parallel()
 	from, to := apitest.NewHarness(t), apitest.NewHarness(t)
@@ -71,17 +85,13 @@ func TestAPackageSurvivesARoundTrip(t *testing.T) {
 	second := to.Export(t, done.Company.ID, everything)
 	// No table of what travels is empty, there or here.
 	apitest.View(t, from, func(tx *ledger.Tx) {
-		for table, n := range company.TravellingRows(tx, first.Manifest.Source.CompanyID, 1000) {
-			if n == 0 {
-				t.Errorf("nothing of table %s was exported: acme has no such row", table)
-			}
+		for _, table := range emptyTables(tx, first.Manifest.Source.CompanyID) {
+			t.Errorf("nothing of table %s was exported: acme has no such row", table)
 		}
 	})
 	apitest.View(t, to, func(tx *ledger.Tx) {
-		for table, n := range company.TravellingRows(tx, done.Company.ID, 1000) {
-			if n == 0 {
-				t.Errorf("nothing of table %s arrived", table)
-			}
+		for _, table := range emptyTables(tx, done.Company.ID) {
+			t.Errorf("nothing of table %s arrived", table)
 		}
 	})
 	if text := string(first.Files["agents/ada/AGENTS.md"].Data); !strings.Contains(text, "\nLead.\n\n---\nnot: front matter\n") || string(first.Files["agents/ada/notes/HOW.md"].Data) != "Slowly.\n" {

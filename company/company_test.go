@@ -24,8 +24,8 @@ func TestIssuePrefixesAreThreeLettersAndAnAForEachThatWasThere(t *testing.T) {
 		if row := d.Found(t, c.name); row.IssuePrefix != c.want {
 			t.Errorf("%q has prefix %s, want %s", c.name, row.IssuePrefix, c.want)
 		}
-		if row, ok := entity.CompanyByPrefix(d.Tx, strings.ToLower(c.want)); !ok || row.ID != d.Company {
-			t.Errorf("prefix %s leads to %v", c.want, row.ID)
+		if id, ok := d.Tx.Get(core.PrefixKey(c.want)); !ok || ledger.CompanyID(id) != d.Company {
+			t.Errorf("prefix %s leads to %q", c.want, id)
 		}
 	}
 }

@@ -75,15 +75,6 @@ func LeftBehindOf(tx *ledger.Tx, company ledger.CompanyID, limit int) (out []Lef
 	return out
 }
 
-// TravellingRows counts the rows of each travelling table, up to limit.
-func TravellingRows(tx *ledger.Tx, company ledger.CompanyID, limit int) map[string]int {
-	out := map[string]int{}
-	for _, table := range Travelling {
-		out[table] = rowsIn(tx, company, table, limit)
-	}
-	return out
-}
-
 func rowsIn(tx *ledger.Tx, company ledger.CompanyID, table string, limit int) (n int) {
 	for range tx.Prefix(ledger.Key("c", string(company), table, "")) {
 		if n++; n == limit {

@@ -39,7 +39,10 @@ func noteMux() Mux {
 	m := Mux{}
 	put := func(c *Context, p notePut) note {
 		n, _ := notes.Get(c.Tx, c.Cmd.Company, p.ID)
-		notesByLen.Move(c.Tx, c.Cmd.Company, Order(uint64(len(n.Text))), Order(uint64(len(p.Text))), p.ID)
+		if was, is := Order(uint64(len(n.Text))), Order(uint64(len(p.Text))); was != is {
+			notesByLen.Remove(c.Tx, c.Cmd.Company, was, p.ID)
+			notesByLen.Add(c.Tx, c.Cmd.Company, is, p.ID)
+		}
 		n.Text, n.Count = p.Text, n.Count+1
 		notes.Put(c.Tx, c.Cmd.Company, p.ID, n)
 		c.Record(Change{Action: "note.put", EntityType: "note", EntityID: p.ID})

@@ -244,13 +244,6 @@ func (w *snapshotWriter) end(rows uint64) (sum Hash) {
 	return sum
 }
 
-// SnapshotPosition reads the head of a snapshot: how far it is. On open, the
-// caller restores the newest snapshot when its Applied is above the ledger's.
-func SnapshotPosition(r io.Reader) (Position, error) {
-	s := newSnapshotStream(r)
-	return s.head()
-}
-
 // Restore replaces the whole state by a snapshot, in one atomic step that is
 // durable when it returns; the raft log is untouched. Readers are let finish
 // and kept out only during the step itself. A stream that is damaged or cut

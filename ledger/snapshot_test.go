@@ -60,8 +60,8 @@ func restoreGivesTheState(t *testing.T, of func(testing.TB, *Ledger) []byte) {
 	from.ApplyBatch(log[80:]) // what comes later is not in it
 
 	to.ApplyBatch(log[:30])
-	if pos, err := SnapshotPosition(bytes.NewReader(stream)); err != nil || pos.Applied != 80 {
-		t.Errorf("SnapshotPosition = %+v, %v", pos, err)
+	if pos, err := newSnapshotStream(bytes.NewReader(stream)).head(); err != nil || pos.Applied != 80 {
+		t.Errorf("the head of the snapshot is %+v, %v", pos, err)
 	}
 	if err := to.Restore(iotest.OneByteReader(bytes.NewReader(stream))); err != nil {
 		t.Fatal(err)

@@ -348,14 +348,6 @@ func (x Index[V, ID]) Remove(tx *Tx, company CompanyID, value V, id ID) {
 	tx.Delete(tx.key("c", string(company), x.name, string(value), string(id)))
 }
 
-// Move takes id from one value to another; equal values are left alone.
-func (x Index[V, ID]) Move(tx *Tx, company CompanyID, from, to V, id ID) {
-	if from != to {
-		x.Remove(tx, company, from, id)
-		x.Add(tx, company, to, id)
-	}
-}
-
 // IDs yields the IDs under value, in order, backwards when reverse is set.
 func (x Index[V, ID]) IDs(tx *Tx, company CompanyID, value V, reverse bool) iter.Seq[ID] {
 	prefix := Key("c", string(company), x.name, string(value), "")

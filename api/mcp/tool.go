@@ -116,11 +116,6 @@ func sorted(byName map[string]*Tool) []*Tool {
 	return tools
 }
 
-// Contract returns those of tools that are in the contract.
-func Contract(tools []*Tool) []*Tool {
-	return slices.DeleteFunc(slices.Clone(tools), func(t *Tool) bool { return !strings.HasPrefix(t.Name, ofContract) })
-}
-
 // toolOf returns the tool of a route that no tool of the contract calls.
 func (d *Description) toolOf(o Operation) (*Tool, error) {
 	t := &Tool{Name: shorten(nameOf(o)), Group: o.Group, Method: o.Method, Path: o.Path, ReadOnly: o.Method == "GET",

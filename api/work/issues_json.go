@@ -184,12 +184,8 @@ func issueUpdated(r entity.IssueResult, text bool) json.RawMessage {
 	return b.Value("comment", r.Comment).Close()
 }
 
-// issueListed is one row of a list. viewer is the user for whom the list was requested,
+// listedRow is one row of a list. viewer is the user for whom the list was requested,
 // or "".
-func issueListed(tx *ledger.Tx, i entity.Issue, viewer string) json.RawMessage {
-	return listedRow(tx, i, viewer).Close()
-}
-
 func listedRow(tx *ledger.Tx, i entity.Issue, viewer string) core.Object {
 	b := issueRow(i, entity.LabelRows(tx, i), true).With(activeRunMember(tx, i)).Time("lastActivityAt", i.UpdatedAt).
 		With(attentionMember(tx, i)).Fixed(noReview).With(handoffMember(tx, i)).With(recoveryMember(tx, i))

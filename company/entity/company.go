@@ -87,15 +87,6 @@ func CompanyOf(tx *ledger.Tx, id ledger.CompanyID) (Company, bool) {
 	return row, ok && row.Status != CompanyDeleting
 }
 
-// CompanyByPrefix returns the company with this prefix of issue identifiers.
-func CompanyByPrefix(tx *ledger.Tx, prefix string) (Company, bool) {
-	id, ok := tx.Get(core.PrefixKey(strings.ToUpper(prefix)))
-	if !ok {
-		return Company{}, false
-	}
-	return CompanyOf(tx, ledger.CompanyID(id))
-}
-
 // Companies returns all companies, oldest first.
 func Companies(tx *ledger.Tx) []Company {
 	out := []Company{}

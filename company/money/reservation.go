@@ -105,11 +105,6 @@ const AllDone = "all"
 
 func (r Reservation) DoneRef() string { return ledger.Order(r.Closing) + "." + r.ID }
 
-// ReservationOf returns one reservation of company.
-func ReservationOf(tx *ledger.Tx, company ledger.CompanyID, id string) (Reservation, bool) {
-	return Reservations.Get(tx, company, id)
-}
-
 // OpenReservations returns the open reservations of company, by node and ID, at most
 // MaxOpenReservations.
 func OpenReservations(tx *ledger.Tx, company ledger.CompanyID) []Reservation {

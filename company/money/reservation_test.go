@@ -116,7 +116,7 @@ func TestReserveAndSettle(t *testing.T) {
 		t.Error("there is nothing to sweep")
 	}
 	d.Must(t, companytest.Board, "budget.sweep", money.SweepBudgets{}, nil)
-	if _, ok := money.ReservationOf(d.Tx, d.Company, r.ID); ok {
+	if _, ok := money.Reservations.Get(d.Tx, d.Company, r.ID); ok {
 		t.Error("it is remembered for ever")
 	}
 	if open := money.OpenReservations(d.Tx, d.Company); len(open) != 1 || open[0].ID != slice.ID {
