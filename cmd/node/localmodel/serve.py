@@ -11,7 +11,9 @@ p = xllamacpp.CommonParams()
 p.model.path, p.hostnames, p.port, p.model_alias, p.warmup, p.verbosity = model, ["127.0.0.1"], port, {name}, False, 0
 # All that the model can read: what command lines send at their first call alone is more than 16,000 tokens.
 p.n_ctx, p.n_predict, p.n_parallel = 32768, 4096, 1
-threads = max(1, min(8, (os.cpu_count() or 2) - 1))
+# Reading a prompt takes all processors: 121 kB of one are 30,000 tokens. What else runs on the machine, such as the node, goes first.
+threads = min(8, os.cpu_count() or 1)
+os.nice(10)
 p.cpuparams.n_threads, p.cpuparams_batch.n_threads = threads, threads
 server = xllamacpp.Server(p)
 print("listening " + server.listening_address, flush=True)
