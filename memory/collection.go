@@ -25,6 +25,7 @@ type Doc struct {
 	CreatedAt  int64 // milliseconds
 	ExpiresAt  int64 // 0: never
 	Importance int   // 0 to 1,000
+	Replaced   bool  // another record took its place
 
 	// Model is that of Vector, "" for none. Given: they came with the record. Words is the
 	// vector under [Lexical] that it has besides, nil for none.
@@ -43,7 +44,7 @@ type doc struct {
 	created, expires                 int64
 	importance                       int32
 	vectors                          [2]place // one of a model, and one of its words
-	used, given                      bool
+	used, given, replaced            bool
 }
 
 // A place is where a vector is: in the space of a model, 0 for none.
@@ -69,6 +70,7 @@ type Collection struct {
 	lex    *lexicon
 	names  names
 	spaces map[uint32]*modelSpace // by model: vectors of two models never meet
+	exact  int                    // see GraphFrom
 }
 
 // A modelSpace has the vectors of one model.
@@ -79,8 +81,12 @@ type modelSpace struct {
 
 // NewCollection returns an empty collection.
 func NewCollection() *Collection {
-	return &Collection{slotOf: map[ID]uint32{}, lex: newLexicon(), names: names{of: map[string]uint32{}}, spaces: map[uint32]*modelSpace{}}
+	return &Collection{slotOf: map[ID]uint32{}, lex: newLexicon(), names: names{of: map[string]uint32{}}, spaces: map[uint32]*modelSpace{}, exact: Exact}
 }
+
+// GraphFrom sets from how many vectors of a model on a graph is kept, in the place of
+// [Exact]. It is called before the first Put.
+func (c *Collection) GraphFrom(vectors int) { c.exact = vectors }
 
 // names numbers strings while something has them; 0 is "".
 type names struct {
@@ -143,7 +149,7 @@ func (c *Collection) Put(d Doc) error {
 	defer c.mu.Unlock()
 	c.remove(d.ID)
 	row := doc{id: d.ID, agent: c.names.number(d.Agent), project: c.names.number(d.Project), issue: c.names.number(d.Issue), run: c.names.number(d.Run),
-		kind: c.names.number(d.Kind), private: d.Private, created: d.CreatedAt, expires: d.ExpiresAt, importance: int32(d.Importance), used: true, given: d.Given}
+		kind: c.names.number(d.Kind), private: d.Private, created: d.CreatedAt, expires: d.ExpiresAt, importance: int32(d.Importance), used: true, given: d.Given, replaced: d.Replaced}
 	for _, t := range d.Tags {
 		row.tags = append(row.tags, c.names.number(t))
 	}
@@ -169,6 +175,7 @@ func (c *Collection) putVector(slot uint32, nth int, id ID, name string, v Vecto
 			c.names.release(model)
 			return err
 		}
+		s.exact = c.exact
 		in = &modelSpace{Space: s}
 		c.spaces[model] = in
 	}
@@ -272,8 +279,8 @@ func (c *Collection) Link(n int) (left int) {
 	return left
 }
 
-// Save writes the graph over the vectors of a model, and Load takes a saved one over; both
-// do nothing for a model without vectors.
+// Save writes the graph over the vectors of a model, and Load takes a saved one over, which
+// is in memory or mapped into it; both do nothing for a model without vectors.
 func (c *Collection) Save(model string, w io.Writer) error {
 	if s := c.space(model); s != nil {
 		return s.Save(w)
@@ -281,9 +288,9 @@ func (c *Collection) Save(model string, w io.Writer) error {
 	return nil
 }
 
-func (c *Collection) Load(model string, r io.Reader) error {
+func (c *Collection) Load(model string, file []byte) error {
 	if s := c.space(model); s != nil {
-		return s.Load(r)
+		return s.LoadBytes(file)
 	}
 	return nil
 }

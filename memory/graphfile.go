@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 )
 
 // A saved graph has no vectors: those are rows of the state, and what is forgotten there
@@ -84,13 +85,6 @@ func (s *Space) appendNode(b []byte, slot uint32, number []uint32) []byte {
 	return b
 }
 
-// A savedNode is a vector of a saved graph.
-type savedNode struct {
-	id    ID
-	sum   uint32
-	links [][]uint32 // by level
-}
-
 // Load takes a saved graph over, for the vectors that are here and are the same. The
 // others stay, or become, such as wait for [Space.Link]. When it returns an error, nothing
 // was taken over.
@@ -99,7 +93,13 @@ func (s *Space) Load(r io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("load graph: %w", err)
 	}
-	nodes, entry, err := s.readGraph(b)
+	return s.LoadBytes(b)
+}
+
+// LoadBytes is Load of a file that is in memory already, or mapped into it. It takes 8
+// bytes a vector while it reads, and keeps nothing of b.
+func (s *Space) LoadBytes(b []byte) error {
+	g, err := s.readGraph(b)
 	if err != nil {
 		return err
 	}
@@ -108,43 +108,47 @@ func (s *Space) Load(r io.Reader) error {
 	if s.linked > 0 {
 		return errors.New("load graph: there is one already")
 	}
-	slots, known := s.knownNodes(nodes)
-	if known == 0 || known < len(nodes)*3/4 {
+	slots, known := s.knownNodes(g)
+	if known == 0 || known < len(g.at)*3/4 {
 		return nil // too much of it is gone: a new one is better
 	}
 	s.mu.Lock()
-	s.adopt(nodes, slots)
-	if s.top >= 0 && slots[entry] >= 0 && len(nodes[entry].links)-1 == s.top {
-		s.entry = uint32(slots[entry])
+	s.adopt(g, slots)
+	if s.top >= 0 && slots[g.entry] != gone && g.level(g.entry) == s.top {
+		s.entry = slots[g.entry]
 	}
 	s.mu.Unlock()
 	s.mend()
 	return nil
 }
 
-// knownNodes returns the slots of saved vectors, -1 for those that are not here as they were.
-func (s *Space) knownNodes(nodes []savedNode) (slots []int, known int) {
-	slots = make([]int, len(nodes))
-	for n, node := range nodes {
-		slots[n] = -1
-		slot, ok := s.slotOf[node.id]
-		if !ok || len(node.links)-1 != node.id.level() {
+// gone stands for the slot of a saved vector that is not here as it was.
+const gone = ^uint32(0)
+
+// knownNodes returns the slots of saved vectors.
+func (s *Space) knownNodes(g savedGraph) (slots []uint32, known int) {
+	slots = make([]uint32, len(g.at))
+	for n := range g.at {
+		slots[n] = gone
+		id := g.id(n)
+		slot, ok := s.slotOf[id]
+		if !ok || g.level(n) != id.level() {
 			continue
 		}
-		if c, i := s.at(slot); c.sums[i] == node.sum {
-			slots[n] = int(slot)
+		if c, i := s.at(slot); c.sums[i] == g.sum(n) {
+			slots[n] = slot
 			known++
 		}
 	}
 	return slots, known
 }
 
-func (s *Space) adopt(nodes []savedNode, slots []int) {
-	for n, node := range nodes {
-		if slots[n] < 0 {
+func (s *Space) adopt(g savedGraph, slots []uint32) {
+	here := make([]uint32, 0, 2*degree)
+	for n, slot := range slots {
+		if slot == gone {
 			continue
 		}
-		slot := uint32(slots[n])
 		c, i := s.at(slot)
 		if c.level[i] != unlinked {
 			continue // the file has it twice
@@ -152,16 +156,17 @@ func (s *Space) adopt(nodes []savedNode, slots []int) {
 		if c.links == nil {
 			c.links = make([]uint32, chunkSize*linkRoom)
 		}
-		level := len(node.links) - 1
+		level := g.level(n)
 		c.level[i] = uint8(level)
 		if level > 0 {
 			s.upper[slot] = make([]uint32, level*(1+degree))
 		}
-		for l, to := range node.links {
-			var here []uint32
-			for _, x := range to {
-				if slots[x] >= 0 && slots[x] != slots[n] && len(nodes[x].links) > l {
-					here = append(here, uint32(slots[x]))
+		for l, to := range g.links(n) {
+			here = here[:0]
+			for ; len(to) > 0; to = to[4:] {
+				x := binary.BigEndian.Uint32(to)
+				if slots[x] != gone && slots[x] != slot && g.level(int(x)) >= l {
+					here = append(here, slots[x])
 				}
 			}
 			s.setLinks(slot, l, here)
@@ -174,75 +179,99 @@ func (s *Space) adopt(nodes []savedNode, slots []int) {
 	}
 }
 
-// readGraph checks a saved graph and takes it apart.
-func (s *Space) readGraph(b []byte) (nodes []savedNode, entry int, err error) {
+// A savedGraph is a saved graph that was checked: where each vector begins in it.
+type savedGraph struct {
+	b     []byte
+	at    []uint32
+	entry int
+}
+
+const _ = uint(1<<32 - 1 - maxGraphFile)
+
+func (g savedGraph) id(n int) ID      { return ID(g.b[g.at[n]:]) }
+func (g savedGraph) sum(n int) uint32 { return binary.BigEndian.Uint32(g.b[g.at[n]+16:]) }
+func (g savedGraph) level(n int) int  { return int(g.b[g.at[n]+20]) }
+
+// links yields the levels of a vector with the numbers that it is linked to, 4 bytes each.
+func (g savedGraph) links(n int) iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		b := g.b[g.at[n]+21:]
+		for level := range g.level(n) + 1 {
+			size := 4 * int(b[0])
+			if !yield(level, b[1:1+size]) {
+				return
+			}
+			b = b[1+size:]
+		}
+	}
+}
+
+// readGraph checks a saved graph, and finds where its vectors begin.
+func (s *Space) readGraph(b []byte) (g savedGraph, err error) {
 	if len(b) < graphHead+sha256.Size || len(b) > maxGraphFile || string(b[:len(graphMagic)]) != graphMagic {
-		return nil, 0, ErrDamaged
+		return g, ErrDamaged
 	}
 	body, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
 	if got := sha256.Sum256(body); !bytes.Equal(got[:], sum) {
-		return nil, 0, ErrDamaged
+		return g, ErrDamaged
 	}
-	p := graphReader{b: body[len(graphMagic):]}
+	p := graphReader{b: body, at: len(graphMagic)}
 	dims, deg, count, first := p.uint32(), p.byte(), int(p.uint32()), int(p.uint32())
 	if int(dims) != s.dims || deg != degree || count > len(body)/22 || count > 0 && first >= count {
-		return nil, 0, ErrDamaged
+		return g, ErrDamaged
 	}
-	nodes = make([]savedNode, count)
-	for n := range nodes {
-		if nodes[n], err = p.node(uint32(count)); err != nil {
-			return nil, 0, err
+	g = savedGraph{b: body, at: make([]uint32, count), entry: first}
+	for n := range g.at {
+		g.at[n] = uint32(p.at)
+		if !p.node(uint32(count)) {
+			return g, ErrDamaged
 		}
 	}
-	if len(p.b) != 0 || p.bad {
-		return nil, 0, ErrDamaged
+	if p.at != len(p.b) || p.bad {
+		return g, ErrDamaged
 	}
-	return nodes, first, nil
+	return g, nil
 }
 
+// A graphReader checks a saved graph from its beginning to its end.
 type graphReader struct {
 	b   []byte
+	at  int
 	bad bool
 }
 
 func (p *graphReader) take(n int) []byte {
-	if n > len(p.b) {
+	if n > len(p.b)-p.at {
 		p.bad = true
 		return make([]byte, n)
 	}
-	out := p.b[:n]
-	p.b = p.b[n:]
-	return out
+	p.at += n
+	return p.b[p.at-n : p.at]
 }
 
 func (p *graphReader) byte() byte     { return p.take(1)[0] }
 func (p *graphReader) uint32() uint32 { return binary.BigEndian.Uint32(p.take(4)) }
 
-func (p *graphReader) node(count uint32) (n savedNode, err error) {
-	copy(n.id[:], p.take(16))
-	n.sum = p.uint32()
+// node reads one vector of count, and reports whether it can be one.
+func (p *graphReader) node(count uint32) bool {
+	p.take(16 + 4)
 	level := int(p.byte())
 	if level > maxLevel {
-		return n, ErrDamaged
+		return false
 	}
-	n.links = make([][]uint32, level+1)
-	for l := range n.links {
+	for l := range level + 1 {
 		links := int(p.byte())
 		if links > mostLinks(l) {
-			return n, ErrDamaged
+			return false
 		}
-		n.links[l] = make([]uint32, links)
-		for i := range n.links[l] {
-			n.links[l][i] = p.uint32()
-		}
-		for _, x := range n.links[l] {
-			if x >= count {
-				return n, ErrDamaged
+		for to := p.take(4 * links); len(to) > 0; to = to[4:] {
+			if binary.BigEndian.Uint32(to) >= count {
+				return false
 			}
 		}
 		if p.bad {
-			return n, ErrDamaged
+			return false
 		}
 	}
-	return n, nil
+	return true
 }

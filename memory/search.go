@@ -43,6 +43,7 @@ type Filter struct {
 	Agents, Projects, Issues, Runs, Kinds []string // one of them
 	Tags                                  []string // all of them
 	After, Before                         int64    // created at or after, and before
+	Replaced                              bool     // also those whose place another took
 }
 
 // A Result is a record that a search found, and why.
@@ -140,6 +141,7 @@ func (c *Collection) pass(s Search) corpus {
 		d := &c.docs[slot]
 		switch {
 		case !d.used || d.expires != 0 && d.expires <= s.Now:
+		case d.replaced && !f.Replaced:
 		case d.private && !f.All && (reader == 0 || d.agent != reader):
 		case d.created < f.After || f.Before != 0 && d.created >= f.Before:
 		case !oneOf(agents, d.agent) || !oneOf(projects, d.project) || !oneOf(issues, d.issue) || !oneOf(runs, d.run) || !oneOf(kinds, d.kind):

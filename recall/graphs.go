@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/selvage-mesh/selvage/ledger"
-	"github.com/selvage-mesh/selvage/memory"
 )
 
 // A saved graph is <dir>/<company>.<hash of the model>.graph. It is written beside itself,
@@ -30,7 +29,7 @@ func (r *Recall) loadGraphs(sh *shelf) {
 	}
 	for _, m := range sh.c.Stat().Models {
 		path := r.graphFile(sh.company, m.Model)
-		if m.Vectors <= memory.Exact {
+		if m.Vectors <= r.cfg.GraphFrom {
 			continue
 		}
 		err := r.loadGraph(sh, m.Model, path)
@@ -43,13 +42,28 @@ func (r *Recall) loadGraphs(sh *shelf) {
 	}
 }
 
+// mapFrom is the size of a file from which on it is mapped and not read: a graph over
+// 100,000 vectors has 16 MB, which would be as much of the heap for a moment.
+const mapFrom = 1 << 20
+
 func (r *Recall) loadGraph(sh *shelf, model, path string) error {
-	f, err := os.Open(path)
+	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	return sh.c.Load(model, f)
+	open := os.ReadFile
+	if info.Size() >= mapFrom {
+		open = mapFile
+	}
+	b, err := open(path)
+	if err != nil {
+		return err
+	}
+	err = sh.c.Load(model, b)
+	if info.Size() >= mapFrom {
+		unmapFile(b)
+	}
+	return err
 }
 
 // saveGraphs saves the graphs of a company when enough of it changed.
@@ -74,6 +88,9 @@ func (r *Recall) saveGraphs(sh *shelf, linked bool) {
 	sh.mu.Unlock()
 }
 
+// errDied is what a test sees of a node that died.
+var errDied = errors.New("the node died")
+
 func (r *Recall) saveGraph(sh *shelf, model string) (err error) {
 	if err := os.MkdirAll(r.cfg.Dir, 0o700); err != nil {
 		return err
@@ -84,13 +101,37 @@ func (r *Recall) saveGraph(sh *shelf, model string) (err error) {
 		return err
 	}
 	defer func() {
-		if err != nil {
+		if err != nil && !errors.Is(err, errDied) {
 			_ = os.Remove(path + ".new")
 		}
 	}()
-	err = errors.Join(sh.c.Save(model, f), f.Sync(), f.Close())
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"made", func() error { return nil }},
+		{"written", func() error { return sh.c.Save(model, f) }},
+		{"synced", f.Sync},
+		{"closed", f.Close},
+		{"renamed", func() error { return os.Rename(path+".new", path) }},
+		{"kept", func() error { return syncFolder(r.cfg.Dir) }},
+	} {
+		if err := step.do(); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		if r.dies(step.name) {
+			return errors.Join(errDied, f.Close())
+		}
+	}
+	return nil
+}
+
+// syncFolder makes a rename in a folder durable, where the system can.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	_ = f.Sync() // some file systems refuse it; a graph that is lost is built anew
+	return f.Close()
 }

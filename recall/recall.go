@@ -54,7 +54,10 @@ type Config struct {
 	Embedder Embedder
 	// MaxHeld bounds the records of all indexes; default: MaxHeld.
 	MaxHeld int
-	Logger  *slog.Logger
+	// GraphFrom is from how many vectors of a company on a graph is kept; default:
+	// [memory.Exact].
+	GraphFrom int
+	Logger    *slog.Logger
 }
 
 // A Recall has the indexes of a node.
@@ -68,6 +71,8 @@ type Recall struct {
 	asks  uint64
 	dirty map[ledger.CompanyID]bool
 	wake  chan struct{}
+
+	dies func(step string) bool // in a test: whether the node dies after a step of saving a graph
 }
 
 // A shelf is the index of one company.
@@ -95,11 +100,12 @@ type Progress struct {
 
 // New returns a Recall without any index.
 func New(cfg Config) *Recall {
-	cfg.MaxHeld = cmp.Or(cfg.MaxHeld, MaxHeld)
+	cfg.MaxHeld, cfg.GraphFrom = cmp.Or(cfg.MaxHeld, MaxHeld), cmp.Or(cfg.GraphFrom, memory.Exact)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Recall{cfg: cfg, log: cfg.Logger, embed: newEmbedding(), held: map[ledger.CompanyID]*shelf{}, dirty: map[ledger.CompanyID]bool{}, wake: make(chan struct{}, 1)}
+	return &Recall{cfg: cfg, log: cfg.Logger, embed: newEmbedding(), held: map[ledger.CompanyID]*shelf{}, dirty: map[ledger.CompanyID]bool{}, wake: make(chan struct{}, 1),
+		dies: func(string) bool { return false }}
 }
 
 // Search searches what a company remembers, as tx has it. Whoever shows the results looks
@@ -128,6 +134,7 @@ func (r *Recall) shelf(of ledger.CompanyID, asked bool) *shelf {
 	sh := r.held[of]
 	if sh == nil {
 		sh = &shelf{company: of, c: memory.NewCollection()}
+		sh.c.GraphFrom(r.cfg.GraphFrom)
 		r.held[of] = sh
 	}
 	if asked {
@@ -333,14 +340,22 @@ func (r *Recall) keep(ctx context.Context, of ledger.CompanyID) error {
 	if !held {
 		r.loadGraphs(sh)
 	}
-	linked := false
+	before := sh.linked()
 	for sh.c.Link(linkChunk) > 0 {
-		if linked = true; ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
-	r.saveGraphs(sh, linked)
+	r.saveGraphs(sh, sh.linked() != before)
 	return nil
+}
+
+// linked is how many vectors are in graphs.
+func (sh *shelf) linked() (n int) {
+	for _, m := range sh.c.Stat().Models {
+		n += m.Linked
+	}
+	return n
 }
 
 // full reports whether another index of so many records would be too much.
