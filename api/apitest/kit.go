@@ -130,6 +130,27 @@ func (n *Solo) Submit(_ context.Context, c ledger.Command) (ledger.Receipt, erro
 	return n.Apply(n.Sess, n.Seq, c), nil
 }
 
+// SubmitMany submits commands as one batch, which Batches does not have.
+func (n *Solo) SubmitMany(cmds []ledger.Command) {
+	n.t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	first := n.Seq + 1
+	n.Seq += uint64(len(cmds))
+	b := ledger.EncodeBatch(n.Mesh, n.Keys.ID(), n.Sess, first, first, cmds, n.Keys.Sign)
+	ledger.StampBatch(b, n.now)
+	n.index++
+	rs, err := ledger.DecodeReceipts(n.Ledger.ApplyBatch([]ledger.LogEntry{{Index: n.index, Term: 1, Data: b}})[0])
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for _, r := range rs {
+		if r.Refusal != nil {
+			n.t.Fatal(r.Refusal)
+		}
+	}
+}
+
 func (n *Solo) View(ctx context.Context, at ledger.Read, f func(*ledger.Tx) error) (uint64, error) {
 	n.mu.Lock()
 	fail := n.fail

@@ -56,6 +56,7 @@ type (
 		Importance int64            `json:"importance,omitempty" minimum:"0" maximum:"1000"`
 		ExpiresAt  string           `json:"expiresAt,omitempty" format:"date-time"`
 		Links      []string         `json:"links,omitempty" maxItems:"16" doc:"IDs of other memories"`
+		Replaces   []string         `json:"replaces,omitempty" maxItems:"32" doc:"IDs of memories whose place this one takes: they stay, and searches leave them out"`
 		Model      string           `json:"model,omitempty" maxLength:"128" maxBytes:"128" doc:"of the vector"`
 		Vector     json.RawMessage  `json:"vector,omitempty" types:"array" maxBytes:"65536" doc:"numbers, kept as 8 bits each; without one, nodes embed the text themselves"`
 	}
@@ -84,6 +85,7 @@ type (
 		Runs       []string         `json:"runIds,omitempty" maxItems:"50"`
 		Kinds      []string         `json:"kinds,omitempty" maxItems:"50"`
 		Tags       []string         `json:"tags,omitempty" maxItems:"16" doc:"all of these"`
+		Replaced   bool             `json:"replaced,omitempty" doc:"also those whose place another memory took"`
 		After      string           `json:"after,omitempty" format:"date-time" doc:"made then or later"`
 		Before     string           `json:"before,omitempty" format:"date-time" doc:"made earlier"`
 		HalfLife   int64            `json:"halfLifeHours,omitempty" minimum:"1" maximum:"876000" doc:"after so many hours a memory counts half; all count alike unless given"`
@@ -95,6 +97,7 @@ type (
 		memory.Record
 		Tags       []string `json:"tags"`
 		Links      []string `json:"links"`
+		Replaces   []string `json:"replaces"`
 		Dimensions int      `json:"dimensions"` // of the vector that came with it, 0 for none
 	}
 	forgotten struct {
@@ -119,8 +122,8 @@ type (
 		Score  float64 `json:"score"`
 		Why    why     `json:"why"`
 	}
-	// A why says what a result owes its place to. Ranks count from 1; null: it is not in
-	// that list. The score is 1/(60+rank) of each list, times recency and importance.
+	// A why says why a result has its place. Ranks count from 1; null: it is not in that
+	// list. The score is the sum of 1/(60+rank) over the lists, times recency and importance.
 	why struct {
 		WordRank   *int        `json:"wordRank"`
 		Words      []wordWorth `json:"words"` // of the query that stand in it
@@ -194,7 +197,7 @@ func reader(rc *api.Request) string {
 	return ""
 }
 
-// find returns the memory of the path, as far as whoever asks reads it.
+// find returns a memory, if whoever asks may read it.
 func find(tx *ledger.Tx, rc *api.Request, id string) (memory.Record, error) {
 	r, ok := memory.ByID(tx, id)
 	if !ok || !api.Seen(tx, rc, r.Company) || !r.ReadableBy(reader(rc)) || r.Expired(core.TimeOf(rc.Now())) {
@@ -204,7 +207,7 @@ func find(tx *ledger.Tx, rc *api.Request, id string) (memory.Record, error) {
 }
 
 func shapeOf(r memory.Record) shape {
-	return shape{Record: r, Tags: append([]string{}, r.Tags...), Links: append([]string{}, r.Links...), Dimensions: r.Vector.Dims()}
+	return shape{Record: r, Tags: append([]string{}, r.Tags...), Links: append([]string{}, r.Links...), Replaces: append([]string{}, r.Replaces...), Dimensions: r.Vector.Dims()}
 }
 
 func show(rc *api.Request, id string) (api.Response, error) {
@@ -279,7 +282,7 @@ func add(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	p := memory.Save{ID: api.NewID(), Text: &in.Text, Tags: &in.Tags, Agent: strings.ToLower(in.Agent), Private: &in.Private, Issue: strings.ToLower(in.Issue),
-		Comment: strings.ToLower(in.Comment), Importance: &in.Importance, Links: new(lower(in.Links)), Model: in.Model, Vector: v}
+		Comment: strings.ToLower(in.Comment), Importance: &in.Importance, Links: new(lower(in.Links)), Replaces: lower(in.Replaces), Model: in.Model, Vector: v}
 	if in.Kind != "" {
 		p.Kind = &in.Kind
 	}
@@ -412,7 +415,7 @@ func (in searchBody) search(rc *api.Request) (index.Search, error) {
 	s := index.Search{Query: in.Query, Vector: x, Model: in.Model, Limit: in.Limit, Now: rc.Now().UnixMilli(), HalfLife: in.HalfLife * 3_600_000, Importance: in.Importance,
 		By: map[string]index.By{"words": index.ByWords, "vectors": index.ByVectors}[in.By],
 		Filter: index.Filter{Reader: reader(rc), All: !rc.IsAgent(), Agents: lower(in.Agents), Projects: lower(in.Projects), Issues: lower(in.Issues), Runs: lower(in.Runs),
-			Kinds: in.Kinds, Tags: in.Tags}}
+			Kinds: in.Kinds, Tags: in.Tags, Replaced: in.Replaced}}
 	if s.Limit == 0 {
 		s.Limit = defaultLimit
 	}
@@ -425,8 +428,8 @@ func (in searchBody) search(rc *api.Request) (index.Search, error) {
 	return s, nil
 }
 
-// found searches, and shows what the state has of the results: what was forgotten while
-// the index was at it is not shown.
+// found searches, and reads each result from the state: what was forgotten meanwhile is
+// not shown.
 func found(tx *ledger.Tx, rc *api.Request, of ledger.CompanyID, s index.Search) (answer, error) {
 	out := answer{Results: []result{}}
 	if _, ok := entity.CompanyOf(tx, of); !ok {
@@ -494,7 +497,7 @@ func stat(rc *api.Request) (api.Response, error) {
 	})
 }
 
-// readable counts what an agent reads: the sum of all would tell what others keep.
+// readable counts what an agent may read. The count of all would tell it about others'.
 func readable(tx *ledger.Tx, of ledger.CompanyID, agent string) (count, size int64) {
 	memory.Each(tx, of, func(r memory.Record) bool {
 		if r.ReadableBy(agent) {

@@ -168,6 +168,55 @@ func TestBadMemoriesAndSearches(t *testing.T) {
 	d.Call("GET", "/api/v1/memory/stats?companyId=nothing", "").Want(t, 404, "Company not found")
 }
 
+// Many memories about an issue become one: the old ones stay, linked, and are found when
+// they are asked for. An agent does so with its own, and with those about the same issue.
+func TestManyMemoriesBecomeOne(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	issue := d.Call("POST", "/api/companies/"+string(d.of)+"/issues", `{"title":"Mend the kiln"}`).Want(t, 201, "").Field(t, "id")
+	about := `,"issueId":"` + issue + `"`
+	first, second := d.add(`{"text":"the kiln needs fuse A"`+about+`}`), d.add(`{"text":"the kiln needs fuse B"`+about+`}`, d.asBo)
+	other, private := d.add(`{"text":"the kiln is in hall 2"}`), d.add(`{"text":"the kiln costs 900","private":true`+about+`}`, d.asAda)
+	replacing := func(ids ...string) string { return `"replaces":["` + strings.Join(ids, `","`) + `"]` }
+	d.Call("POST", "/api/v1/memory", `{"text":"x",`+replacing(first)+`}`, d.asAda).Want(t, 403, "replaces: memory")
+	d.Call("POST", "/api/v1/memory", `{"text":"x",`+replacing(other)+about+`}`, d.asAda).Want(t, 403, "that has the same issueId")
+	d.Call("POST", "/api/v1/memory", `{"text":"x",`+replacing(private)+about+`}`, d.asBo).Want(t, 404, "replaces: memory")
+	d.Call("POST", "/api/v1/memory", `{"text":"x",`+replacing(private)+about+`}`, d.asAda).Want(t, 400, "is private; add a private one")
+	d.Call("POST", "/api/v1/memory", `{"text":"x","private":true,`+replacing(first)+about+`}`, d.asAda).Want(t, 400, "is read by others")
+	one := d.add(`{"text":"the kiln needs fuses A and B","kind":"lesson",`+replacing(first, second)+about+`}`, d.asAda)
+	texts, whole := d.search(`{"query":"fuse","by":"words"}`)
+	want(t, texts, "the kiln needs fuses A and B")
+	if whole["considered"] != 3.0 {
+		t.Errorf("considered are %v", whole["considered"])
+	}
+	if texts, _ = d.search(`{"query":"fuse","by":"words","replaced":true,"limit":10}`); len(texts) != 3 {
+		t.Errorf("with the old ones: %q", texts)
+	}
+	d.Call("GET", "/api/v1/memory/"+first, "").Want(t, 200, `"replacedBy":"`+one+`"`)
+	d.Call("GET", "/api/v1/memory/"+one, "").Want(t, 200, `"replaces":["`)
+	d.Call("POST", "/api/v1/memory", `{"text":"x",`+replacing(first)+about+`}`, d.asAda).Want(t, 409, "has given its place to "+one)
+	d.Call("DELETE", "/api/v1/memory/"+one, "", d.asAda).Want(t, 200, "")
+	if texts, _ = d.search(`{"query":"fuse","by":"words"}`); len(texts) != 2 {
+		t.Errorf("after the new one is forgotten: %q", texts)
+	}
+}
+
+// A million tags are refused by name, or as a body that is too large.
+func TestAMillionTags(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for tags, says := range map[int]string{17: "tags", 100_000: "tags", 1_000_000: "too large"} {
+		body := `{"companyId":"` + string(d.of) + `","text":"x","tags":[` + strings.TrimSuffix(strings.Repeat(`"t",`, tags), ",") + `]}`
+		a := d.Call("POST", "/api/v1/memory", body)
+		if a.Status != 400 && a.Status != 413 && a.Status != 422 || !strings.Contains(strings.ToLower(string(a.Body)), says) {
+			t.Errorf("%d tags: %d %.200s, want %s named", tags, a.Status, a.Body, says)
+		}
+	}
+	if _, whole := d.search(`{"query":"x"}`); whole["considered"] != 0.0 {
+		t.Errorf("%v memories were added", whole["considered"])
+	}
+}
+
 // Vectors of an author's own model are compared with those of that model alone.
 func TestVectorsOfOnesOwn(t *testing.T) {
 	t.Parallel()

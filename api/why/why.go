@@ -45,8 +45,10 @@ type (
 	}
 	reached struct {
 		node
-		Depth int  `json:"depth"`
-		More  bool `json:"more"` // it has edges that the walk did not follow
+		Structure string `json:"structure"`   // chain, resource_tree, causal_graph or index
+		Universal string `json:"universalId"` // among all structures: a BLAKE3 hash
+		Depth     int    `json:"depth"`
+		More      bool   `json:"more"` // it has edges that the walk did not follow
 	}
 	// An edge leads from the cause to the effect.
 	edge struct {
@@ -58,13 +60,24 @@ type (
 		At     core.Time  `json:"at"`
 		Weight int64      `json:"weight"` // thousandths; 1000 is a fact, less a likeness
 	}
+	crossRef struct {
+		Source          string    `json:"source"`
+		SourceStructure string    `json:"sourceStructure"`
+		Target          string    `json:"target"`
+		TargetStructure string    `json:"targetStructure"`
+		Type            string    `json:"type"`
+		Code            int       `json:"code"` // of the type: from 128 on those that are named as edges are
+		CreatedAt       core.Time `json:"createdAt"`
+		ChainSeq        uint64    `json:"chainSeq"` // height of the entry that says so, 0: unknown
+	}
 	walked struct {
 		Company ledger.CompanyID `json:"companyId"`
 		Root    string           `json:"root"`
 		Nodes   []reached        `json:"nodes"` // the root first, then the nearest
 		Edges   []edge           `json:"edges"`
-		More    bool             `json:"more"`   // there is more than depth and limit let in
-		Height  uint64           `json:"height"` // raft index of the state that answers
+		Cross   []crossRef       `json:"crossRefs"` // the edges between two structures, by universal IDs
+		More    bool             `json:"more"`      // there is more than depth and limit let in
+		Height  uint64           `json:"height"`    // raft index of the state that answers
 	}
 	pathway struct {
 		Company   ledger.CompanyID `json:"companyId"`
@@ -166,7 +179,7 @@ func walk(effects bool) func(rc *api.Request) (api.Response, error) {
 			if !ok {
 				return errNone
 			}
-			out = shown(g.Walk(tx, root, w))
+			out = shown(g.Walk(tx, root, w), w.Company)
 			return nil
 		})
 		out.Company, out.Height = w.Company, rc.Index
@@ -174,10 +187,14 @@ func walk(effects bool) func(rc *api.Request) (api.Response, error) {
 	}
 }
 
-func shown(f cause.Found) walked {
-	out := walked{Root: f.Points[0].Ref.String(), Nodes: make([]reached, len(f.Points)), Edges: edges(f.Edges), More: f.More}
+func shown(f cause.Found, of ledger.CompanyID) walked {
+	out := walked{Root: f.Points[0].Ref.String(), Nodes: make([]reached, len(f.Points)), Edges: edges(f.Edges), More: f.More, Cross: []crossRef{}}
 	for n, p := range f.Points {
-		out.Nodes[n] = reached{nodeOf(p.Point), p.Depth, p.More}
+		out.Nodes[n] = reached{nodeOf(p.Point), p.Type.Structure().String(), p.Universal(of).String(), p.Depth, p.More}
+	}
+	for _, x := range f.CrossRefs() {
+		out.Cross = append(out.Cross, crossRef{x.From.Universal(of).String(), x.From.Type.Structure().String(), x.To.Universal(of).String(), x.To.Type.Structure().String(),
+			x.Kind.String(), int(x.Kind), x.At, x.Height})
 	}
 	return out
 }

@@ -40,6 +40,9 @@ func whyRecord(b *cause.Bag, p cause.Point) {
 		b.Add(wrote, cause.Ref{Type: cause.User, ID: r.Author})
 	}
 	alike(b, p)
+	for _, id := range r.Replaces {
+		b.Add(cause.Edge{Kind: cause.EvidenceFor, Why: "gave its place to it", Height: r.Height, At: r.CreatedAt}, cause.Ref{Type: cause.Memory, ID: id})
+	}
 	for _, id := range r.Links {
 		b.Add(cause.Edge{Kind: cause.EvidenceFor, Why: "is linked", Height: r.Height, At: r.UpdatedAt}, cause.Ref{Type: cause.Memory, ID: id})
 	}

@@ -32,6 +32,7 @@ type Save struct {
 	Links      *[]string    `cbor:"12,keyasint,omitempty"`
 	Model      string       `cbor:"13,keyasint,omitempty"` // of Vector
 	Vector     index.Vector `cbor:"14,keyasint,omitempty"`
+	Replaces   []string     `cbor:"15,keyasint,omitempty"` // of memory.add: whose place the new record takes
 }
 
 // Forget is the payload of memory.forget.
@@ -121,6 +122,9 @@ func add(c *ledger.Context, p Save) (any, error) {
 	if err := CountOf(c.Tx, r.Company).fits(Record{}, r); err != nil {
 		return nil, err
 	}
+	if r.Replaces, err = replace(c, r, p.Replaces); err != nil {
+		return nil, err
+	}
 	store(c.Tx, Record{}, r)
 	c.Record(ledger.Change{Action: "memory.added", EntityType: "memory", EntityID: r.ID, Details: r.details()})
 	return Saved{r.ID}, nil
@@ -131,8 +135,8 @@ func update(c *ledger.Context, p Save) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Agent != "" || p.Issue != "" || p.Comment != "" {
-		return nil, ledger.Refuse(ledger.Invalid, nil, "agentId, issueId and commentId: where a memory came from does not change; add another one")
+	if p.Agent != "" || p.Issue != "" || p.Comment != "" || len(p.Replaces) > 0 {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "agentId, issueId, commentId and replaces: are said when a memory is added, and do not change; add another one")
 	}
 	r, err := was.with(c, p)
 	if err != nil {
@@ -196,6 +200,7 @@ func drop(c *ledger.Context, r Record) {
 	for _, b := range slices.Concat(r.Bodies, r.Brought) {
 		ledger.EraseBody(c.Tx, r.Company, b.Index, b.Salt)
 	}
+	giveBack(c, r)
 	store(c.Tx, r, Record{})
 }
 

@@ -51,7 +51,8 @@ type Embed struct {
 	Vectors []Embedded `cbor:"2,keyasint"`
 }
 
-// An Embedded is the vector of a record whose text has a digest.
+// An Embedded is the vector of a record. It is stored only if the record's text still has
+// the digest Text.
 type Embedded struct {
 	ID     string       `cbor:"1,keyasint"`
 	Text   []byte       `cbor:"2,keyasint"` // [TextDigest]
@@ -149,8 +150,8 @@ func configure(c *ledger.Context, p Configure) (any, error) {
 	return e, nil
 }
 
-// embed stores vectors. A record that changed meanwhile, that has a vector of its author's,
-// or that has one of this model already is left alone.
+// embed stores vectors. A record keeps what it has when its text has changed meanwhile, when
+// its author gave it a vector, or when it has a vector of this model already.
 func embed(c *ledger.Context, p Embed) (any, error) {
 	of := c.Cmd.Company
 	if len(p.Vectors) == 0 || len(p.Vectors) > MaxEmbedded {
@@ -190,8 +191,7 @@ func (r Record) embeddable(model string) bool {
 	return string(r.Model) != model
 }
 
-// embedded is r with a vector that a node brought. The payload that brought the one before
-// is erased.
+// embedded is r with a vector from a node. The stored payload of its vector before is erased.
 func (r Record) embedded(c *ledger.Context, model string, v index.Vector) (Record, error) {
 	was := r
 	r = r.withoutVector(c.Tx)
@@ -205,7 +205,8 @@ func (r Record) embedded(c *ledger.Context, model string, v index.Vector) (Recor
 	return r, CountOf(c.Tx, r.Company).fits(was, r)
 }
 
-// withoutVector is r without its vector, and without the payload by which a node brought it.
+// withoutVector is r without its vector. If a node brought it, that payload is erased, with
+// the vectors of other records that are in it: these have them in their own rows.
 func (r Record) withoutVector(tx *ledger.Tx) Record {
 	for _, b := range r.Brought {
 		ledger.EraseBody(tx, r.Company, b.Index, b.Salt)

@@ -24,8 +24,10 @@ const (
 	MaxModel  = 128
 	// MaxForgotten bounds the records that one command forgets, MaxExpired those that one
 	// memory.expire removes.
-	MaxForgotten = 100
-	MaxExpired   = 100
+	MaxForgotten = 50
+	MaxExpired   = 50
+	// MaxReplaced bounds the records whose place one takes.
+	MaxReplaced = 32
 	// MaxEmbedded bounds the vectors that one command brings: fewer where they are long, as a
 	// command has 256 KiB.
 	MaxEmbedded = 64
@@ -46,8 +48,9 @@ const (
 )
 
 // A record is forgotten with at most keysOf keys: its row, its index, its owner, a change
-// that comes and one that goes, the count, its likes on both sides, and the payloads.
-const keysOf = 8 + MaxLikes + maxBodies
+// that comes and one that goes, the count, its likes on both sides, the payloads, and for
+// each record whose place it took the row and two changes.
+const keysOf = 8 + MaxLikes + maxBodies + 3*MaxReplaced
 
 const (
 	_ = uint(ledger.MaxTouched - keysOf*MaxExpired)

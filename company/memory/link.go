@@ -9,9 +9,9 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Records that are alike are linked: the leader's node looks for them, see the room mind,
-// and tells what it found as one command. A record has its likes in one row, and each of
-// them has it in its own. When a record is forgotten, its likes go with it.
+// The leader's node finds records that are alike (see the room mind), and links them by
+// one command. Each record of a pair has the other one in its row of likes. When a record
+// is forgotten, its likes are removed on both sides.
 const (
 	// MaxLikes bounds the likes of a record; a better one takes the place of the weakest.
 	MaxLikes = 12
@@ -25,9 +25,9 @@ const (
 // One command touches the row of each record, and of each of its likes, twice.
 const _ = uint(ledger.MaxTouched - 2*(MaxLikes+1)*MaxLinked - 4*MaxPairs - 10)
 
-// Link is the payload of memory.link. A node looked at the changes of records after After,
-// which is how far the last command was, up to Through. The records that it looked at anew
-// lose their likes first.
+// Link is the payload of memory.link. The node has looked at the changes with the numbers
+// After+1 to Through; After must be where the command before ended. Records in Renewed
+// were looked at again: their old likes are removed first.
 type Link struct {
 	After   uint64   `cbor:"1,keyasint"`
 	Through uint64   `cbor:"2,keyasint"`
@@ -57,7 +57,7 @@ type likes struct {
 // Clone returns a copy that shares nothing with l.
 func (l likes) Clone() likes { return likes{slices.Clone(l.List)} }
 
-// A Linking says how far the changes of a company were looked at.
+// A Linking says up to which change a company's records were compared.
 type Linking struct {
 	Through uint64 `cbor:"1,keyasint,omitempty"`
 	Pairs   int64  `cbor:"2,keyasint,omitempty"` // linked, ever

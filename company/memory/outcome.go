@@ -24,7 +24,7 @@ const (
 // OutcomeOf is the ID of the record that an issue leaves.
 func OutcomeOf(issue string) string { return core.DerivedID("memory-outcome", issue) }
 
-// leaveOutcome is told that an issue was stored.
+// leaveOutcome is called when an issue is stored: one that was closed leaves a record.
 func leaveOutcome(tx *ledger.Tx, was, next entity.Issue) entity.Issue {
 	if was.ID == "" || next.ID == "" || was.Status.Terminal() || !next.Status.Terminal() || next.HiddenAt != 0 {
 		return next
@@ -41,7 +41,7 @@ func leaveOutcome(tx *ledger.Tx, was, next entity.Issue) entity.Issue {
 	return next
 }
 
-// outcomeWithout is told that a comment was emptied: the record does not quote it any more.
+// outcomeWithout is called when a comment was deleted: the record stops quoting it.
 func outcomeWithout(tx *ledger.Tx, cm entity.Comment) {
 	old, ok := records.Get(tx, cm.Company, OutcomeOf(cm.Issue))
 	i, there := entity.IssueTable.Get(tx, cm.Company, cm.Issue)

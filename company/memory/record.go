@@ -40,8 +40,12 @@ type Record struct {
 
 	Bodies []body `cbor:"22,keyasint,omitempty" json:"-"`
 
-	Embedded bool   `cbor:"23,keyasint,omitempty" json:"-"`
-	Brought  []body `cbor:"24,keyasint,omitempty" json:"-"` // the payload of Vector, of several records together
+	Embedded bool `cbor:"23,keyasint,omitempty" json:"-"`
+	// Replaces are records whose place this one took: it says what they said together. They
+	// stay and have its ID as ReplacedBy, and searches leave them out.
+	Replaces   []string      `cbor:"25,keyasint,omitempty" json:"replaces"`
+	ReplacedBy core.NullText `cbor:"26,keyasint,omitempty" json:"replacedBy"`
+	Brought    []body        `cbor:"24,keyasint,omitempty" json:"-"` // the payload of Vector, of several records together
 }
 
 // A body is a stored payload that has a text of the record: it is erased with it.
@@ -65,7 +69,7 @@ func (r Record) Expired(now core.Time) bool { return r.ExpiresAt != 0 && r.Expir
 func (r Record) Doc() (index.Doc, bool) {
 	id, ok := index.ParseID(r.ID)
 	return index.Doc{ID: id, Text: r.Text, Tags: r.Tags, Agent: string(r.Agent), Private: r.Private, Project: string(r.Project), Issue: string(r.Issue), Run: string(r.Run),
-		Kind: r.Kind, CreatedAt: int64(r.CreatedAt), ExpiresAt: int64(r.ExpiresAt), Importance: int(r.Importance), Model: string(r.Model), Vector: r.Vector, Given: r.Model != "" && !r.Embedded}, ok
+		Kind: r.Kind, CreatedAt: int64(r.CreatedAt), ExpiresAt: int64(r.ExpiresAt), Importance: int(r.Importance), Replaced: r.ReplacedBy != "", Model: string(r.Model), Vector: r.Vector, Given: r.Model != "" && !r.Embedded}, ok
 }
 
 // A Count is what the records of a company add up to. Changes counts all changes there
@@ -162,9 +166,9 @@ func LastChanged(tx *ledger.Tx, company ledger.CompanyID) string {
 	return ch.ID
 }
 
-// ChangedSince returns the records that were stored or went after a number of changes, the
-// last of which was of the record named last; at most limit, and how far that leads. ok is
-// false when that is too long ago to tell, or another history.
+// ChangedSince returns the records of the changes after the change with the number after, at
+// most limit, and the number of the last of these changes. last names the record of the
+// change after: ok is false when the state has another one there, or keeps it no more.
 func ChangedSince(tx *ledger.Tx, company ledger.CompanyID, after uint64, last string, limit int) (ids []string, upTo uint64, ok bool) {
 	now := CountOf(tx, company).Changes
 	if after > now || now-after >= MaxChanges {

@@ -7712,6 +7712,8 @@ export interface components {
             private?: boolean;
             /** Format: uuid */
             projectId?: string;
+            /** @description IDs of memories whose place this one takes: they stay, and searches leave them out */
+            replaces?: string[];
             tags?: string[];
             text: string;
             /** @description numbers, kept as 8 bits each; without one, nodes embed the text themselves */
@@ -9350,6 +9352,19 @@ export interface components {
         };
         ApiCreatedToken: {
             token: string;
+        };
+        ApiCrossRef: {
+            /** Format: int64 */
+            chainSeq: number;
+            /** Format: int64 */
+            code: number;
+            /** Format: date-time */
+            createdAt: string | null;
+            source: string;
+            sourceStructure: string;
+            target: string;
+            targetStructure: string;
+            type: string;
         };
         ApiDecideApproval: {
             /** Format: int64 */
@@ -12299,7 +12314,9 @@ export interface components {
             label: string;
             more: boolean;
             status: string;
+            structure: string;
             type: string;
+            universalId: string;
         };
         ApiReadiness: {
             /** Format: int64 */
@@ -13564,6 +13581,8 @@ export interface components {
             projectIds?: string[];
             /** @description words; "a phrase" must stand in a memory as it is, and a word* begins so */
             query?: string;
+            /** @description also those whose place another memory took */
+            replaced?: boolean;
             runIds?: string[];
             /** @description all of these */
             tags?: string[];
@@ -13793,6 +13812,8 @@ export interface components {
             model: string | null;
             private: boolean;
             projectId: string | null;
+            replacedBy: string | null;
+            replaces: string[];
             runId: string | null;
             tags: string[];
             text: string;
@@ -15098,6 +15119,7 @@ export interface components {
         };
         ApiWalked: {
             companyId: string;
+            crossRefs: components["schemas"]["ApiCrossRef"][];
             edges: components["schemas"]["ApiEdge"][];
             /** Format: int64 */
             height: number;
