@@ -1,0 +1,90 @@
+package testkit
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/selvage-mesh/selvage/ledger"
+	"github.com/selvage-mesh/selvage/node"
+)
+
+type memoriesFound struct {
+	Results []struct {
+		Memory struct{ ID, Text string }
+	}
+	Considered int
+	Height     uint64
+}
+
+// remember adds a memory at a node.
+func (b *Bed) remember(on int, of ledger.CompanyID, text string) (id string) {
+	b.t.Helper()
+	var row struct{ ID string }
+	b.Must(on, "POST", "/api/v1/memory", map[string]any{"companyId": of, "text": text}, &row)
+	return row.ID
+}
+
+// The leader's mind links memories that are alike, and every node tells of the link. A node
+// that is cut off answers searches with the height that it has, and finds the rest when it
+// is back.
+func TestMemoriesOnAMesh(t *testing.T) {
+	t.Parallel()
+	cuts := []*Cut{{}, {}, {}}
+	b := Mesh(t, 3, func(i int, c *node.Config) { c.Conn, c.Mind = cuts[i], node.MindOn })
+	of := b.Company("Acme")
+	first := b.remember(0, of, "Globex wants all of its invoices printed on blue paper")
+	second := b.remember(1, of, "Globex wants all its invoices on blue paper")
+	b.remember(2, of, "The forklift in hall 3 has a flat tyre")
+	link := "memory:" + second + " correlates memory:" + first
+	back := "memory:" + first + " correlates memory:" + second
+	b.Until("every node tells that two memories are alike", func() bool {
+		for on := range b.Nodes {
+			edges := b.edgesOf(on, "/api/v1/why/memory:"+first)
+			if !slices.Contains(edges, link) && !slices.Contains(edges, back) {
+				return false
+			}
+		}
+		return true
+	})
+	leads := 0
+	for on := range b.Nodes {
+		m := b.fields(on, "/api/v1/mind")
+		if m["calibration"] == nil && m["state"] == "off" {
+			t.Errorf("n%d: the mind is off", on+1)
+		}
+		if m["leads"] == true {
+			leads++
+		} else if n := m["loop"].(map[string]any)["commits"]; fmt.Sprint(n) != "0" {
+			t.Errorf("n%d does not lead and commits %v links", on+1, n)
+		}
+	}
+	if leads != 1 {
+		t.Errorf("%d minds lead", leads)
+	}
+
+	away := (b.Leader() + 1) % 3
+	here := (away + 1) % 3
+	before := b.find(away, of, "paper")
+	cuts[away].Off()
+	b.remember(here, of, "Initech wants its invoices on recycled paper")
+	behind, ahead := b.find(away, of, "recycled"), b.find(here, of, "recycled")
+	if behind.Height < before.Height || behind.Height >= ahead.Height || behind.Considered != 3 || ahead.Considered != 4 || ahead.Results[0].Memory.Text != "Initech wants its invoices on recycled paper" {
+		t.Errorf("cut off it answers %+v, the others %+v", behind, ahead)
+	}
+	cuts[away].On()
+	b.Until("it has caught up", func() bool {
+		f := b.find(away, of, "recycled")
+		return f.Considered == 4 && f.Height >= ahead.Height
+	})
+}
+
+// find searches at a node, for what this node has.
+func (b *Bed) find(on int, of ledger.CompanyID, words string) (f memoriesFound) {
+	b.t.Helper()
+	a, err := b.Ask(on, "POST", "/api/v1/memory/search", map[string]any{"companyId": of, "query": words, "by": "words"}, &f)
+	if err != nil {
+		b.t.Fatal(err, a)
+	}
+	return f
+}
