@@ -37,8 +37,13 @@ type Config struct {
 	// StarvedRuns runs at work.
 	Starved           time.Duration
 	Hogs, StarvedRuns int
-	Runs              int    // runs of part memory, for each size of a node
-	Sizes             string // of the nodes in part memory
+	Runs              int    // runs of part resident, for each size of a node
+	Sizes             string // of the nodes in part resident
+	Memory            string // steps of part memory; empty: all of them
+	Sets              string // of vectors in part memory
+	Sentences         int    // that part memory has embedded by a model
+	Embed             time.Duration
+	Fill              bool   // step mesh of part memory ends when it is filled
 	Other             string // binary that part compare compares with
 	Etcd              bool
 	Profile           string // folder for a CPU profile of each node during part checkout; empty: none
@@ -58,7 +63,8 @@ var parts = []part{
 	{"idle", false, false, "size of the program, memory of a node at rest", idle},
 	{"agents", false, false, "what 10,000 idle agents cost", agents},
 	{"runs", false, false, "how soon a child starts, and whether a node keeps up with 1,000 runs a minute", runs},
-	{"memory", false, false, "memory of a node, normal and small, under 12 runs a second and a minute after", memoryPart},
+	{"resident", false, false, "memory of a node, normal and small, under 12 runs a second and a minute after", residentPart},
+	{"memory", false, false, "what agents remember: the index beside hnswlib, quality, 100,000 memories on three nodes, why", memoryPart},
 	{"compare", false, false, "writes of this binary beside those of another, in turns; needs -other", comparePart},
 	{"create", true, false, "POST issue", create},
 	{"checkout", true, true, "checkout beside etcd's claim", race},
@@ -106,8 +112,13 @@ func main() {
 	flag.DurationVar(&c.Starved, "starved", 10*time.Minute, "how long part starved goes on")
 	flag.IntVar(&c.Hogs, "hogs", 4, "CPU hogs a core in part starved")
 	flag.IntVar(&c.StarvedRuns, "starved-runs", 20, "runs at work in part starved")
-	flag.IntVar(&c.Runs, "runs", 2600, "runs in part memory, for each size of a node")
-	flag.StringVar(&c.Sizes, "sizes", "normal small", "sizes of the nodes in part memory")
+	flag.IntVar(&c.Runs, "runs", 2600, "runs in part resident, for each size of a node")
+	flag.StringVar(&c.Sizes, "sizes", "normal small", "sizes of the nodes in part resident")
+	flag.StringVar(&c.Memory, "memory", "", "steps of part memory: vectors library quality hybrid mesh why (default: all)")
+	flag.StringVar(&c.Sets, "sets", "model lexical", "vectors in part memory: of a sentence model, and of the program's own")
+	flag.IntVar(&c.Sentences, "sentences", 100_000, "sentences that part memory measures with")
+	flag.DurationVar(&c.Embed, "embed", 0, "how long part memory has sentences embedded by a model; with fewer vectors than sentences it measures with those (default: until all are)")
+	flag.BoolVar(&c.Fill, "fill", false, "step mesh of part memory ends when it is filled; with the same -dir, the next run measures")
 	flag.StringVar(&c.Other, "other", "", "another selvage binary, an older one, for part compare")
 	flag.BoolVar(&c.Etcd, "etcd", true, "measure etcd beside it")
 	flag.StringVar(&c.Profile, "profile", "", "folder for a CPU profile of each node, one for each part")

@@ -32,7 +32,7 @@ const (
 	memoryTries = 10
 )
 
-// closeIssue is what the agents of part memory do: print a line, close the issue.
+// closeIssue is what the agents of part resident do: print a line, close the issue.
 // It needs nothing but bash, so that the cores are left to the nodes.
 const closeIssue = `echo "closing $PAPERCLIP_TASK_ID"
 at=${PAPERCLIP_API_URL#http://}; at=${at%%/*}; body='{"status":"done"}'
@@ -41,15 +41,15 @@ printf 'PATCH /api/issues/%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\
   "$PAPERCLIP_TASK_ID" "$at" "$PAPERCLIP_API_KEY" "$PAPERCLIP_RUN_ID" "${#body}" "$body" >&3
 read -r status <&3; echo "$status"; [[ $status == *" 200 "* ]]`
 
-// A memoryWanted is what part memory asks of a size.
+// A memoryWanted is what part resident asks of a size.
 type memoryWanted struct {
 	size        string
 	under, rest float64 // MB
 }
 
-// memoryPart measures what a node of each size takes while runs come and go, and
+// residentPart measures what a node of each size takes while runs come and go, and
 // a minute after. The sizes have meshes of their own.
-func memoryPart(ctx context.Context, b *bench) error {
+func residentPart(ctx context.Context, b *bench) error {
 	for n, w := range []memoryWanted{{"normal", 250, 120}, {"small", 128, 120}} {
 		if !slices.Contains(strings.Fields(b.Sizes), w.size) {
 			continue
