@@ -27,6 +27,7 @@ func Routes() []api.Route {
 	whose := []api.Param{{Name: "companyId", Doc: "whose, where the body does not say it; an agent's own unless given"}}
 	return []api.Route{
 		{Method: "POST", Path: at, Tag: tag, Summary: "Remember a text", Query: whose, In: addBody{}, Out: shape{}, Status: 201, Handle: add},
+		{Method: "GET", Path: at, Tag: tag, Summary: "List what a company remembers, the newest first", Query: listParams, Out: listing{}, Handle: list},
 		{Method: "POST", Path: at + "/search", Tag: tag, Summary: "Find memories by words and by what they are near to, with the reasons", Query: whose, In: searchBody{}, Out: answer{}, Handle: search},
 		{Method: "GET", Path: at + "/stats", Tag: tag, Summary: "Count what a company remembers, and say how much of it this node's index has",
 			Query: whose, Out: stats{}, Handle: stat},

@@ -94,6 +94,48 @@ func TestMemoriesThroughTheAPI(t *testing.T) {
 	want(t, texts)
 }
 
+// Memories are listed without a search, the newest first, in parts, and only to who reads them.
+func TestMemoriesAreListed(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for n := range 7 {
+		d.add(fmt.Sprintf(`{"text":"sounding %d","kind":"fact","tags":["t%d"]}`, n, n%2))
+	}
+	d.add(`{"text":"only Ada knows","private":true}`, d.asAda)
+	list := func(query string, as ...string) (texts []string, whole map[string]any) {
+		if len(as) == 0 {
+			query += "&companyId=" + string(d.of)
+		}
+		whole = d.Call("GET", "/api/v1/memory?"+query, "", as...).Want(t, 200, `"memories"`).Decode(t).(map[string]any)
+		for _, m := range whole["memories"].([]any) {
+			texts = append(texts, m.(map[string]any)["text"].(string))
+		}
+		return texts, whole
+	}
+	texts, whole := list("limit=3")
+	want(t, texts, "only Ada knows", "sounding 6", "sounding 5")
+	if whole["total"] != 8.0 || whole["next"] == nil {
+		t.Errorf("listed %v", whole)
+	}
+	texts, whole = list("limit=5&after=" + whole["next"].(string))
+	want(t, texts, "sounding 4", "sounding 3", "sounding 2", "sounding 1", "sounding 0")
+	if whole["next"] != nil {
+		t.Errorf("after the last there is %v", whole["next"])
+	}
+	texts, _ = list("kind=fact&tag=t1")
+	want(t, texts, "sounding 5", "sounding 3", "sounding 1")
+	texts, whole = list("limit=1", d.asBo)
+	want(t, texts, "sounding 6")
+	if whole["total"] != 7.0 {
+		t.Errorf("Bob is told of %v memories", whole["total"])
+	}
+	texts, _ = list("agentId="+d.ada, d.asAda)
+	want(t, texts, "only Ada knows")
+	d.Call("GET", "/api/v1/memory?limit=x&companyId="+string(d.of), "").Want(t, 400, "limit")
+	d.Call("GET", "/api/v1/memory?after=nothing", "", d.asBo).Want(t, 400, "after")
+	d.Call("GET", "/api/v1/memory", "").Want(t, 400, "companyId")
+}
+
 // What was forgotten stands nowhere in the store, and the chain is whole.
 func TestForgottenTextsLeaveTheStore(t *testing.T) {
 	t.Parallel()
