@@ -181,6 +181,8 @@ type Config struct {
 	Alive func(identity.NodeID) bool
 	// Program returns the program version of a live node, "" if unknown.
 	Program func(identity.NodeID) string
+	// Latency returns the round-trip time from this node to another, if it is connected.
+	Latency func(identity.NodeID) (time.Duration, bool)
 	// Raft returns the state of consensus on this node.
 	Raft func() (consensus.Stats, []consensus.Server)
 	// Verify checks the whole chain of this node again.

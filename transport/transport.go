@@ -376,6 +376,17 @@ func (t *Transport) newestLocked(id identity.NodeID) *peer {
 	return nil
 }
 
+// Latency returns the round-trip time to a node, as its newest connection has measured it
+// of late; ok is false without a connection, and before the first measurement.
+func (t *Transport) Latency(id identity.NodeID) (d time.Duration, ok bool) {
+	p := t.newest(id)
+	if p == nil {
+		return 0, false
+	}
+	d = p.conn.ConnectionStats().SmoothedRTT
+	return d, d > 0
+}
+
 // Disconnect ends all connections with a node, for example because it was
 // revoked. Whether it may come back is for the roster.
 func (t *Transport) Disconnect(id identity.NodeID) {

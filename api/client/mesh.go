@@ -51,6 +51,8 @@ type Member struct {
 	Scheduling       string `json:"scheduling"`
 	SchedulingReason string `json:"schedulingReason"`
 	Runs             int    `json:"runs"` // runs that it has not given back
+	// Latency is the round-trip time from the answering node, nil if they are not connected.
+	Latency *float64 `json:"latencyMs"`
 }
 
 // Raft is the state of consensus on one node.

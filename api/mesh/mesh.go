@@ -112,6 +112,8 @@ type member struct {
 	Scheduling       string        `json:"scheduling"`
 	SchedulingReason core.NullText `json:"schedulingReason"`
 	Runs             int           `json:"runs"` // runs that it has not given back
+	// Latency is the round-trip time from the answering node, null if they are not connected.
+	Latency *float64 `json:"latencyMs"`
 }
 
 func memberOf(s *api.Server, n ledger.Node) member {
@@ -120,6 +122,11 @@ func memberOf(s *api.Server, n ledger.Node) member {
 		AdmittedAt: core.Time(n.Admitted), Height: n.AdmittedAt, RevokedAt: core.Time(n.Revoked)}
 	if s.Cfg.Program != nil && n.Member() {
 		m.Version = core.NullText(s.Cfg.Program(n.ID))
+	}
+	if s.Cfg.Latency != nil && n.Member() && !m.Here {
+		if d, ok := s.Cfg.Latency(n.ID); ok {
+			m.Latency = new(float64(d.Microseconds()) / 1000)
+		}
 	}
 	switch {
 	case !n.Member():
