@@ -15,7 +15,7 @@ SEED ?= 17
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: board ui ui-dev ui-types screenshots notice agent clients models model readme system help up down build examples test room race check contract metrics sizing bench soak fuzz dist clean
+.PHONY: where board ui ui-dev ui-types screenshots notice agent clients models model readme system help up down build examples test room race check contract metrics sizing bench soak fuzz dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t12
@@ -30,9 +30,12 @@ examples: build ## build the demo company's agents into bin/
 agent: ## build the default agent of the wasm adapter into adapter/wasm
 	@./scripts/agent
 
-up: examples ## start a local mesh of three nodes with a demo company at work
-	bin/selvage testnet up -n $(NODES) --dir $(RUN) --http-port $(HTTP) --mesh-port $(MESH)
-	bin/example-demo --api http://127.0.0.1:$(HTTP) --nodes $(NODES) --bin $(CURDIR)/bin --repo $(CURDIR) --dir $(RUN)
+where:
+	@echo "board: http://127.0.0.1:$(HTTP), as soon as the first node serves"
+
+up: where examples ## start a local mesh of three nodes with a demo company at work
+	@bin/selvage testnet up -n $(NODES) --dir $(RUN) --http-port $(HTTP) --mesh-port $(MESH)
+	@bin/example-demo --api http://127.0.0.1:$(HTTP) --nodes $(NODES) --bin $(CURDIR)/bin --repo $(CURDIR) --dir $(RUN)
 
 down: ## stop the local mesh (its data stays in .run)
 	bin/selvage testnet down --dir $(RUN)
@@ -92,11 +95,12 @@ sizing: build ## print the table of docs/sizing.md: memory and disk of agents, i
 bench: build ## print the table of docs/benchmarks.md (PARTS="checkout reads" for some of it)
 	./scripts/bench -parts "$(PARTS)"
 
-soak: build ## fault simulation for SEEDS seeds, nodes killed for CHAOS under 200 runs, starved for STARVED under 20; gossip under hogs; the API under FUZZ seconds of made up requests
+soak: build ## fault simulation for SEEDS seeds, nodes killed for CHAOS under 200 runs, starved for STARVED under 20; gossip under hogs; a page under an hour of 50 events a second; the API under FUZZ seconds of made up requests
 	SELVAGE_SEEDS=$(SEEDS) go test -count=1 -timeout 24h -run TestMeshUnderFaults -v ./testnet/sim
 	SELVAGE_CHAOS=$(CHAOS) go test -count=1 -timeout 24h -run TestRunsUnderKills -v ./testnet
 	go test -count=1 -timeout 24h -tags measure -run TestMeasureDeaths -v ./discovery
 	SELVAGE_STARVED=$(STARVED) go test -count=1 -timeout 24h -run TestAStarvedMeshLosesNothing -v ./testnet
+	./scripts/bench -parts board -board 1h
 	$(MAKE) fuzz
 
 fuzz: ## ask a node for FUZZ seconds what schemathesis makes up from the description of the API, from SEED

@@ -43,8 +43,9 @@ type Config struct {
 	Sets              string // of vectors in part memory
 	Sentences         int    // that part memory has embedded by a model
 	Embed             time.Duration
-	Fill              bool   // step mesh of part memory ends when it is filled
-	Other             string // binary that part compare compares with
+	Fill              bool          // step mesh of part memory ends when it is filled
+	Other             string        // binary that part compare compares with
+	Board             time.Duration // how long part board has 50 events a second
 	Etcd              bool
 	Profile           string // folder for a CPU profile of each node during part checkout; empty: none
 }
@@ -80,6 +81,7 @@ var parts = []part{
 	{"start", false, false, "how soon a node that was killed serves again", starts},
 	{"sandbox", false, false, "calls, fuel and memory of sandboxed programs", sandboxPart},
 	{"gateway", false, false, "what the model gateway adds to its upstream", gatewayPart},
+	{"board", false, false, "the pages in a browser: first load, scrolling, events, memory; what they add to the program", boardPart},
 	{"starved", false, false, "runs, leaders and writes of a mesh on an overloaded machine", starved},
 	{"failover", false, false, "leaders killed", failover},
 	{"deaths", false, false, "followers killed", deaths},
@@ -120,6 +122,7 @@ func main() {
 	flag.DurationVar(&c.Embed, "embed", 0, "how long part memory has sentences embedded by a model; with fewer vectors than sentences it measures with those (default: until all are)")
 	flag.BoolVar(&c.Fill, "fill", false, "step mesh of part memory ends when it is filled; with the same -dir, the next run measures")
 	flag.StringVar(&c.Other, "other", "", "another selvage binary, an older one, for part compare")
+	flag.DurationVar(&c.Board, "board", 2*time.Minute, "how long part board has 50 events a second")
 	flag.BoolVar(&c.Etcd, "etcd", true, "measure etcd beside it")
 	flag.StringVar(&c.Profile, "profile", "", "folder for a CPU profile of each node, one for each part")
 	flag.Usage = func() {
