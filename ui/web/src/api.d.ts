@@ -6725,7 +6725,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** List what a company remembers, the newest first */
+        get: operations["getApiV1Memory"];
         put?: never;
         /** Remember a text */
         post: operations["postApiV1Memory"];
@@ -10875,6 +10876,14 @@ export interface components {
             watchdog: components["schemas"]["Watchdog"] | null;
             workMode: string;
         };
+        ApiListing: {
+            /** Format: int64 */
+            height: number;
+            memories: components["schemas"]["ApiShape"][];
+            next: string | null;
+            /** Format: int64 */
+            total: number;
+        };
         ApiLiveEvent: {
             companyId: string;
             /** Format: date-time */
@@ -11003,6 +11012,8 @@ export interface components {
             here: boolean;
             id: string;
             labels: string[];
+            /** Format: double */
+            latencyMs: number | null;
             leader: boolean;
             name: string;
             /** Format: date-time */
@@ -12588,6 +12599,8 @@ export interface components {
             here: boolean;
             id: string;
             labels: string[];
+            /** Format: double */
+            latencyMs: number | null;
             leader: boolean;
             name: string;
             /** Format: date-time */
@@ -34949,6 +34962,50 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiKernelHealth"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1Memory: {
+        parameters: {
+            query?: {
+                /** @description whose; an agent's own unless given */
+                companyId?: string;
+                /** @description only of this kind */
+                kind?: string;
+                /** @description only with this tag */
+                tag?: string;
+                /** @description only those of this agent */
+                agentId?: string;
+                /** @description only those that came from this issue */
+                issueId?: string;
+                /** @description at most so many, up to 500; 50 unless given */
+                limit?: number;
+                /** @description the list goes on after the memory with this ID, the last of the list before */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiListing"];
                 };
             };
             /** @description Refused or failed */

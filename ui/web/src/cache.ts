@@ -57,9 +57,9 @@ export function keysOf(event: LiveEvent): QueryKey[] {
   const about = p.entityId ?? ''
   const always: QueryKey[] = [keys.activity(of)]
   const identifier = p.details?.['identifier']
-  const issues = (id: string): QueryKey[] => [keys.issues(of), keys.issue(id), ...(typeof identifier === 'string' ? [keys.issue(identifier)] : []), keys.dashboard(of), keys.badges(of), keys.attention(of)]
+  const issues = (id: string): QueryKey[] => [keys.issue(id), ...(typeof identifier === 'string' ? [keys.issue(identifier)] : []), keys.issues(of), keys.dashboard(of), keys.badges(of), keys.attention(of)]
   switch (p.entityType) {
-    case 'issue': return [...always, ...issues(about)]
+    case 'issue': return [...issues(about), ...always]
     case 'agent': return [...always, keys.agents(of), keys.agent(about), keys.dashboard(of), keys.badges(of)]
     case 'approval': return [...always, keys.approvals(of), keys.approval(about), keys.dashboard(of), keys.badges(of), keys.attention(of)]
     case 'heartbeat_run': return [...always, keys.liveRuns(of), keys.runs(of), keys.run(about)]
@@ -81,7 +81,7 @@ export function keysOf(event: LiveEvent): QueryKey[] {
   }
   // Things of an issue (documents, interactions, attachments…) name it in their details.
   const issueId = p.issueId ?? p.details?.['issueId']
-  return typeof issueId === 'string' ? [...always, keys.issue(issueId), keys.attention(of)] : always
+  return typeof issueId === 'string' ? [keys.issue(issueId), ...always, keys.attention(of)] : always
 }
 
 /** patch writes into the cache what an event says, so that it is on screen before anything is read again. */
@@ -111,23 +111,29 @@ export function patchFrom(client: QueryClient, event: LiveEvent): void {
   }
 }
 
-// A burst of events reads each entry again at most this often.
-const gather = 200 // ms
+// What an event says is to be on screen within 200 ms of its commit. A burst of events reads each entry again at most this often.
+const gather = 30 // ms
 const again = 1_000 // ms between two reads of the same entry
 
 /** invalidator gathers keys and reads them again, each at most once a second however many events there are. */
 export function invalidator(client: Pick<QueryClient, 'invalidateQueries'>, now = () => Date.now(), later: (f: () => void, ms: number) => unknown = setTimeout): (all: QueryKey[]) => void {
   const waiting = new Map<string, QueryKey>()
   const last = new Map<string, number>()
-  let timer: unknown
+  let due = Infinity // when the next look is
+  const look = (ms: number) => {
+    const at = now() + ms
+    if (at >= due) return
+    due = at
+    later(() => { if (due === at) flush() }, ms) // an earlier look makes a later one void
+  }
   const flush = () => {
-    timer = undefined
+    due = Infinity
     const at = now()
     let next = Infinity
     for (const [name, key] of waiting) {
-      const due = (last.get(name) ?? -Infinity) + again
-      if (due > at) {
-        next = Math.min(next, due - at)
+      const may = (last.get(name) ?? -Infinity) + again
+      if (may > at) {
+        next = Math.min(next, may - at)
         continue
       }
       waiting.delete(name)
@@ -135,11 +141,11 @@ export function invalidator(client: Pick<QueryClient, 'invalidateQueries'>, now 
       void client.invalidateQueries({ queryKey: key })
     }
     if (last.size > 2_000) last.clear()
-    if (waiting.size > 0) timer = later(flush, Math.max(next, gather))
+    if (waiting.size > 0) look(Math.max(next, gather))
   }
   return (all) => {
     for (const key of all) waiting.set(JSON.stringify(key), key)
-    if (timer === undefined && waiting.size > 0) timer = later(flush, gather)
+    if (waiting.size > 0) look(gather)
   }
 }
 

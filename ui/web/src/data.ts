@@ -225,7 +225,7 @@ export function useAgentVerb(company: string, onDone?: (verb: AgentVerb, answer:
 export type AgentVerb = 'pause' | 'resume' | 'terminate' | 'invoke' | 'approve' | 'clear-error'
 
 /** Hooks for others to read and write with, where a call is used once: useRead(keys.goals(id), '/api/…', {…}). */
-export function useRead<P extends Parameters<typeof get>[0]>(key: QueryKey, path: P, options: Options = {}, more: { enabled?: boolean; refetchInterval?: number } = {}): UseQueryResult<Awaited<ReturnType<typeof get<P>>>> {
+export function useRead<P extends Parameters<typeof get>[0]>(key: QueryKey, path: P, options: Options = {}, more: { enabled?: boolean; refetchInterval?: number; placeholderData?: typeof keepPreviousData } = {}): UseQueryResult<Awaited<ReturnType<typeof get<P>>>> {
   return useQuery({ queryKey: key, queryFn: ({ signal }) => get(path, { ...options, signal }), ...more }) as UseQueryResult<Awaited<ReturnType<typeof get<P>>>>
 }
 export { del, get, patch, post }

@@ -61,6 +61,10 @@ export function JsonForm({ schema, values, onChange, wrong = {}, at = '' }: { sc
             <JsonForm schema={s} values={(value ?? {}) as Values} onChange={(v) => set(name, v)} wrong={wrong} at={path} /></fieldset>
         }
         if (kind === 'boolean') return <div key={name}><Checkbox label={label} checked={Boolean(value ?? s.default)} onChange={(v) => set(name, v)} />{s.description && <p className="text-xs text-ink3">{s.description}</p>}</div>
+        if (kind === 'array' && s.items?.enum) {
+          const chosen = (Array.isArray(value) ? value : []) as unknown[]
+          return <fieldset key={name} className="flex flex-col gap-1"><legend className="mb-1 text-sm font-strong text-ink2">{label}</legend>{s.items.enum.map((v) => <Checkbox key={String(v)} label={s.items?.labels?.[String(v)] ?? String(v)} checked={chosen.includes(v)} onChange={(on) => set(name, on ? [...chosen, v] : chosen.filter((x) => x !== v))} />)}</fieldset>
+        }
         if (kind === 'array' && kindOf(s.items ?? {}) === 'string') return <ListField key={name} label={label} hint={s.description} value={(value ?? []) as string[]} onChange={(v) => set(name, v.length ? v : undefined)} />
         return (
           <Field key={name} label={label} hint={s.description} wrong={wrong[path]}>

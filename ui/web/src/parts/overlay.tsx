@@ -18,6 +18,8 @@ export function Dialog({ open, onClose, title, children, size = 'small', bare }:
     const dialog = ref.current
     if (!dialog || !open) return
     dialog.showModal()
+    // A dialog puts the focus on its first button, which closes it; who opened a form wants to type.
+    dialog.querySelector<HTMLElement>('input:not([type=hidden]), textarea, select')?.focus()
     setElement(dialog)
     return () => dialog.close()
   }, [open])

@@ -50,7 +50,7 @@ export const en = {
     done: 'Set to done', assign: 'Assign', close: 'Close what is open', help: 'Show the keys', search: 'Find in the list', drawer: 'Open beside the list',
   },
   home: {
-    needsYou: 'Needs you', moving: 'Moving', mesh: 'Mesh', nothingNeeds: 'Nothing needs you.', nothingNeedsWhy: 'Approvals, questions, budget stops and blocked issues appear here.',
+    lately: 'Lately', needsYou: 'Needs you', moving: 'Moving', mesh: 'Mesh', nothingNeeds: 'Nothing needs you.', nothingNeedsWhy: 'Approvals, questions, budget stops and blocked issues appear here.',
     nothingMoves: 'No run is under way.', nothingMovesWhy: 'Runs begin when an agent has work or a routine is due.', giveWork: 'New issue', issuesByState: 'Issues by state',
     doneWeek: 'Done in 7 days', spend: 'Spent this month', noBudget: 'no budget', ofBudget: (b: string) => `of ${b}`, forecast: (m: string) => `${m} by month end at this rate`,
     held: (m: string) => `${m} held for calls under way`, runsPerDay: 'Runs a day', agents: 'Agents', leader: 'leader', voter: 'voter', follower: 'follower', runs: (n: number) => `${n} ${n === 1 ? 'run' : 'runs'}`,

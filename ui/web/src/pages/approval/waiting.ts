@@ -10,8 +10,10 @@ const text = (v: unknown): string => (typeof v === 'string' ? v : '')
 export function titleOf(a: Pick<Approval, 'type' | 'payload'>): string {
   const p = (a.payload ?? {}) as Payload
   const named = text(p['title']) || text(p['name'])
-  if (a.type === 'budget_override_required') return `${words(a.type)}: ${text(p['scopeName'])}`
-  return a.type === 'request_board_approval' && named ? named : named ? `${words(a.type)}: ${named}` : words(a.type)
+  const kind = words(a.type)
+  const title = kind.charAt(0).toUpperCase() + kind.slice(1)
+  if (a.type === 'budget_override_required') return `${title}: ${text(p['scopeName'])}`
+  return a.type === 'request_board_approval' && named ? named : named ? `${title}: ${named}` : title
 }
 
 // Told above the diff, in words.

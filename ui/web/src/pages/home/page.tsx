@@ -16,7 +16,7 @@ import { useFlashing } from '../../parts/flash'
 import { Empty, Loaded, Section } from '../../parts/states'
 import { Badge, StatusMark, type Meaning } from '../../parts/status'
 import { toast } from '../../parts/toast'
-import { Avatar, Id, Lasting, Money, Time } from '../../parts/values'
+import { Avatar, Id, Lasting, Money, Time, Who } from '../../parts/values'
 import { useStorePart } from '../../store'
 import { statusText, t } from '../../text/en'
 import { useTitleOf } from '../approval/titles'
@@ -30,6 +30,7 @@ export function Page() {
         <NeedsYou company={company.id} prefix={company.issuePrefix} of={company} />
         <Moving company={company.id} prefix={company.issuePrefix} />
         <Mesh company={company.id} />
+        <Lately company={company.id} prefix={company.issuePrefix} />
       </div>
     </Frame>
   )
@@ -203,6 +204,29 @@ function Mesh({ company }: { company: string }) {
         )}
       </div>
       {members.data === undefined && !members.isError && <Empty title={t.common.loading} />}
+    </Section>
+  )
+}
+
+const lately = 8
+
+function Lately({ company, prefix }: { company: string; prefix: string }) {
+  const names = useNames(company)
+  const rows = useRead(keys.activity(company, { lately }), '/api/companies/{companyId}/activity', { path: { companyId: company }, query: { limit: lately } }).data
+  if (!rows || rows.length === 0) return null
+  return (
+    <Section title={t.home.lately} aside={<Link to={`/${prefix}/activity`} className="text-sm text-accent">{t.common.all}</Link>}>
+      <ul className={box}>
+        {rows.map((a) => {
+          const who = names(a.agentId ?? a.actorId).name
+          const issue = (a.details as { identifier?: unknown } | null)?.identifier
+          return (
+            <li key={a.id} className="flex min-h-8 items-center gap-2 border-b border-line px-4 text-sm last:border-0">
+              <Who id={a.agentId ?? a.actorId} name={who} person={!a.agentId} /><span className="min-w-0 grow truncate text-ink2">{words(a.action)}{typeof issue === 'string' && <> <Link to={`/${prefix}/issues/${issue}`} className="text-ink hover:underline">{issue}</Link></>}</span><span className="text-xs text-ink3"><Time at={a.createdAt} /></span>
+            </li>
+          )
+        })}
+      </ul>
     </Section>
   )
 }

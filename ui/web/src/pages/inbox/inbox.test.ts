@@ -25,7 +25,7 @@ describe('an approval', () => {
   it('shows everything else as what would be added, without what is told in words', () => {
     const of = commandOf({ type: 'hire_agent', payload: { name: 'Zed', adapterConfig: { command: 'true', args: ['a'] }, summary: 'We need Zed' } })
     expect(of).toEqual({ before: '', after: 'hire_agent\n  adapterConfig.args[0]: a\n  adapterConfig.command: true\n  name: Zed', text: 'We need Zed' })
-    expect(titleOf({ type: 'hire_agent', payload: { name: 'Zed' } })).toBe('hire agent: Zed')
+    expect(titleOf({ type: 'hire_agent', payload: { name: 'Zed' } })).toBe('Hire agent: Zed')
     expect(lines({ a: null, b: 'x\ny' })).toEqual(['b: x', '  y'])
   })
 })

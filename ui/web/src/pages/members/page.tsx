@@ -19,6 +19,7 @@ import { toast } from '../../parts/toast'
 import { Id, Time, Who } from '../../parts/values'
 import { t } from '../../text/en'
 import { tp } from '../../text/en.pages'
+import { Rights } from './rights'
 
 type Member = Schemas['ApiMemberRow']
 type Invite = Schemas['ApiInviteRow']
@@ -47,6 +48,7 @@ function Members() {
   const key = [...keys.people(company.id), 'members']
   const all = useRead(key, '/api/companies/{companyId}/members', { path: { companyId: company.id } })
   const [removing, setRemoving] = useState<Member>()
+  const [granting, setGranting] = useState<Member>()
   const reread = () => [keys.people(company.id)]
   const change = useWrite<{ id: string; body: Schemas['ApiPatchMember'] }, unknown>({ call: ({ id, body }) => patch('/api/companies/{companyId}/members/{memberId}', { path: { companyId: company.id, memberId: id } }, body), reread, onDone: () => toast({ text: tp.members.changed }) })
   const remove = useWrite<Member, unknown>({ call: (m) => post('/api/companies/{companyId}/members/{memberId}/archive', { path: { companyId: company.id, memberId: m.id } }, {}), reread, onDone: (_a, m) => { setRemoving(undefined); toast({ text: tp.members.removed(nameOf(m)) }) } })
@@ -57,11 +59,12 @@ function Members() {
     { id: 'status', head: tp.members.status, width: '112px', from: 'tab', cell: (m) => <StatusMark status={m.status === 'suspended' ? 'paused' : m.status} label={words(m.status)} /> },
     { id: 'rights', head: tp.members.rights, width: 'minmax(0,160px)', from: 'desk', cell: (m) => <span className="text-xs text-ink2" title={(m.grants ?? []).map((g) => g.permissionKey).join(', ')}>{(m.grants ?? []).map((g) => g.permissionKey).join(', ') || '–'}</span> },
     { id: 'since', head: tp.members.since, width: '80px', right: true, from: 'tab', cell: (m) => <span className="text-xs text-ink3"><Time at={m.createdAt} /></span> },
-    { id: 'more', head: '', width: '28px', cell: (m) => (may && m.principalType !== 'agent' ? <Menu align="end" label={t.common.actions} items={[{ label: m.status === 'suspended' ? tp.members.activate : tp.members.suspend, icon: m.status === 'suspended' ? 'play' : 'pause', onSelect: () => change.mutate({ id: m.id, body: { status: m.status === 'suspended' ? 'active' : 'suspended' } }) }, { label: m.removal.canArchive ? tp.members.remove : m.removal.reason ?? tp.members.remove, icon: 'close', danger: true, disabled: !m.removal.canArchive, onSelect: () => setRemoving(m) }]}><IconButton small icon="more" label={`${t.common.actions} ${nameOf(m)}`} /></Menu> : null) },
+    { id: 'more', head: '', width: '28px', cell: (m) => (may && m.principalType !== 'agent' ? <Menu align="end" label={t.common.actions} items={[{ label: tp.rights.edit, icon: 'secrets', onSelect: () => setGranting(m) }, { label: m.status === 'suspended' ? tp.members.activate : tp.members.suspend, icon: m.status === 'suspended' ? 'play' : 'pause', onSelect: () => change.mutate({ id: m.id, body: { status: m.status === 'suspended' ? 'active' : 'suspended' } }) }, { label: m.removal.canArchive ? tp.members.remove : m.removal.reason ?? tp.members.remove, icon: 'close', danger: true, disabled: !m.removal.canArchive, onSelect: () => setRemoving(m) }]}><IconButton small icon="more" label={`${t.common.actions} ${nameOf(m)}`} /></Menu> : null) },
   ]
   return (
     <Section title={tp.members.people}>
       <Loaded of={all} rows={3}>{(list) => <div className="flex max-h-[420px] flex-col overflow-hidden rounded border border-line"><Table label={tp.members.people} rows={list.members ?? []} columns={columns} keyOf={(m) => m.id} empty={<Empty icon="people" title={tp.members.noMembers} why={tp.members.noMembersWhy} />} /></div>}</Loaded>
+      {granting && <Rights key={granting.id} member={granting} name={nameOf(granting)} onClose={() => setGranting(undefined)} />}
       <Confirm open={!!removing} onClose={() => setRemoving(undefined)} title={tp.members.removeAsk(removing ? nameOf(removing) : '')} body={tp.members.removeBody} action={tp.members.remove} busy={remove.isPending} onConfirm={() => removing && remove.mutate(removing)} />
     </Section>
   )

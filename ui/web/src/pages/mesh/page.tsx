@@ -16,6 +16,7 @@ import { toast } from '../../parts/toast'
 import { Id, Time } from '../../parts/values'
 import { t } from '../../text/en'
 import { tp } from '../../text/en.pages'
+import { Experimental } from './experimental'
 
 type General = Schemas['ApiGeneral']
 const MiB = 1024 * 1024
@@ -53,6 +54,7 @@ export function Page() {
         <Mode />
         <Tokens />
         <DataKeys />
+        <Experimental />
       </div>
     </Frame>
   )

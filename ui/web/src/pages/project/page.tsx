@@ -23,6 +23,7 @@ import { Id, Time, Who } from '../../parts/values'
 import { statusText, t } from '../../text/en'
 import { tp } from '../../text/en.pages'
 import { Limit, PolicyDialog } from '../costs/limits'
+import { Environment } from './environment'
 
 type Project = Schemas['ApiProjectRow']
 type Workspace = Schemas['Workspace']
@@ -76,6 +77,7 @@ function Shown({ project: p }: { project: Project }) {
           <div className="text-base">{p.description ? <Markdown text={p.description} /> : <p className="text-ink3">{tp.project.noDescription}</p>}</div>
           <Issues project={p} />
           <Workspaces project={p} />
+          <Environment project={p} />
           <Checkouts project={p} />
         </div>
         <div className="flex min-w-0 flex-col gap-4"><ProjectFacts project={p} /><Goals project={p} /><Budget project={p} /></div>

@@ -37,6 +37,8 @@ export function useRoutineSchema(): (values: Values) => Schema {
   const agents = (useAgents(company.id).data ?? []).filter((a) => a.status !== 'terminated')
   const projects = useProjects(company.id).data ?? []
   const goals = useRead(keys.goals(company.id), '/api/companies/{companyId}/goals', { path: { companyId: company.id } }).data ?? []
+  const folders = useRead([...keys.routines(company.id), 'folders'], '/api/companies/{companyId}/folders', { path: { companyId: company.id }, query: { kind: 'routine' } }).data?.folders ?? []
+  const labels = useRead(keys.labels(company.id), '/api/companies/{companyId}/labels', { path: { companyId: company.id } }).data ?? []
   return (values) => ({
     required: ['title'],
     properties: {
@@ -44,6 +46,7 @@ export function useRoutineSchema(): (values: Values) => Schema {
       ...Object.fromEntries(blanksOf(values['title'], values['description']).map((name) => [blank + name, { type: 'string', title: tp.routine.unlessFilled(name) } as Schema])),
       assigneeAgentId: { type: 'string', title: tp.routine.assignee, description: tp.routine.assigneeHint, ...named(agents) },
       ...(projects.length > 0 ? { projectId: { type: 'string', title: tp.routine.project, ...named(projects) } } : {}), ...(goals.length > 0 ? { goalId: { type: 'string', title: tp.routine.goal, ...named(goals) } } : {}),
+      ...(folders.length > 0 ? { folderId: { type: 'string', title: tp.routine.folder, ...named(folders) } } : {}), ...(labels.length > 0 ? { labelIds: { type: 'array', title: tp.routine.labels, items: { type: 'string', ...named(labels) } } as Schema } : {}),
       priority: { type: 'string', title: tp.routine.priority, enum: ['critical', 'high', 'medium', 'low'], labels: t.priority },
       concurrencyPolicy: { type: 'string', title: tp.routine.concurrency, enum: Object.keys(tp.routine.concurrencies), labels: tp.routine.concurrencies },
       catchUpPolicy: { type: 'string', title: tp.routine.catchUp, enum: Object.keys(tp.routine.catchUps), labels: tp.routine.catchUps },

@@ -70,7 +70,7 @@ function Shown({ routine: r }: { routine: Routine }) {
         <div className="flex min-w-0 flex-col gap-4"><Next triggers={r.triggers ?? []} /><RoutineFacts routine={r} /></div>
       </div>
       {open === 'edit' && <FormDialog title={tp.routine.edit} size="medium" schema={schema} action={t.common.save} busy={change.isPending} onClose={() => setOpen(undefined)}
-        initial={{ ...blankValues(blanks), title: r.title, description: r.description ?? undefined, assigneeAgentId: r.assigneeAgentId ?? undefined, projectId: r.projectId ?? undefined, goalId: r.goalId ?? undefined, priority: r.priority, concurrencyPolicy: r.concurrencyPolicy, catchUpPolicy: r.catchUpPolicy }}
+        initial={{ ...blankValues(blanks), title: r.title, description: r.description ?? undefined, assigneeAgentId: r.assigneeAgentId ?? undefined, projectId: r.projectId ?? undefined, goalId: r.goalId ?? undefined, folderId: r.folderId ?? undefined, labelIds: r.labelIds ?? [], priority: r.priority, concurrencyPolicy: r.concurrencyPolicy, catchUpPolicy: r.catchUpPolicy }}
         onSave={(values, changes) => (Object.keys(changes).length > 0 ? change.mutate({ ...routineOf(changes, values, blanks), baseRevisionId: r.latestRevisionId }) : setOpen(undefined))} />}
       {open === 'run' && <FormDialog title={tp.routine.run} schema={runSchema(blanks)} action={tp.routine.run} busy={run.isPending} onClose={() => setOpen(undefined)} onSave={(values) => run.mutate(values)} />}
       <Confirm open={open === 'remove'} onClose={() => setOpen(undefined)} title={tp.routine.removeAsk(r.title)} body={tp.routine.removeBody} action={tp.routine.remove} busy={remove.isPending} onConfirm={() => remove.mutate(undefined)} />

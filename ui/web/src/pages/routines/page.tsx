@@ -1,5 +1,5 @@
 // The routines: what starts them, when they come next, how the last one ended; run now, or make one.
-import { Link, useNavigate } from '@tanstack/react-router'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { keys } from '../../cache'
 import { useCompany } from '../../company'
@@ -7,6 +7,7 @@ import { client, say, useNames, useRead, useWrite } from '../../data'
 import { Page as Frame } from '../../frame/page'
 import { post, type Schemas } from '../../http'
 import { Button, IconButton } from '../../parts/button'
+import { Select } from '../../parts/form'
 import { FormDialog } from '../../parts/formdialog'
 import type { Values } from '../../parts/jsonform'
 import { Empty, Loaded } from '../../parts/states'
@@ -32,20 +33,27 @@ export function Page() {
   const routines = useRead(keys.routines(company.id), '/api/companies/{companyId}/routines', { path: { companyId: company.id } })
   const go = useNavigate()
   const [creating, setCreating] = useState(false)
+  const [folding, setFolding] = useState(false)
+  const { folder } = useSearch({ strict: false }) as { folder?: string }
+  const folderKey = [...keys.routines(company.id), 'folders']
+  const folders = useRead(folderKey, '/api/companies/{companyId}/folders', { path: { companyId: company.id }, query: { kind: 'routine' } }).data?.folders ?? []
+  const fold = useWrite<Values, unknown>({ call: (v) => post('/api/companies/{companyId}/folders', { path: { companyId: company.id } }, { ...v, kind: 'routine' } as Schemas['ApiNewFolder']), reread: () => [folderKey], onDone: () => setFolding(false) })
   const to = (r: Routine) => `/${company.issuePrefix}/routines/${r.id}`
   const run = (r: Routine) => void post('/api/routines/{id}/run', { path: { id: r.id } }, {}).then(() => toast({ text: t.routines.started(r.title) }), say).finally(() => void client.invalidateQueries({ queryKey: keys.routines(company.id) }))
   const columns: Column<Routine>[] = [
     { id: 'title', head: t.routines.name, width: 'minmax(0,1fr)', cell: (r) => <Link to={to(r)} className="font-strong hover:underline">{r.title}</Link>, sort: (a, b) => a.title.localeCompare(b.title) },
     { id: 'status', head: t.routines.status, width: '104px', cell: (r) => <StatusMark status={r.status} /> },
     { id: 'assignee', head: t.routines.assignee, width: '132px', from: 'tab', cell: (r) => (r.assigneeAgentId ? <Who id={r.assigneeAgentId} name={names(r.assigneeAgentId).name} /> : '–') },
+    ...(folders.length > 0 ? [{ id: 'folder', head: tp.routine.folder, width: '112px', from: 'desk' as const, cell: (r: Routine) => folders.find((f) => f.id === r.folderId)?.name ?? '–' }] : []),
     { id: 'trigger', head: t.routines.trigger, width: 'minmax(0,220px)', from: 'desk', cell: (r) => <span className="text-ink2" title={startedBy(r)}>{startedBy(r)}</span> },
     { id: 'next', head: t.routines.next, width: '88px', from: 'tab', cell: (r) => <Time at={nextOf(r) || null} />, sort: (a, b) => nextOf(a).localeCompare(nextOf(b)) },
     { id: 'last', head: t.routines.last, width: '132px', from: 'desk', cell: (r) => (r.lastRun ? <StatusMark status={r.lastRun.status} /> : '–') },
     { id: 'run', head: '', width: '28px', cell: (r) => <IconButton small icon="play" label={`${t.routines.run}: ${r.title}`} onClick={() => run(r)} /> },
   ]
   return (
-    <Frame title={t.nav.routines} command="selvage routine list" scroll={false} tools={<Button look="primary" icon="plus" onClick={() => setCreating(true)}>{tp.routine.create}</Button>}>
-      <Loaded of={routines}>{(rows) => <Table label={t.nav.routines} rows={rows} columns={columns} keyOf={(r) => r.id} onOpen={(r) => void go({ to: to(r) })} empty={<Empty icon="routines" title={t.routines.empty} why={t.routines.emptyWhy} />} />}</Loaded>
+    <Frame title={t.nav.routines} command="selvage routine list" scroll={false} bar={<>{folders.length > 0 && <Select aria-label={tp.routine.folder} value={folder ?? ''} onChange={(e) => void go({ to: '.', search: (e.target.value ? { folder: e.target.value } : {}) as never, replace: true })} choices={[{ value: '', label: t.common.all }, ...folders.map((f) => ({ value: f.id, label: f.name })), { value: 'none', label: tp.routine.noFolder }]} />}<Button small onClick={() => setFolding(true)}>{tp.routine.newFolder}</Button></>} tools={<Button look="primary" icon="plus" onClick={() => setCreating(true)}>{tp.routine.create}</Button>}>
+      <Loaded of={routines}>{(rows) => <Table label={t.nav.routines} rows={folder ? rows.filter((r) => (folder === 'none' ? !r.folderId : r.folderId === folder)) : rows} columns={columns} keyOf={(r) => r.id} onOpen={(r) => void go({ to: to(r) })} empty={<Empty icon="routines" title={t.routines.empty} why={t.routines.emptyWhy} />} />}</Loaded>
+      {folding && <FormDialog title={tp.routine.newFolder} schema={{ required: ['name'], properties: { name: { type: 'string', title: tp.routine.folderName } } }} busy={fold.isPending} onClose={() => setFolding(false)} onSave={(v) => fold.mutate(v)} />}
       {creating && <Create onClose={() => setCreating(false)} />}
     </Frame>
   )

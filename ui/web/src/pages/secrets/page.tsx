@@ -33,6 +33,18 @@ const columns: Column<Secret>[] = [
   { id: 'rotated', head: tp.secrets.rotated, width: '80px', right: true, from: 'tab', cell: (s) => <span className="text-xs text-ink3"><Time at={s.lastRotatedAt ?? s.createdAt} /></span> },
 ]
 
+/** schemaOf is the form of a new secret: a value that is kept here, or a reference to another store. */
+const schemaOf = (v: Values): Schema => ({
+  required: v['where'] === 'elsewhere' ? ['name', 'provider', 'externalRef'] : ['name', 'value'],
+  properties: {
+    name: { type: 'string', title: tp.secrets.name }, where: { type: 'string', title: tp.secrets.kept, enum: ['here', 'elsewhere'], labels: { here: tp.secrets.here, elsewhere: tp.secrets.elsewhere } },
+    ...(v['where'] === 'elsewhere' ? { provider: { type: 'string', title: tp.secrets.store, enum: Object.keys(tp.secrets.stores), labels: tp.secrets.stores }, externalRef: { type: 'string', title: tp.secrets.reference }, providerVersionRef: { type: 'string', title: tp.secrets.referenceVersion } } : { value: schema.properties!['value']! }),
+    description: schema.properties!['description']!,
+  },
+})
+
+const bodyOf = ({ where, ...rest }: Values): Values => (where === 'elsewhere' ? { ...rest, managedMode: 'external_reference' } : rest)
+
 const schema: Schema = {
   required: ['name', 'value'],
   properties: { name: { type: 'string', title: tp.secrets.name }, value: { type: 'string', writeOnly: true, title: tp.secrets.value, description: tp.secrets.valueHint }, description: { type: 'string', title: tp.secrets.description } },
@@ -45,13 +57,13 @@ export function Page() {
   const open = (id: string) => void go({ to: '.', search: (id ? { show: id } : {}) as never, replace: true })
   const all = useRead(keys.secrets(company.id), '/api/companies/{companyId}/secrets', { path: { companyId: company.id } })
   const [creating, setCreating] = useState(false)
-  const create = useWrite<Values, Schemas['ApiSecretRow']>({ call: (v) => post('/api/companies/{companyId}/secrets', { path: { companyId: company.id } }, v), reread: () => [keys.secrets(company.id)], onDone: (made) => { setCreating(false); toast({ text: tp.secrets.made(made.name) }) } })
+  const create = useWrite<Values, Schemas['ApiSecretRow']>({ call: (v) => post('/api/companies/{companyId}/secrets', { path: { companyId: company.id } }, bodyOf(v)), reread: () => [keys.secrets(company.id)], onDone: (made) => { setCreating(false); toast({ text: tp.secrets.made(made.name) }) } })
   const shown = all.data?.find((s) => s.id === show)
   return (
     <Frame title={tp.secrets.title} command="selvage secret list" scroll={false} tools={<Button look="primary" icon="plus" onClick={() => setCreating(true)}>{tp.secrets.create}</Button>}
       drawer={shown && <Drawer label={shown.name} onClose={() => open('')} head={shown.name}><One key={shown.id} secret={shown} onGone={() => open('')} /></Drawer>}>
       <Loaded of={all}>{(rows) => <Table label={tp.secrets.title} rows={rows} columns={columns} keyOf={(s) => s.id} openKey={show} onOpen={(s) => open(s.id)} empty={<Empty icon="secrets" title={tp.secrets.empty} why={tp.secrets.emptyWhy} />} />}</Loaded>
-      {creating && <FormDialog title={tp.secrets.create} schema={schema} busy={create.isPending} onClose={() => setCreating(false)} onSave={(v) => create.mutate(v)} />}
+      {creating && <FormDialog title={tp.secrets.create} schema={schemaOf} initial={{ where: 'here' }} busy={create.isPending} onClose={() => setCreating(false)} onSave={(v) => create.mutate(v)} />}
     </Frame>
   )
 }

@@ -19,6 +19,7 @@ import { toast } from '../../parts/toast'
 import { Id, Time, Who } from '../../parts/values'
 import { t } from '../../text/en'
 import { tp } from '../../text/en.pages'
+import { OldVersion, Said, Tries } from './tries'
 
 type Skill = Schemas['ApiSkillDetail']
 
@@ -36,6 +37,7 @@ function Shown({ skill: s }: { skill: Skill }) {
   const { file } = useSearch({ strict: false }) as { file?: string }
   const open = file ?? s.fileInventory?.find((f) => f.path === 'SKILL.md')?.path ?? s.fileInventory?.[0]?.path ?? 'SKILL.md'
   const [doing, setDoing] = useState<'edit' | 'file' | 'version' | 'remove'>()
+  const [version, setVersion] = useState<string>()
   const reread = () => [keys.skills(company.id)]
   const done = (text: string) => () => { setDoing(undefined); toast({ text }) }
   const change = useWrite<Values, unknown>({ call: (v) => patch('/api/companies/{companyId}/skills/{skillId}', { path }, v), reread, onDone: done(tp.skills.changed) })
@@ -63,9 +65,12 @@ function Shown({ skill: s }: { skill: Skill }) {
           </Section>
           {audit.data && <Section title={tp.skills.audited}><div className="rounded border border-line px-3 py-2 text-sm"><StatusMark status={audit.data.verdict === 'pass' ? 'ok' : audit.data.verdict === 'fail' ? 'bad' : 'warn'} label={audit.data.verdict} />{(audit.data.findings ?? []).length === 0 ? <p className="text-ink2">{tp.skills.clean}</p> : <ul className="mt-1 flex flex-col gap-1">{(audit.data.findings ?? []).map((f, i) => <li key={i} className="break-words text-xs text-ink2">{Object.values(f).filter((v) => typeof v === 'string').join(' · ')}</li>)}</ul>}</div></Section>}
           <Section title={tp.skills.used}>{(s.usedByAgents ?? []).length === 0 ? <p className="text-sm text-ink3">{tp.skills.nobody}</p> : <ul>{(s.usedByAgents ?? []).map((a) => <li key={a.id} className="flex min-h-8 items-center text-sm"><Link to={`/${company.issuePrefix}/agents/${a.id}`} className="hover:underline"><Who id={a.id} name={a.name} /></Link></li>)}</ul>}</Section>
-          <Section title={tp.skills.versions}><Loaded of={versions} rows={2}>{(rows) => rows.length === 0 ? <p className="text-sm text-ink3">{tp.skills.noVersions}</p> : <Lines>{rows.map((v) => <LineOf key={v.id}><Badge>{v.versionNumber}</Badge><Front>{v.label ?? v.changeSummary ?? ''}</Front>{v.id === s.currentVersionId && <Badge meaning="ok">{tp.routine.inForce}</Badge>}<span className="text-xs text-ink3"><Time at={v.createdAt} /></span></LineOf>)}</Lines>}</Loaded></Section>
+          <Section title={tp.skills.versions}><Loaded of={versions} rows={2}>{(rows) => rows.length === 0 ? <p className="text-sm text-ink3">{tp.skills.noVersions}</p> : <Lines>{rows.map((v) => <LineOf key={v.id}><Badge>{v.versionNumber}</Badge><Front>{v.label ?? v.changeSummary ?? ''}</Front>{v.id === s.currentVersionId && <Badge meaning="ok">{tp.routine.inForce}</Badge>}<span className="text-xs text-ink3"><Time at={v.createdAt} /></span><Button small look="quiet" aria-label={`${tp.skills.openVersion} ${v.versionNumber}`} onClick={() => setVersion(v.id)}>{tp.skills.openVersion}</Button></LineOf>)}</Lines>}</Loaded></Section>
+          <Tries skill={s} />
+          <Said skill={s} />
         </div>
       </div>
+      {version && <OldVersion skill={s} version={version} onClose={() => setVersion(undefined)} />}
       {doing === 'edit' && <FormDialog title={tp.skills.rename} action={t.common.save} schema={{ required: ['name'], properties: { name: { type: 'string', title: tp.skills.name }, description: { type: 'string', format: 'multiline', title: tp.skills.description } } }} initial={{ name: s.name, description: s.description ?? undefined }} busy={change.isPending} onClose={() => setDoing(undefined)} onSave={(_v, c) => (Object.keys(c).length > 0 ? change.mutate(c) : setDoing(undefined))} />}
       {doing === 'file' && <FormDialog title={tp.skills.newFile} schema={{ required: ['path'], properties: { path: { type: 'string', title: tp.skills.path } } }} initial={{ path: 'references/' }} busy={add.isPending} onClose={() => setDoing(undefined)} onSave={(v) => add.mutate(v)} />}
       {doing === 'version' && <FormDialog title={tp.skills.keepVersion} schema={{ properties: { label: { type: 'string', title: tp.skills.name }, changeSummary: { type: 'string', format: 'multiline', title: tp.skills.whatChanged } } }} busy={keep.isPending} onClose={() => setDoing(undefined)} onSave={(v) => keep.mutate(v)} />}
