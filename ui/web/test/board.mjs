@@ -1,6 +1,7 @@
 // node test/board.mjs DIR PORT: the steps of testnet/board on the mesh of three that DIR/testnet.json describes; from PORT
 // on are two free ports. Nodes are stopped, started and killed on the way. Each step says what it saw; the first that does
 // not see it ends with 1.
+import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { addressesOf } from './addresses.mjs'
@@ -8,7 +9,7 @@ import { faultsOf } from './axe.mjs'
 import { ask, browser, watch } from './browser.mjs'
 import { pageSteps } from './pages.mjs'
 
-const [dir] = process.argv.slice(2)
+const [dir, port] = process.argv.slice(2)
 const { nodes, bin } = JSON.parse(readFileSync(join(dir, 'testnet.json'), 'utf8'))
 const url = nodes[0].http
 const wait = { timeout: 60_000 }
@@ -17,11 +18,20 @@ function must(ok, what) {
   if (!ok) throw new Error(what)
 }
 
+async function until(good, what) {
+  for (let i = 0; !(await good()); i++) {
+    must(i < 600, what)
+    await new Promise((done) => setTimeout(done, 100))
+  }
+}
+
 const chrome = await browser()
 const context = await chrome.newContext({ locale: 'en-GB', timezoneId: 'UTC', viewport: { width: 1440, height: 900 } })
 const page = await context.newPage()
 const { pid } = nodes[0]
 let next = url // where the page goes on when its first node is dead
+const children = [] // nodes that are started on the way
+process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')))
 // A browser writes each answer that refuses, and each node that does not answer, into its console.
 const wrong = watch(page, (text) => text.startsWith('Failed to load resource'))
 
@@ -310,6 +320,56 @@ const steps = {
     wrong.splice(0, wrong.length, ...wrong.filter((w) => !w.includes('Content Security Policy') && !w.includes('other.test')))
     must(wrong.length === 0, `the page had faults:\n${wrong.join('\n')}`)
   },
+  async 'a browser that is offline says how old the page is, and goes on by itself'() {
+    await page.goto(`${url}/ACM/issues/ACM-1`)
+    await page.getByRole('heading', { name: 'Survey comments' }).waitFor(wait)
+    await page.locator('[data-line=live]').first().waitFor({ ...wait, state: 'attached' })
+    await context.setOffline(true)
+    await page.getByRole('alert').filter({ hasText: /does not answer\. What is on screen is \d+:\d\d old\./ }).waitFor(wait)
+    await page.getByRole('heading', { name: 'Survey comments' }).waitFor(wait)
+    await context.setOffline(false)
+    await page.getByRole('alert').filter({ hasText: 'does not answer' }).waitFor({ ...wait, state: 'detached' })
+    const issue = await ask(url, '/api/issues/ACM-1')
+    await ask(url, `/api/issues/${issue.id}/comments`, 'POST', { body: 'After the break' })
+    await page.locator('[data-comment]', { hasText: 'After the break' }).waitFor(wait)
+  },
+  async 'a node that hears no majority says so with the age of what it shows'() {
+    nodes.slice(1).forEach((n) => process.kill(n.pid, 'SIGSTOP'))
+    try {
+      await page.getByRole('alert').filter({ hasText: /n1 hears no majority of the mesh\. It takes no changes, and what it shows is \d+:\d\d old\./ }).waitFor(wait)
+    } finally {
+      nodes.slice(1).forEach((n) => process.kill(n.pid, 'SIGCONT'))
+    }
+    await page.getByRole('alert').filter({ hasText: 'no majority' }).waitFor({ ...wait, state: 'detached' })
+  },
+  async 'a node that asks to join is let in by its code'() {
+    // Requests come over a local network: n3 is started again with an address there. No multicast is sent: lo is never used for it.
+    const n3 = nodes[2]
+    const run = (name, ...args) => {
+      const child = spawn(bin, ['up', '--dir', join(dir, name), '--name', name, ...args])
+      child.said = ''
+      for (const stream of [child.stdout, child.stderr]) stream.on('data', (d) => { child.said += d })
+      children.push(child)
+      return child
+    }
+    process.kill(n3.pid, 'SIGTERM')
+    await until(() => ask(n3.http, '/board.json').then(() => false, () => true), 'n3 does not end')
+    const again = run('n3', '--mdns', 'lo', '--http', new URL(n3.http).host, '--mesh', `0.0.0.0:${n3.mesh.split(':')[1]}`)
+    await until(() => ask(n3.http, '/board.json').then(() => true, () => false), 'n3 does not serve again')
+    n3.pid = again.pid
+    const { id } = await ask(url, '/api/v1/mesh')
+    const at = Number(port)
+    const fourth = run('n4', '--mdns', 'off', '--mesh-id', id, '--seed', `127.0.0.1:${n3.mesh.split(':')[1]}`, '--http', `127.0.0.1:${at}`, '--mesh', `127.0.0.1:${at + 1}`)
+    const other = await context.newPage()
+    await other.goto(`${n3.http}/mesh/nodes`)
+    const ask4 = other.locator('[data-request]', { hasText: 'n4' })
+    await ask4.waitFor(wait)
+    const code = await ask4.locator('[data-code]').innerText()
+    await until(() => fourth.said.includes(code), `the page shows the code ${code}; the node said: ${fourth.said}`)
+    await ask4.getByRole('button', { name: 'Approve' }).click()
+    await other.getByRole('row', { name: /n4.*alive/ }).waitFor(wait)
+    await other.close()
+  },
   async 'the node dies, and the page goes on at another node of the mesh'() {
     await page.goto(`${url}/ACM/issues/ACM-1`)
     await page.getByRole('heading', { name: 'Survey comments' }).waitFor(wait)
@@ -329,6 +389,53 @@ const steps = {
       must(i < 300, 'the comment never reached the other node')
       await page.waitForTimeout(200)
     }
+  },
+  async 'where people sign in, the first one claims the mesh with its code'() {
+    await ask(next, '/api/v1/mesh/auth', 'PUT', { mode: 'authenticated' })
+    await page.goto(next)
+    await page.waitForURL(/\/sign-in/, wait)
+    await page.getByText('This mesh has no administrator yet').waitFor(wait)
+    await page.getByLabel('Your name').fill('Ann')
+    await page.getByLabel('Email').fill('ann@example.com')
+    await page.getByLabel('Password').fill('correct horse battery')
+    await page.getByRole('button', { name: 'Make an account' }).click()
+    await page.getByLabel('Claim code').fill(readFileSync(join(nodes.find((n) => n.http === next).dir, 'claim-code'), 'utf8').trim())
+    await page.getByRole('button', { name: 'Become administrator' }).click()
+    await page.getByText('Needs you').first().waitFor(wait)
+  },
+  async 'a second person joins by an invite, and may do less'() {
+    await page.goto(`${next}/ACM`)
+    await page.getByText('Needs you').first().waitFor(wait)
+    const path = await page.evaluate(async () => {
+      const company = (await (await fetch('/api/companies')).json()).find((c) => c.issuePrefix === 'ACM')
+      const made = await fetch(`/api/companies/${company.id}/invites`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ allowedJoinTypes: 'human', humanRole: 'viewer' }) })
+      return (await made.json()).invitePath
+    })
+    const theirs = await chrome.newContext({ locale: 'en-GB', timezoneId: 'UTC', viewport: { width: 1440, height: 900 } })
+    const bob = await theirs.newPage()
+    await bob.goto(next + path)
+    await bob.getByRole('heading', { name: 'Join Acme Survey' }).waitFor(wait)
+    await bob.getByRole('link', { name: 'Sign in, or make an account' }).click()
+    await bob.getByRole('button', { name: 'I have no account' }).click()
+    await bob.getByLabel('Your name').fill('Bob')
+    await bob.getByLabel('Email').fill('bob@example.com')
+    await bob.getByLabel('Password').fill('another horse battery')
+    await bob.getByRole('button', { name: 'Make an account' }).click()
+    await bob.getByRole('button', { name: 'Join' }).click()
+    await bob.waitForURL(/\/ACM$/, wait)
+    await bob.goto(`${next}/ACM/issues/ACM-1`)
+    await bob.getByLabel('Write a comment…').fill('May I?')
+    await bob.keyboard.press('Control+Enter')
+    await bob.getByText(/Viewer access is read-only/).first().waitFor(wait)
+    must((await bob.getByLabel('Write a comment…').inputValue()) === 'May I?', 'the text that was refused is lost')
+    await bob.goto(`${next}/mesh/nodes`)
+    await bob.getByText(/Instance admin required/).first().waitFor(wait)
+    await page.goto(`${next}/ACM/issues/ACM-1`)
+    await page.getByLabel('Write a comment…').fill('I may')
+    await page.keyboard.press('Control+Enter')
+    await bob.goto(`${next}/ACM/issues/ACM-1`)
+    await bob.getByRole('article').filter({ hasText: 'I may' }).waitFor(wait)
+    await theirs.close()
   },
 }
 

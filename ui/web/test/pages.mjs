@@ -105,6 +105,45 @@ export function pageSteps({ page, url, ask, must, wait }) {
       await menu('More', 'Restore')
       await until(`/api/projects/${id}`, (p) => !p.archivedAt, 'a project that is back')
     },
+    async 'a project has variables, and none of their values is shown'() {
+      const [{ id }] = await ask(url, `${await of()}/projects`)
+      await page.goto(`${url}/ACM/projects/${id}`)
+      await button('Add a variable').click()
+      await dialog.getByLabel('Name *').fill('CHART_DATUM')
+      await dialog.getByLabel('Value *').fill('canary-of-a-variable')
+      await save('Save')
+      await page.getByRole('list', { name: 'Environment variables' }).getByText('CHART_DATUM').waitFor(wait)
+      await until(`/api/projects/${id}`, (p) => p.env?.CHART_DATUM, 'a project with a variable')
+      must(!(await page.content()).includes('canary'), 'the page shows the value of a variable')
+    },
+    async 'an agent is dragged to whom it shall report to, and undo takes it back'() {
+      const [wes] = await ask(url, `${await of()}/agents`)
+      const bea = await ask(url, `${await of()}/agents`, 'POST', { name: 'Bea', role: 'qa', adapterType: 'process', adapterConfig: { command: 'true' } })
+      await page.goto(`${url}/ACM/org`)
+      await page.locator('[data-agent=Bea]').dragTo(page.locator(`[data-agent=${wes.name}]`))
+      await until(`/api/agents/${bea.id}`, (a) => a.reportsTo === wes.id, 'an agent that reports to another')
+      await button('Undo').click()
+      await until(`/api/agents/${bea.id}`, (a) => !a.reportsTo, 'an agent that reports to nobody again')
+      await ask(url, `/api/agents/${bea.id}/terminate`, 'POST', {})
+    },
+    async 'a node gets a label, is drained and takes runs again'() {
+      await page.goto(`${url}/mesh/nodes`)
+      await page.getByRole('table', { name: 'Nodes' }).getByRole('row', { name: /n2/ }).click()
+      const drawer = page.getByRole('complementary', { name: 'n2' })
+      await drawer.getByText(/^\d+(\.\d)? ms$/).first().waitFor(wait) // how long the way is
+      await drawer.getByRole('button', { name: 'Edit' }).click()
+      await dialog.getByLabel('Labels').fill('zone=east')
+      await save('Save')
+      await drawer.getByText('zone=east').waitFor(wait)
+      await drawer.getByRole('button', { name: 'Drain' }).click()
+      await dialog.getByText('It takes no new runs').waitFor(wait)
+      await save('Drain')
+      await drawer.getByRole('button', { name: 'Take new runs again' }).click()
+      await until('/api/v1/mesh/members', (all) => all.some((m) => m.name === 'n2' && m.scheduling === 'open' && m.labels.includes('zone=east')), 'a node that takes runs again')
+      await drawer.getByRole('button', { name: 'Revoke' }).click()
+      await dialog.getByText('It cannot come back with this identity.').waitFor(wait)
+      await dialog.getByRole('button', { name: 'Cancel' }).click()
+    },
     async 'a secret goes in, gets a new value, and no page shows it'() {
       await page.goto(`${url}/ACM/company/settings/secrets`)
       await button('New secret').click()
@@ -230,6 +269,11 @@ export function pageSteps({ page, url, ask, must, wait }) {
       await dialog.getByLabel('Text *').fill('Depths are given at **lowest tide**.')
       await save('Create')
       await page.getByText('The memory is kept').waitFor(wait)
+      const listed = page.locator('[data-memory]', { hasText: 'lowest tide' }) // without a search
+      await listed.getByRole('button', { name: 'Edit' }).click()
+      await dialog.getByLabel('Importance, 0 to 1,000').fill('700')
+      await save('Save')
+      await listed.getByText('Importance 700').waitFor(wait)
       await page.getByLabel('What do you look for?').fill('depths tide')
       const hit = page.locator('[data-memory]', { hasText: 'lowest tide' })
       await hit.getByText(/Why it is here/).click()

@@ -7,7 +7,9 @@ const firsts = ['Ada', 'Bo', 'Cleo', 'Dov', 'Ema', 'Finn', 'Gil', 'Hana', 'Ivo',
 const roles = ['engineer', 'designer', 'qa', 'researcher', 'devops', 'pm']
 const verbs = ['Survey', 'Measure', 'Write down', 'Test', 'Translate', 'Compare', 'Mend', 'Review', 'Plan', 'Draw']
 const things = ['open markers in the north', 'comments of the last release', 'the import of old tables', 'how long a build takes', 'the guide for new people', 'the limits of uploads', 'names that nobody reads', 'the map of the harbour', 'prices of the three vendors', 'tests that fail now and then']
-const states = ['backlog', 'todo', 'todo', 'in_progress', 'in_review', 'done', 'done', 'done', 'cancelled']
+const states = ['backlog', 'todo', 'done', 'todo', 'in_progress', 'done', 'in_review', 'done', 'blocked', 'done', 'cancelled']
+// An assignment wakes nobody: the company is a picture of itself, and its runs are the four below.
+const asleep = { heartbeat: { enabled: false, wakeOnDemand: false } }
 
 /** inParallel does f for each of n numbers, so many at once. */
 async function inParallel(n, atOnce, f) {
@@ -27,23 +29,30 @@ const company = await post('/api/companies', { name: 'Harbour Survey', descripti
 const of = `/api/companies/${company.id}`
 const empty = await post('/api/companies', { name: 'Quiet Office' })
 
-const lead = await post(`${of}/agents`, { name: 'Mara', role: 'ceo', title: 'Leads the survey', adapterType: 'process', adapterConfig: { command: 'sleep', args: ['600'] } })
+const lead = await post(`${of}/agents`, { name: 'Mara', role: 'ceo', title: 'Leads the survey', adapterType: 'process', adapterConfig: { command: 'sleep', args: ['600'] }, runtimeConfig: asleep })
 const heads = await inParallel(4, 4, (i) => post(`${of}/agents`, { name: `${firsts[i]} Head`, role: roles[i], reportsTo: lead.id, adapterType: 'process', adapterConfig: { command: 'sh', args: ['-c', 'for i in $(seq 1 900); do echo "sounding $i: $((i % 17)) m"; sleep 1; done'] } }))
-const rest = await inParallel(Math.max(0, Number(agentCount) - 5), 8, (i) => post(`${of}/agents`, { name: `${firsts[i % 20]} ${String.fromCharCode(65 + (i % 26))}.`, role: roles[i % 6], reportsTo: heads[i % 4].id, adapterType: 'process', adapterConfig: { command: 'true' } }))
+const rest = await inParallel(Math.max(0, Number(agentCount) - 5), 8, (i) => post(`${of}/agents`, { name: `${firsts[i % 20]} ${String.fromCharCode(65 + (i % 26))}.`, role: roles[i % 6], reportsTo: heads[i % 4].id, adapterType: 'process', adapterConfig: { command: 'true' }, runtimeConfig: asleep, budgetMonthlyCents: i % 3 === 0 ? 2000 : 0 }))
 const agents = [lead, ...heads, ...rest]
 const goal = await post(`${of}/goals`, { title: 'All charts of the harbour are right', level: 'company', status: 'active' })
-const projects = await inParallel(3, 3, (i) => post(`${of}/projects`, { name: ['North basin', 'Old archive', 'Guide'][i], goalIds: [goal.id], status: 'in_progress' }))
+for (const [i, title] of ['Every basin is sounded this year', 'Old notes are checked', 'New people find their way'].entries()) {
+  const part = await post(`${of}/goals`, { title, level: 'team', status: i === 2 ? 'planned' : 'active', parentId: goal.id, ownerAgentId: heads[i].id })
+  await inParallel(2, 2, (j) => post(`${of}/goals`, { title: [['North basin', 'South basin'], ['Notes before 2000', 'Notes since 2000'], ['A guide', 'A glossary']][i][j], level: 'task', status: j === 0 ? 'achieved' : 'active', parentId: part.id }))
+}
+const projects = await inParallel(3, 3, (i) => post(`${of}/projects`, { name: ['North basin', 'Old archive', 'Guide'][i], description: ['Soundings and charts of the north basin.', 'What the notes of forty years still say.', 'What new people read first.'][i], goalIds: [goal.id], leadAgentId: heads[i].id, status: 'in_progress', targetDate: ['2027-03-31', '2027-06-30', '2027-01-31'][i] }))
+let first // an issue that others wait for
+const labels = await inParallel(4, 4, (i) => post(`${of}/labels`, { name: ['chart', 'safety', 'paper work', 'field trip'][i], color: ['#0f766e', '#b91c1c', '#6b7280', '#2563eb'][i] }))
 const issues = await inParallel(Number(issueCount), 16, async (i) => {
   const status = states[i % states.length]
   const agent = agents[(i * 7) % agents.length]
-  const working = status === 'in_progress' || status === 'in_review'
   const issue = await post(`${of}/issues`, { title: `${verbs[i % 10]} ${things[(i * 3 + Math.floor(i / 10)) % 10]}`, description: i % 4 === 0 ? undefined : `What is there now, **what is wrong**, and a proposal.\n\n- read the notes of \`2024\`\n- ask the harbour master\n- write a table`,
-    priority: ['low', 'medium', 'medium', 'high', 'critical'][i % 5], status: 'backlog', projectId: projects[i % 3].id, allowDuplicate: true })
-  if (status !== 'backlog') await ask(url, `/api/issues/${issue.id}`, 'PATCH', { status: working ? 'todo' : status, ...(i % 6 === 5 ? {} : status === 'done' || status === 'cancelled' ? { assigneeAgentId: agent.id } : {}) })
+    priority: ['low', 'medium', 'medium', 'high', 'low', 'medium', 'critical'][i % 7], status: 'backlog', projectId: projects[i % 3].id, goalId: goal.id, labelIds: i % 3 === 0 ? [labels[i % 4].id] : [], allowDuplicate: true })
+  if (status === 'blocked') await ask(url, `/api/issues/${issue.id}`, 'PATCH', { status, assigneeAgentId: agent.id, blockedByIssueIds: first ? [first] : [] })
+  else if (status !== 'backlog') await ask(url, `/api/issues/${issue.id}`, 'PATCH', { status, ...(i % 6 === 5 && status === 'todo' ? {} : { assigneeAgentId: agent.id }) })
+  first ??= issue.id
   return issue
 })
 await inParallel(12, 6, (i) => post(`/api/issues/${issues[i * 3].id}/comments`, { body: `I looked at the notes. The depth at buoy ${i + 1} is **${3 + i} m**, not ${4 + i} m.\n\n| buoy | chart | found |\n|---|---|---|\n| ${i + 1} | ${4 + i} | ${3 + i} |` }))
-await inParallel(5, 5, (i) => post(`${of}/approvals`, { type: 'request_board_approval', requestedByAgentId: agents[i].id, payload: { title: `Buy soundings of basin ${i + 1}`, summary: 'The old ones are from 1998.', recommendedAction: 'Approve' } }))
+await inParallel(5, 5, (i) => post(`${of}/approvals`, { type: 'request_board_approval', requestedByAgentId: agents[i].id, payload: { ...[{ title: 'Buy soundings of basin 3', summary: 'The old ones are from 1998. They cost US$240.' }, { title: 'Publish the map of the harbour', summary: 'All three basins are checked.' }, { title: 'Close the old archive', summary: 'Nobody has read it since spring; a copy stays.' }, { title: 'Ask the pilots about buoy 7', summary: 'Two notes say different depths.' }, { title: 'Use the larger model for reviews', summary: 'It finds twice as many mistakes, at four times the price.' }][i], recommendedAction: 'Approve' } }))
 await inParallel(4, 4, (i) => post(`/api/agents/${heads[i].id}/wakeup`, {}))
 await ask(url, `/api/agents/${rest[3].id}/pause`, 'POST', {})
 
@@ -60,6 +69,15 @@ const said = [
 const writer = await post(`${of}/agents`, { name: 'Wes', role: 'engineer', title: 'Draws the charts', reportsTo: lead.id, budgetMonthlyCents: 2000, adapterType: 'process', adapterConfig: { command: 'sh', args: ['-c', said.map((l) => `printf '%s\\n' '${JSON.stringify(l)}'`).join('; ')] } })
 await inParallel(14, 7, (i) => post(`${of}/cost-events`, { agentId: agents[i % 6].id, provider: ['local', 'harbour', 'tide'][i % 3], model: ['survey-1', 'chart-2', 'deep-3'][i % 3], inputTokens: 12000 + i * 900, outputTokens: 800 + i * 31, costCents: 120 + i * 37, occurredAt: new Date(Date.now() - i * 86_400_000).toISOString(), projectId: projects[i % 3].id }))
 await post(`${of}/budgets/policies`, { scopeType: 'agent', scopeId: rest[0].id, amount: 300, warnPercent: 80 })
+for (const [i, title] of ['Sound the north basin', 'Read the notes of the week', 'Report to the harbour master'].entries()) {
+  const routine = await post(`${of}/routines`, { title, assigneeAgentId: rest[i].id, projectId: projects[i].id, priority: 'medium' })
+  await post(`/api/routines/${routine.id}/triggers`, { kind: 'schedule', cronExpression: ['30 6 * * 1-5', '0 17 * * 5', '0 9 1 * *'][i], timezone: 'Europe/Berlin' })
+}
+for (const [i, text] of ['Depths are given at **lowest tide**, as in the old charts.', 'The harbour master answers on Tuesdays and Thursdays.', 'Notes before 1987 count in feet.', 'Buoy 7 was moved twelve metres to the west in May.', 'The pilots want the map on paper, too.', 'Ask before a chart is deleted: the archive has no copy of those from 1998.'].entries()) {
+  await post('/api/v1/memory', { companyId: company.id, text, kind: ['fact', 'note', 'lesson'][i % 3], tags: [['depth', 'chart'], ['people'], ['archive']][i % 3], importance: i === 0 ? 800 : 300 })
+}
+await post(`${of}/secrets`, { name: 'Key of the tide service', value: 'not a real key' })
+await post(`${of}/skills`, { name: 'read-soundings', markdown: '---\nname: read-soundings\ndescription: How to read soundings\n---\n\n# Soundings\n\n1. Open the table of the basin.\n2. Look at the datum: it is lowest tide.\n3. Compare with the chart, and write down what differs by more than 0.3 m.\n' })
 const asked = issues[1]
 const ask2 = (body) => post(`/api/issues/${asked.id}/interactions`, body)
 await ask2({ kind: 'ask_user_questions', title: 'Which datum?', payload: { version: 1, questions: [{ id: 'q1', prompt: 'Which datum shall the depths have?', selectionMode: 'single', required: true, options: [{ id: 'a', label: 'Lowest tide', description: 'as the old charts' }, { id: 'b', label: 'Mean sea level' }] }] } })
