@@ -1,7 +1,7 @@
 // Command ceo is an example agent that delegates: it proposes its strategy to
 // the board, and once that is approved turns its issue into surveys for its
-// reports, waits for them as blockers, and when all are done sums them up and
-// closes the issue. It keeps nothing between runs; what it needs to know is in
+// reports, waits for them as blockers, and when all are done sums them up, asks
+// the board what is next, and closes the issue. It keeps nothing between runs; what it needs to know is in
 // the issues and the approvals.
 package main
 
@@ -204,5 +204,26 @@ func sumUp(agent *agentkit.Agent, issue agentkit.Issue, children []agentkit.Issu
 	if err := agent.ReportCost(issue.ID, time.Since(start)); err != nil {
 		return err
 	}
+	if err := askWhatNext(agent, issue); err != nil {
+		return err
+	}
 	return agent.SetStatus(issue.ID, "done")
+}
+
+// askWhatNext leaves a question to the board, which finds it in its inbox.
+func askWhatNext(agent *agentkit.Agent, issue agentkit.Issue) error {
+	type option struct {
+		ID    string `json:"id"`
+		Label string `json:"label"`
+	}
+	question := map[string]any{"id": "next", "prompt": "What shall we survey next?", "selectionMode": "single", "required": true,
+		"options": []option{{"tests", "Tests"}, {"dependencies", "Dependencies"}, {"nothing", "Nothing for now"}}}
+	err := agent.Call("POST", "/api/issues/"+issue.ID+"/interactions", map[string]any{
+		"kind": "ask_user_questions", "title": "What shall we survey next?",
+		"payload": map[string]any{"version": 1, "questions": []any{question}},
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("ask what is next: %w", err)
+	}
+	return nil
 }

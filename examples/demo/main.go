@@ -106,7 +106,7 @@ func run(api string, nodes int, bin, repo, dir string, wait time.Duration) error
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nCompany %q (%s) is at work on %s.\n\n", company.Name, company.IssuePrefix, issue.Identifier)
+	fmt.Printf("\nCompany %q (%s) is at work on %s.\nWatch it: %s/%s\n\n", company.Name, company.IssuePrefix, issue.Identifier, urls[0], company.IssuePrefix)
 	t := newTour(urls[0], dir)
 	if err := t.watch(b, company, issue, wait); err != nil {
 		return err
