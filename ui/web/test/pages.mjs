@@ -333,6 +333,7 @@ export function pageSteps({ page, url, ask, must, wait }) {
       await page.getByRole('button', { name: 'Restore' }).last().click()
       await save('Restore')
       await until(at, (a) => a.title !== 'Sounds the basins', 'an agent that is as it was')
+      await dialog.waitFor({ ...wait, state: 'detached' }) // it has such a button, too
       await page.getByRole('button', { name: 'Restore' }).nth(kept).waitFor(wait) // one more can be had again
       await page.getByRole('button', { name: 'Restore' }).first().click()
       await save('Restore')

@@ -31,8 +31,9 @@ const empty = await post('/api/companies', { name: 'Quiet Office' })
 
 const lead = await post(`${of}/agents`, { name: 'Mara', role: 'ceo', title: 'Leads the survey', adapterType: 'process', adapterConfig: { command: 'sleep', args: ['600'] }, runtimeConfig: asleep })
 const heads = await inParallel(4, 4, (i) => post(`${of}/agents`, { name: `${firsts[i]} Head`, role: roles[i], reportsTo: lead.id, adapterType: 'process', adapterConfig: { command: 'sh', args: ['-c', 'for i in $(seq 1 900); do echo "sounding $i: $((i % 17)) m"; sleep 1; done'] } }))
-const rest = await inParallel(Math.max(0, Number(agentCount) - 5), 8, (i) => post(`${of}/agents`, { name: `${firsts[i % 20]} ${String.fromCharCode(65 + (i % 26))}.`, role: roles[i % 6], reportsTo: heads[i % 4].id, adapterType: 'process', adapterConfig: { command: 'true' }, runtimeConfig: asleep, budgetMonthlyCents: i % 3 === 0 ? 2000 : 0 }))
+const rest = await inParallel(Math.max(0, Number(agentCount) - 5), 8, (i) => post(`${of}/agents`, { name: `${firsts[i % 20]} ${String.fromCharCode(65 + (i % 26))}.`, role: roles[i % 6], reportsTo: heads[i % 4].id, adapterType: 'process', adapterConfig: { command: 'true' }, runtimeConfig: asleep, budgetMonthlyCents: i % 12 === 4 ? 2000 : 0 }))
 const agents = [lead, ...heads, ...rest]
+const workers = [lead, ...rest]
 const goal = await post(`${of}/goals`, { title: 'All charts of the harbour are right', level: 'company', status: 'active' })
 for (const [i, title] of ['Every basin is sounded this year', 'Old notes are checked', 'New people find their way'].entries()) {
   const part = await post(`${of}/goals`, { title, level: 'team', status: i === 2 ? 'planned' : 'active', parentId: goal.id, ownerAgentId: heads[i].id })
@@ -42,8 +43,8 @@ const projects = await inParallel(3, 3, (i) => post(`${of}/projects`, { name: ['
 let first // an issue that others wait for
 const labels = await inParallel(4, 4, (i) => post(`${of}/labels`, { name: ['chart', 'safety', 'paper work', 'field trip'][i], color: ['#0f766e', '#b91c1c', '#6b7280', '#2563eb'][i] }))
 const issues = await inParallel(Number(issueCount), 16, async (i) => {
-  const status = states[i % states.length]
-  const agent = agents[(i * 7) % agents.length]
+  const status = i > 100 && states[i % states.length] === 'blocked' ? 'in_progress' : states[i % states.length]
+  const agent = workers[(i * 7) % workers.length]
   const issue = await post(`${of}/issues`, { title: `${verbs[i % 10]} ${things[(i * 3 + Math.floor(i / 10)) % 10]}`, description: i % 4 === 0 ? undefined : `What is there now, **what is wrong**, and a proposal.\n\n- read the notes of \`2024\`\n- ask the harbour master\n- write a table`,
     priority: ['low', 'medium', 'medium', 'high', 'low', 'medium', 'critical'][i % 7], status: 'backlog', projectId: projects[i % 3].id, goalId: goal.id, labelIds: i % 3 === 0 ? [labels[i % 4].id] : [], allowDuplicate: true })
   if (status === 'blocked') await ask(url, `/api/issues/${issue.id}`, 'PATCH', { status, assigneeAgentId: agent.id, blockedByIssueIds: first ? [first] : [] })
@@ -53,7 +54,7 @@ const issues = await inParallel(Number(issueCount), 16, async (i) => {
 })
 await inParallel(12, 6, (i) => post(`/api/issues/${issues[i * 3].id}/comments`, { body: `I looked at the notes. The depth at buoy ${i + 1} is **${3 + i} m**, not ${4 + i} m.\n\n| buoy | chart | found |\n|---|---|---|\n| ${i + 1} | ${4 + i} | ${3 + i} |` }))
 await inParallel(5, 5, (i) => post(`${of}/approvals`, { type: 'request_board_approval', requestedByAgentId: agents[i].id, payload: { ...[{ title: 'Buy soundings of basin 3', summary: 'The old ones are from 1998. They cost US$240.' }, { title: 'Publish the map of the harbour', summary: 'All three basins are checked.' }, { title: 'Close the old archive', summary: 'Nobody has read it since spring; a copy stays.' }, { title: 'Ask the pilots about buoy 7', summary: 'Two notes say different depths.' }, { title: 'Use the larger model for reviews', summary: 'It finds twice as many mistakes, at four times the price.' }][i], recommendedAction: 'Approve' } }))
-await inParallel(4, 4, (i) => post(`/api/agents/${heads[i].id}/wakeup`, {}))
+await inParallel(4, 4, (i) => ask(url, `/api/issues/${issues[i * 11 + 3].id}`, 'PATCH', { assigneeAgentId: heads[i].id })) // which wakes them
 await ask(url, `/api/agents/${rest[3].id}/pause`, 'POST', {})
 
 // An agent that writes as command-line agents do, money of two weeks, a limit that stops, and what waits on an issue.

@@ -17,6 +17,7 @@ export const tp = {
     revisions: 'Revisions', restore: 'Restore', restored: 'The routine is as it was', inForce: 'in force', activeIssue: 'Open now',
   },
   org: { chart: 'Chart', tree: 'Tree', in: 'Zoom in', out: 'Zoom out', fit: 'Fit', drag: 'Drag it to whom it shall report to', nobody: 'Drop it here: it reports to nobody', nobodyChoice: 'nobody', to: (n: string) => `Whom ${n} reports to`, moved: (n: string, to: string) => `${n} reports to ${to}`, free: (n: string) => `${n} reports to nobody` },
+  costs: { allLimits: (n: number) => `Show all ${n} limits` },
   activity: { anybody: 'Anybody', anything: 'Anything', newest: (n: number) => `The newest ${n}` },
   rights: {
     title: (n: string) => `Rights of ${n}`, why: 'A role brings rights by itself. These come on top.', changed: (n: string) => `The rights of ${n} are changed`, edit: 'Rights…',

@@ -13,6 +13,7 @@ import { Empty, ErrorBox, Loaded, Rows, Section } from '../../parts/states'
 import { csvOf, download, type Column } from '../../parts/table'
 import { Money } from '../../parts/values'
 import { t } from '../../text/en'
+import { tp } from '../../text/en.pages'
 import { Limit, PolicyDialog, type Policy } from './limits'
 import { bandsOf, forecastOf, narrowed, sumBy, type By, type CostRow, type Only, type Sum } from './sums'
 
@@ -39,16 +40,22 @@ export function Page() {
   )
 }
 
+const fewLimits = 6 // those that are closest to their end come first; the rest is a click away
+
 function Limits({ onEdit }: { onEdit: (p: Policy) => void }) {
   const company = useCompany()
   const overview = useRead(keys.budgets(company.id, 'overview'), '/api/companies/{companyId}/budgets/overview', { path: { companyId: company.id } })
+  const [all, setAll] = useState(false)
   return (
     <Section title={t.costs.limits} aside={overview.data && overview.data.heldAmount > 0 && <span className="text-xs text-ink3">{t.home.held(moneyOf(overview.data.heldAmount).text)}</span>}>
       <Loaded of={overview} rows={3}>
         {(o) => {
           const policies = [...(o.policies ?? [])].sort((a, b) => Number(b.scopeType === 'company') - Number(a.scopeType === 'company') || b.utilizationPercent - a.utilizationPercent)
           if (policies.length === 0) return <Empty icon="costs" title={t.costs.noLimits} why={t.costs.noLimitsWhy} />
-          return <ul className="rounded border border-line">{policies.map((p) => <Limit key={p.policyId} policy={p} onEdit={() => onEdit(p)} />)}</ul>
+          return <>
+            <ul className="rounded border border-line">{(all ? policies : policies.slice(0, fewLimits)).map((p) => <Limit key={p.policyId} policy={p} onEdit={() => onEdit(p)} />)}</ul>
+            {!all && policies.length > fewLimits && <Button small look="quiet" className="mt-1" onClick={() => setAll(true)}>{tp.costs.allLimits(policies.length)}</Button>}
+          </>
         }}
       </Loaded>
     </Section>

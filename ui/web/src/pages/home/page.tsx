@@ -122,7 +122,7 @@ function Moving({ company, prefix }: { company: string; prefix: string }) {
     <Section title={t.home.moving} aside={runs.data && runs.data.length > 0 && <span className="text-xs text-ink3">{t.home.runs(runs.data.length)}</span>}>
       <div className={box}>
         <Loaded of={runs} rows={3}>
-          {(all) => (all.length === 0 ? <div className="flex min-h-14 items-center px-4 text-sm"><span>{t.home.nothingMoves} <span className="text-ink3">{t.home.nothingMovesWhy}</span></span></div> : all.slice(0, 12).map((run) => <RunRow key={run.id} run={run} prefix={prefix} spent={spentBy(run.id)} flash={flashing.has(run.id)} />))}
+          {(all) => (all.length === 0 ? <div className="flex min-h-14 items-center px-4 text-sm"><span>{t.home.nothingMoves} <span className="text-ink3">{t.home.nothingMovesWhy}</span></span></div> : [...all].sort((a, b) => Number(!!b.startedAt) - Number(!!a.startedAt)).slice(0, 12).map((run) => <RunRow key={run.id} run={run} prefix={prefix} spent={spentBy(run.id)} flash={flashing.has(run.id)} />))}
         </Loaded>
       </div>
       <Loaded of={dashboard} rows={2}>
@@ -153,7 +153,7 @@ function RunRow({ run, prefix, spent, flash }: { run: LiveRun; prefix: string; s
   const go = useNavigate()
   const members = useMembers().data
   const node = members?.find((m) => m.id === run.nodeId)?.name
-  const text = tail ? spansOf(tail).map((s) => s.text).join('') : (run.currentStatusMessage ?? run.lastAssistantSnippet ?? run.waiting?.reason ?? t.home.noLine)
+  const text = tail ? spansOf(tail).map((s) => s.text).join('') : (run.currentStatusMessage ?? run.lastAssistantSnippet ?? run.waiting?.text ?? t.home.noLine)
   const to = `/${prefix}/runs/${run.id}`
   return (
     <div onClick={() => void go({ to })} className={`row grid cursor-pointer grid-cols-[20px_minmax(0,1fr)_auto] items-center gap-3 border-b border-line px-4 last:border-0 hover:bg-ground2 tab:grid-cols-[20px_128px_minmax(0,1fr)_auto] desk:grid-cols-[20px_128px_minmax(0,280px)_minmax(0,1fr)_auto] ${flash ? 'flash' : ''}`}>

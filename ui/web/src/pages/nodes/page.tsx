@@ -31,7 +31,7 @@ export function Page() {
     { id: 'role', head: t.nodes.role, width: '84px', cell: roleOf },
     { id: 'scheduling', head: t.nodes.scheduling, width: '96px', from: 'tab', cell: (m) => <span title={m.schedulingReason ?? undefined}>{statusText(m.scheduling)}</span> },
     { id: 'runs', head: t.nodes.runs, width: '48px', from: 'tab', cell: (m) => m.runs, sort: (a, b) => a.runs - b.runs },
-    { id: 'latency', head: tp.nodes.latency, width: '72px', right: true, from: 'tab', cell: wayOf, sort: (a, b) => (a.latencyMs ?? 0) - (b.latencyMs ?? 0) },
+    { id: 'latency', head: tp.nodes.latency, width: '72px', from: 'tab', cell: wayOf, sort: (a, b) => (a.latencyMs ?? 0) - (b.latencyMs ?? 0) },
     { id: 'behind', head: tp.nodes.follows, width: '112px', from: 'desk', cell: (m) => behindOf(m, pilot) },
     { id: 'version', head: t.nodes.version, width: '88px', from: 'desk', cell: (m) => m.version ?? '–' },
     { id: 'labels', head: t.nodes.labels, width: 'minmax(0,1fr)', from: 'wide', cell: (m) => <span className="flex gap-1">{(m.labels ?? []).map((l) => <Badge key={l}>{l}</Badge>)}</span> },

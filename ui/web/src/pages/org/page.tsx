@@ -1,6 +1,6 @@
 // Who reports to whom: a chart that zooms, in which an agent is dragged to whom it shall report to; and the same as a tree.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
-import { useEffect, useMemo, useRef, useState } from 'react'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { keys } from '../../cache'
 import { useCompany } from '../../company'
 import { useRead, useWrite } from '../../data'
@@ -20,7 +20,7 @@ import { box, chartOf, isUnder, type Box, type Person } from './layout'
 type Node = Schemas['OrgNode']
 type Move = (box: Box, to: string | null) => void
 
-const zooms = { least: 0.3, most: 2, step: 1.2 }
+const zooms = { least: 0.3, readable: 0.6, most: 2, step: 1.2 }
 const edge = 16
 
 export function Page() {
@@ -55,11 +55,17 @@ function Chart({ chart, prefix, move }: { chart: ReturnType<typeof chartOf>; pre
   const [dragged, setDragged] = useState<Box>()
   const [over, setOver] = useState<string>()
   const by = (factor: number) => setZoom((z) => Math.min(zooms.most, Math.max(zooms.least, z * factor)))
-  const fit = () => {
+  const fit = (least: number) => {
     const at = room.current
-    if (at) setZoom(Math.max(zooms.least, Math.min(1, (at.clientWidth - 2 * edge) / chart.width)))
+    if (at) setZoom(Math.max(least, Math.min(1, (at.clientWidth - 2 * edge) / chart.width)))
   }
-  useEffect(fit, [chart.width])
+  // At first it is as small as one can still read, with the top in the middle.
+  useLayoutEffect(() => fit(zooms.readable), [chart.width])
+  const top = chart.boxes.find((b) => !b.parent)
+  useLayoutEffect(() => {
+    const at = room.current
+    if (at && top) at.scrollLeft = (top.x + box.w / 2) * zoom + edge - at.clientWidth / 2
+  }, [top?.id, zoom])
   useEffect(() => {
     const at = room.current
     if (!at) return
@@ -80,7 +86,7 @@ function Chart({ chart, prefix, move }: { chart: ReturnType<typeof chartOf>; pre
   return (
     <div className="relative flex min-h-0 grow flex-col">
       <div className="no-print absolute bottom-4 right-4 z-10 flex items-center gap-1 rounded border border-line bg-ground p-1 text-xs text-ink2">
-        <Button small look="quiet" aria-label={tp.org.out} onClick={() => by(1 / zooms.step)}>−</Button><span className="w-10 text-center">{Math.round(zoom * 100)} %</span><Button small look="quiet" aria-label={tp.org.in} onClick={() => by(zooms.step)}>+</Button><Button small look="quiet" onClick={fit}>{tp.org.fit}</Button>
+        <Button small look="quiet" aria-label={tp.org.out} onClick={() => by(1 / zooms.step)}>−</Button><span className="w-12 whitespace-nowrap text-center">{Math.round(zoom * 100)} %</span><Button small look="quiet" aria-label={tp.org.in} onClick={() => by(zooms.step)}>+</Button><Button small look="quiet" onClick={() => fit(zooms.least)}>{tp.org.fit}</Button>
       </div>
       {dragged?.parent && <div {...target(null)} className={`absolute inset-x-4 top-2 z-10 rounded border border-dashed p-2 text-center text-sm ${over === 'nobody' ? 'border-accent bg-ground3' : 'border-line2 bg-ground'}`}>{tp.org.nobody}</div>}
       <div ref={room} tabIndex={0} aria-label={tp.org.chart} role="region" className="min-h-0 grow overflow-auto">

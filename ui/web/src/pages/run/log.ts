@@ -30,8 +30,8 @@ export function linesOf(content: string): { chunks: Chunk[]; bytes: number } {
 
 export interface RunLog { transcript: Transcript; version: number; reading: boolean; error: unknown; raw: () => string; again: () => void }
 
-/** useRunLog reads the log of a run from its beginning; while the run is live it follows the stream of events. */
-export function useRunLog(run: string, live: boolean): RunLog {
+/** useRunLog reads the log of a run from its beginning; while the run is live it follows the stream of events. A run that has not begun has none. */
+export function useRunLog(run: string, live: boolean, begun: boolean): RunLog {
   const [version, setVersion] = useState(0)
   const [reading, setReading] = useState(true)
   const [error, setError] = useState<unknown>()
@@ -77,7 +77,8 @@ export function useRunLog(run: string, live: boolean): RunLog {
       }
     }
     const plan = (ms: number) => { later ??= setTimeout(() => { later = undefined; void read() }, ms) }
-    void read()
+    if (begun) void read()
+    else setReading(false)
     const end = live ? onRunLog(run, (chunk) => {
       // A frame after a gap, or one that was cut short, is read from the log.
       if (chunk.seq === transcript.last + 1 && !chunk.truncated) take(chunk)
@@ -89,7 +90,7 @@ export function useRunLog(run: string, live: boolean): RunLog {
       clearTimeout(later)
       end?.()
     }
-  }, [run, live, connected, attempt])
+  }, [run, live, begun, connected, attempt])
 
   return { transcript: kept.current.transcript, version, reading, error, raw: () => kept.current.raw.join(''), again: () => setAttempt((n) => n + 1) }
 }

@@ -81,7 +81,7 @@ function Body({ run }: { run: Run }) {
   const { raw } = useSearch({ strict: false }) as { raw?: string }
   const go = useNavigate()
   const live = isLive(run.status)
-  const log = useRunLog(run.id, live)
+  const log = useRunLog(run.id, live, !!run.startedAt || !!run.logRef)
   const [find, setFind] = useState('')
   const [hit, setHit] = useState(0)
   const entries = useMemo(() => (raw ? rawEntries(log.raw()) : log.transcript.shown()), [log.version, raw])
