@@ -230,12 +230,14 @@ const (
 	bmB = 750
 )
 
-// worth is the score of a word that stands count times in a text of so many words, in a
-// corpus where within texts have it: BM25, in units of 1/65,536.
-func (c corpus) worth(count, length, within int) int64 {
-	rare := log2(uint64(2*c.count+2)) - log2(uint64(2*within+1))
+// rarity is what a word counts for that stands in so many texts of the corpus.
+func (c corpus) rarity(within int) int64 { return log2(uint64(2*c.count+2)) - log2(uint64(2*within+1)) }
+
+// worth is the score of a word of some rarity that stands count times in a text of so many
+// words: BM25, in units of 1/65,536, and 1 at least.
+func (c corpus) worth(count, length int, rare int64) int64 {
 	long := int64(1000-bmB)*bmK/1000 + int64(bmB)*bmK/1000*int64(length)*int64(c.count)/int64(max(c.words, 1))
-	return rare * (int64(count) * (bmK + 1000) * 1024 / (int64(count)*1000 + long)) >> 10
+	return max(1, rare*(int64(count)*(bmK+1000)*1024/(int64(count)*1000+long))>>10)
 }
 
 // log2 is the binary logarithm times 65,536, in integers alone. x is not zero.

@@ -116,23 +116,29 @@ func (l *lexicon) ranked(c corpus, q query, n int, within bitset) (best []wordFo
 	score := make([]int64, len(l.texts))
 	var any []uint32
 	each := make([][]uint32, len(q.words))
-	counts := make([][]uint8, len(q.words))
+	counts, rare := make([][]uint8, len(q.words)), make([]int64, len(q.words))
 	for i, w := range q.words {
 		counts[i] = make([]uint8, len(l.texts))
 		each[i] = l.countsIn(c, l.termsOf(w), counts[i])
+		rare[i] = c.rarity(len(each[i]))
 		for _, slot := range each[i] {
 			if score[slot] == 0 {
 				any = append(any, slot)
 			}
-			score[slot] += max(1, c.worth(int(counts[i][slot]), l.length(slot), len(each[i])))
+			score[slot] += c.worth(int(counts[i][slot]), l.length(slot), rare[i])
 		}
 	}
-	best = make([]wordFound, 0, len(any))
+	// What is no better than the n-th so far is passed over; now and then the list is cut.
+	best = make([]wordFound, 0, 4*n)
+	least := int64(0)
 	for _, slot := range any {
-		if !within.has(slot) {
+		if score[slot] < least || !within.has(slot) {
 			continue
 		}
-		best = append(best, wordFound{slot, score[slot]})
+		if best = append(best, wordFound{slot, score[slot]}); len(best) == 4*n {
+			slices.SortFunc(best, bestScore)
+			best, least = best[:n], best[n-1].score
+		}
 	}
 	slices.SortFunc(best, bestScore)
 	best = best[:min(n, len(best))]
@@ -141,7 +147,7 @@ func (l *lexicon) ranked(c corpus, q query, n int, within bitset) (best []wordFo
 		worth[f.slot] = make([]int64, len(q.words))
 		for i := range q.words {
 			if k := int(counts[i][f.slot]); k > 0 {
-				worth[f.slot][i] = max(1, c.worth(k, l.length(f.slot), len(each[i])))
+				worth[f.slot][i] = c.worth(k, l.length(f.slot), rare[i])
 			}
 		}
 	}

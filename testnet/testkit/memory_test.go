@@ -1,8 +1,12 @@
 package testkit
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/selvage-mesh/selvage/ledger"
@@ -87,4 +91,83 @@ func (b *Bed) find(on int, of ledger.CompanyID, words string) (f memoriesFound) 
 		b.t.Fatal(err, a)
 	}
 	return f
+}
+
+// One node at a time embeds what a company remembers, not each of them, and every node has
+// the vectors. When a node dies, another one goes on.
+func TestOneNodeEmbedsForAll(t *testing.T) {
+	t.Parallel()
+	b := Mesh(t, 3)
+	of := b.Company("Acme")
+	var mu sync.Mutex
+	sent := map[string]int{}
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in struct{ Input []string }
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			http.Error(w, `{"error":{"message":"input: a list of texts is needed"}}`, http.StatusBadRequest)
+			return
+		}
+		type row struct {
+			Object    string    `json:"object"`
+			Index     int       `json:"index"`
+			Embedding []float32 `json:"embedding"`
+		}
+		out := struct {
+			Object string `json:"object"`
+			Model  string `json:"model"`
+			Data   []row  `json:"data"`
+			Usage  struct {
+				Prompt int `json:"prompt_tokens"`
+				Total  int `json:"total_tokens"`
+			} `json:"usage"`
+		}{Object: "list", Model: "mini"}
+		mu.Lock()
+		for n, text := range in.Input {
+			sent[text]++
+			v := make([]float32, 16)
+			for i, c := range []byte(text) {
+				v[i%16] += float32(c)
+			}
+			out.Data = append(out.Data, row{"embedding", n, v})
+			out.Usage.Prompt++
+		}
+		mu.Unlock()
+		out.Usage.Total = out.Usage.Prompt
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(out)
+	}))
+	t.Cleanup(up.Close)
+	b.Must(0, "POST", "/api/companies/"+string(of)+"/model-providers", map[string]any{"name": "box", "kind": "openai_compatible", "baseUrl": up.URL, "models": []map[string]string{{"name": "mini", "as": "mini"}}}, nil)
+	b.Must(0, "PUT", "/api/companies/"+string(of)+"/model-prices", map[string]any{"model": "*", "input": 1_000_000}, nil)
+	ada := b.staff(of, "Ada", "ceo", "")
+	b.Must(0, "PUT", "/api/v1/memory/embedding?companyId="+string(of), map[string]any{"model": "mini", "agentId": ada.ID}, nil)
+	texts := 0
+	add := func(on int) {
+		for range 5 {
+			texts++
+			b.remember(on, of, fmt.Sprintf("Fact %d about the kiln", texts))
+		}
+	}
+	done := func(on int) bool {
+		e, _ := b.fields(on, "/api/v1/memory/stats?companyId="+string(of))["embedding"].(map[string]any)
+		return e != nil && e["model"] == "mini@1" && fmt.Sprint(e["done"]) == fmt.Sprint(texts)
+	}
+	for on := range b.Nodes {
+		add(on)
+	}
+	b.Until("every node has every vector", func() bool { return done(0) && done(1) && done(2) })
+	mu.Lock()
+	for text, n := range sent {
+		if n > 2 { // two nodes may send it when the turn passes at that moment, never all three
+			t.Errorf("%q was sent %d times", text, n)
+		}
+	}
+	if len(sent) != texts {
+		t.Errorf("%d texts were sent, %d are there", len(sent), texts)
+	}
+	mu.Unlock()
+	lost := (b.Leader() + 1) % 3
+	b.Kill(lost)
+	add((lost + 1) % 3)
+	b.Until("the others embed what came after a node died", func() bool { return done((lost+1)%3) && done((lost+2)%3) })
 }
