@@ -374,6 +374,8 @@ const steps = {
     await page.goto(`${url}/ACM/issues/ACM-1`)
     await page.getByRole('heading', { name: 'Survey comments' }).waitFor(wait)
     await page.locator('[data-line=live]').first().waitFor({ ...wait, state: 'attached' })
+    // n3 was away, and may have to earn its vote again.
+    await until(() => ask(url, '/api/v1/mesh/autopilot').then((p) => p.failureTolerance > 0), 'no node may die')
     process.kill(Number(pid), 'SIGKILL')
     const before = new URL(url).port
     await page.waitForURL((u) => u.port !== before && u.pathname === '/ACM/issues/ACM-1', { timeout: 120_000 })
