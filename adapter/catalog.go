@@ -20,6 +20,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/wasm"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
+	"github.com/selvage-mesh/selvage/adapter/weftos"
 )
 
 // A Level is how much an adapter reports about a run.
@@ -176,6 +177,16 @@ var kinds = []Kind{
 			{Key: "args", Label: "Arguments", Type: "list"}, {Key: "grants", Label: "Grants", Type: "list"}, {Key: "memoryMb", Label: "Memory", Type: "number", Default: 16},
 			{Key: "fuel", Label: "Fuel", Type: "number"}, env, timeout},
 		Note: "A program in the sandbox of one node. Without a module it is the default agent that comes with Selvage: it works on issues with a model of the gateway (env.AGENT_MODEL), and with env.AGENT_DEMO=1 it needs no model. See docs/adapters.md."},
+	{Type: "weftos", takes: []any{weftos.Settings()}, Name: "WeftOS kernel", Level: Status,
+		Fields: []ConfigField{{Key: "baseUrl", Label: "Mesh", Type: "text", Hint: "http:// or https://, the address of a node; also base_url; this mesh unless given"},
+			{Key: "token", Label: "Token", Type: "text", Hint: "a key, or a capability token of that mesh; best as a reference to a secret"},
+			{Key: "agentId", Label: "Agent there", Type: "text", Hint: "ID or name; the agent's own name unless given"},
+			{Key: "companyId", Label: "Company there", Type: "text", Hint: "where agentId is a name"},
+			{Key: "model", Label: "Model", Type: "text", Hint: "told to the agent there"},
+			{Key: "governanceEnabled", Label: "Ask the gate", Type: "toggle", Default: true, Hint: "POST /api/v1/govern before each task"},
+			{Key: "retries", Label: "Repetitions", Type: "number", Default: 2, Hint: "after 429, 503 or no answer"},
+			{Key: "timeoutMs", Label: "Time limit of a request", Type: "number", Default: 30000, Hint: "milliseconds"}, timeout},
+		Note: "Hands each task to an agent of another mesh, or of this one: POST /api/v1/govern, then POST /api/v1/execute. Addresses that are not public are refused unless the operator lists them."},
 }
 
 func models(ids ...string) (out []OfferedModel) {

@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -65,6 +66,9 @@ func (p Prober) Probe(ctx context.Context, kind string, config json.RawMessage) 
 		Command string                     `json:"command"`
 		Dir     string                     `json:"cwd"`
 		URL     string                     `json:"url"`
+		Base    string                     `json:"baseUrl"`
+		BaseOld string                     `json:"base_url"`
+		Agent   string                     `json:"agentId"`
 		Module  string                     `json:"module"`
 		Gateway *bool                      `json:"gateway"`
 		Env     map[string]json.RawMessage `json:"env"`
@@ -98,6 +102,18 @@ func (p Prober) Probe(ctx context.Context, kind string, config json.RawMessage) 
 			add("info", "url_valid", "", "The URL is well formed")
 		} else {
 			add("error", "url_invalid", "", "url is not one of %s:// or %ss://", scheme, scheme)
+		}
+	case kind == "weftos":
+		u, err := url.Parse(cmp.Or(c.Base, c.BaseOld))
+		switch {
+		case c.Base == "" && c.BaseOld == "" && c.Agent == "":
+			add("error", "agent_missing", "set agentId, or baseUrl of another mesh", "No agent of this mesh is named")
+		case c.Base == "" && c.BaseOld == "":
+			add("info", "this_mesh", "", "The tasks go to an agent of this mesh")
+		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+			add("error", "url_invalid", "", "baseUrl is not one of http:// or https://")
+		default:
+			add("info", "url_valid", "", "The URL is well formed")
 		}
 	case kind == "wasm":
 		if _, err := os.Stat(c.Module); filepath.IsAbs(c.Module) && err != nil {

@@ -44,6 +44,10 @@ func TestAProbeTellsWhatIsMissing(t *testing.T) {
 		{"wasm", `{"module":"/nowhere.wasm"}`, "fail", "module_missing"},
 		{"wasm", `{"module":"asset:1"}`, "pass", "module_named"},
 		{"wasm", ``, "pass", "default_agent"},
+		{"weftos", `{"base_url":"http://localhost:8080"}`, "pass", "url_valid"},
+		{"weftos", `{"baseUrl":"localhost"}`, "fail", "url_invalid"},
+		{"weftos", `{"agentId":"Ada"}`, "pass", "this_mesh"},
+		{"weftos", ``, "fail", "agent_missing"},
 		{"container", ``, "fail", "adapter_missing"},
 		{"abacus", ``, "fail", "adapter_missing"},
 	} {

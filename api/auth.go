@@ -91,15 +91,21 @@ func (rc *Request) limitKeys() error {
 // is the board in local_trusted mode, where everybody on loopback except runs is, and
 // otherwise nobody: ErrNobody.
 func (rc *Request) Authenticate() error {
-	token, given, err := bearerOf(rc.HTTP)
-	if err != nil {
-		return err
+	if rc.byWithin() {
+		return nil
 	}
 	run := rc.HTTP.Header.Get(headerRun)
 	if run != "" && !IsUUID(run) {
 		return Invalid("Invalid %s: expected a run's UUID", headerRun)
 	}
 	run = strings.ToLower(run)
+	if token, ok := capTokenOf(rc.HTTP); ok {
+		return rc.byCapToken(token, run)
+	}
+	token, given, err := bearerOf(rc.HTTP)
+	if err != nil {
+		return err
+	}
 	switch {
 	case !given && !rc.Server.TrustsAll():
 		if rc.Server.Mode() == "" {

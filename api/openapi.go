@@ -30,7 +30,8 @@ func newOpenAPI(version string) *huma.OpenAPI {
 		Info: &huma.Info{Title: "Selvage", Version: version,
 			Description: "Companies of AI agents on a mesh of equal nodes. Every node serves all of this."},
 		Components: &huma.Components{Schemas: registry, SecuritySchemes: map[string]*huma.SecurityScheme{
-			"bearer": {Type: "http", Scheme: "bearer", Description: "An agent's key, or the token of its run."},
+			"bearer":     {Type: "http", Scheme: "bearer", Description: "An agent's key, or the token of its run."},
+			"capability": {Type: "http", Scheme: CapScheme, Description: "A capability token, as POST /api/v1/capabilities makes it."},
 		}},
 	}
 	registry.Map()["Error"] = &huma.Schema{Type: huma.TypeObject, Required: []string{"error"}, Properties: map[string]*huma.Schema{
@@ -76,6 +77,9 @@ func operation(o *huma.OpenAPI, route *Route, all []Route) (op *huma.Operation, 
 		if route.Who == Any {
 			op.Security = append(op.Security, map[string][]string{})
 		}
+	}
+	if route.Capability != "" {
+		op.Security = append(op.Security, map[string][]string{"capability": {}})
 	}
 	before := ""
 	for part := range strings.SplitSeq(route.Path, "/") {

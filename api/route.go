@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -57,6 +58,8 @@ type Route struct {
 	Once bool
 	// Kernel: refusals have the form of the kernel's API, {code, message}.
 	Kernel bool
+	// Capability is what a capability token has to grant for this route; "": it takes none.
+	Capability string
 
 	// Handle decodes, submits or reads, and returns the answer. A path value named companyId was
 	// already checked against the company of an agent.
@@ -109,9 +112,10 @@ type Request struct {
 
 	Actor      ledger.Actor
 	Credential ledger.Credential
-	Company    ledger.CompanyID // of an agent; "" for the board
-	Run        string           // heartbeat run under which an agent acts, or ""
-	KeyID      string           // row ID of the caller's agent key, or ""
+	Company    ledger.CompanyID    // of an agent; "" for the board
+	Run        string              // heartbeat run under which an agent acts, or ""
+	KeyID      string              // row ID of the caller's agent key, or ""
+	granted    *identity.CapClaims // of the caller's capability token; nil: it has none
 
 	Server  *Server
 	Route   *Route

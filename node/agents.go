@@ -28,13 +28,14 @@ var tools = map[string]cli.Tool{"acp": acp.Tool{}, "claude_local": claude.Tool{}
 	"hermes_local": hermes.Tool{}, "opencode_local": opencode.Tool{}, "pi_local": pi.Tool{}}
 
 // addTools adds an adapter for each tool, which starts its program through p, and the
-// adapter of OpenClaw gateways, which may be in the networks of private.
-func addTools(adapters map[string]scheduler.Adapter, p *process.Adapter, dir string, private []netip.Prefix, log *slog.Logger) error {
+// adapter of OpenClaw gateways, which may be in the networks of private, and kernel, which hands tasks to a mesh.
+func addTools(adapters map[string]scheduler.Adapter, p *process.Adapter, dir string, private []netip.Prefix, kernel scheduler.Adapter, log *slog.Logger) error {
 	claw, err := openclaw.New(openclaw.Config{Dir: dir, Private: private, Log: log})
 	if err != nil {
 		return err
 	}
 	adapters["openclaw_gateway"] = claw
+	adapters["weftos"] = kernel
 	for kind, tool := range tools {
 		a, err := cli.New(cli.Config{Process: p, Dir: dir}, tool)
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
+	"github.com/selvage-mesh/selvage/adapter/weftos"
 	"github.com/selvage-mesh/selvage/adapter/worktree"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
@@ -102,7 +103,8 @@ func (n *Node) openWork(context.Context) (err error) {
 		if err := n.addContainers(adapters, p, dir); err != nil {
 			return err
 		}
-		if err := addTools(adapters, p, filepath.Join(dir, "runs"), n.conf.Private, n.log); err != nil {
+		if err := addTools(adapters, p, filepath.Join(dir, "runs"), n.conf.Private,
+			weftos.New(weftos.Config{Private: n.conf.Private, API: n.handler, Token: n.runToken}), n.log); err != nil {
 			return err
 		}
 	}

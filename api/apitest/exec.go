@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
+	"github.com/selvage-mesh/selvage/adapter/weftos"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/secret"
@@ -59,11 +62,13 @@ func NewWorkingHarness(t testing.TB) *Harness {
 	web := httptest.NewServer(h)
 	h.Web = web.URL
 	host, port, _ := net.SplitHostPort(strings.TrimPrefix(web.URL, "http://"))
+	token := func(r entity.Run) (string, error) {
+		claims := identity.RunClaims{Agent: r.Agent, Company: string(r.Company), Adapter: r.AdapterType, Run: r.ID, Responsible: string(r.ResponsibleUser)}
+		return identity.MintRunToken(TestDataKey, h.Node.Mesh, claims, time.Now())
+	}
+	kernel := weftos.New(weftos.Config{Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, API: func() http.Handler { return h }, Token: token})
 	p, err := process.New(process.Config{Shim: shimtest.Command, Dir: dir + "/runs", APIURL: web.URL, ListenHost: host, ListenPort: port,
-		Token: func(r entity.Run) (string, error) {
-			claims := identity.RunClaims{Agent: r.Agent, Company: string(r.Company), Adapter: "process", Run: r.ID, Responsible: string(r.ResponsibleUser)}
-			return identity.MintRunToken(TestDataKey, h.Node.Mesh, claims, time.Now())
-		}, Environ: os.Environ()})
+		Token: token, Environ: os.Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +77,7 @@ func NewWorkingHarness(t testing.TB) *Harness {
 	lead := scheduler.NewLeader(scheduler.LeaderConfig{Node: h.Gate, Self: self, Clock: shim.BootTime, Lease: patientLease, Verify: func(context.Context) error { return nil }})
 	work, err := scheduler.NewWorker(scheduler.WorkerConfig{Node: h.Node, Self: self, Clock: shim.BootTime, Lease: patientLease, Slots: 16,
 		Session: func() uint64 { return h.Node.Sess }, KeepAlive: lead.KeepAlive,
-		Adapters: map[string]scheduler.Adapter{"process": p, "http": webcall.New(webcall.Config{})}, LogRef: runlog.Ref,
+		Adapters: map[string]scheduler.Adapter{"process": p, "http": webcall.New(webcall.Config{}), "weftos": kernel}, LogRef: runlog.Ref,
 		OpenLog: func(ref string) (scheduler.Log, error) { return logs.Create(ref) },
 		Secrets: func(_ context.Context, r entity.Run, config json.RawMessage) (json.RawMessage, []string, error) {
 			var got secret.Resolution

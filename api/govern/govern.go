@@ -20,9 +20,9 @@ import (
 func Routes() []api.Route {
 	const tag, at = "governance", "/api/v1/govern"
 	return []api.Route{
-		{Method: "POST", Path: at, Kernel: true, Tag: tag, Summary: "Ask the gate whether an act should happen", In: askBody{}, Out: decision{}, Handle: decide},
-		{Method: "GET", Path: at + "/rules", Kernel: true, Tag: tag, Summary: "List the rules in force and what their predicates can read", Out: constitution{}, Handle: listRules},
-		{Method: "POST", Path: at + "/explain", Kernel: true, Tag: tag, Summary: "Tell how the effect of an act comes to be, step by step", In: askBody{}, Out: explanation{}, Handle: explain},
+		{Method: "POST", Path: at, Kernel: true, Capability: "govern", Tag: tag, Summary: "Ask the gate whether an act should happen", In: askBody{}, Out: decision{}, Handle: decide},
+		{Method: "GET", Path: at + "/rules", Kernel: true, Capability: "govern", Tag: tag, Summary: "List the rules in force and what their predicates can read", Out: constitution{}, Handle: listRules},
+		{Method: "POST", Path: at + "/explain", Kernel: true, Capability: "govern", Tag: tag, Summary: "Tell how the effect of an act comes to be, step by step", In: askBody{}, Out: explanation{}, Handle: explain},
 	}
 }
 
@@ -204,6 +204,9 @@ func asked(rc *api.Request) (governance.Act, []string, api.Response, error) {
 	var ignored []string
 	err = rc.View(func(tx *ledger.Tx) error {
 		ignored, err = place(tx, rc, &act, c)
+		if err == nil {
+			err = rc.Granted(act.Company, act.Agent, in.Agent)
+		}
 		return err
 	})
 	if err == nil {

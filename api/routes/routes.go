@@ -15,6 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/api/run"
 	"github.com/selvage-mesh/selvage/api/secret"
 	"github.com/selvage-mesh/selvage/api/transfer"
+	"github.com/selvage-mesh/selvage/api/weftos"
 	"github.com/selvage-mesh/selvage/api/why"
 	"github.com/selvage-mesh/selvage/api/work"
 )
@@ -84,6 +85,7 @@ func Serves() api.Table {
 		people.ProfileRoutes(), transfer.TeamRoutes(), api.AbsentRoutes(),
 		money.ModelRoutes(),
 		run.ExecuteRoutes(), agents.ToolRoutes(), agents.MemoryRoutes(), memory.Routes(), govern.Routes(), why.Routes(),
+		weftos.CapabilityRoutes(),
 	} {
 		all = append(all, rows...)
 	}

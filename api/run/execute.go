@@ -48,9 +48,9 @@ const (
 func ExecuteRoutes() []api.Route {
 	tag := "kernel"
 	return []api.Route{
-		{Method: "POST", Path: "/api/v1/execute", Kernel: true, Once: true, Tag: tag, Summary: "Have an agent do a task and wait for what came of it", In: executeBody{}, Out: execution{}, Also: []int{202},
+		{Method: "POST", Path: "/api/v1/execute", Kernel: true, Capability: "execute", Once: true, Tag: tag, Summary: "Have an agent do a task and wait for what came of it", In: executeBody{}, Out: execution{}, Also: []int{202},
 			Timeout: MaxExecuteWait + api.RequestTimeout, Handle: executeTask},
-		{Method: "GET", Path: "/api/v1/executions/{id}", Kernel: true, Tag: tag, Summary: "Read what came of a task", Out: execution{}, Also: []int{202}, Handle: readExecution},
+		{Method: "GET", Path: "/api/v1/executions/{id}", Kernel: true, Capability: "execute", Tag: tag, Summary: "Read what came of a task", Out: execution{}, Also: []int{202}, Handle: readExecution},
 		{Method: "GET", Path: "/api/v1/health", Kernel: true, Tag: tag, Summary: "Tell that the kernel's API answers", Who: api.Public, Out: kernelHealth{}, Handle: func(rc *api.Request) (api.Response, error) {
 			s := rc.Server
 			return api.OK(kernelHealth{"ok", s.Cfg.Version, int64(time.Since(s.Started).Seconds())}), nil
@@ -152,6 +152,9 @@ func executeTask(rc *api.Request) (api.Response, error) {
 		}
 		return api.Response{}, err
 	}
+	if err := rc.Granted(agent.Company, agent.ID, in.Agent); err != nil {
+		return api.Response{}, err
+	}
 	issue, no, err := taskIssue(s, rc, agent, task, in.Context, about.Budget)
 	if err != nil || issue == "" {
 		return no, err
@@ -205,7 +208,7 @@ func taskIssue(s *api.Server, rc *api.Request, a entity.Agent, task string, cont
 	if err != nil {
 		return "", no, err
 	}
-	r := rc.HTTP.Clone(rc.Context())
+	r := rc.HTTP.Clone(rc.Within())
 	r.Method, r.URL = http.MethodPost, &url.URL{Path: "/api/companies/" + string(a.Company) + "/issues"}
 	r.RequestURI, r.Pattern = r.URL.Path, ""
 	r.Body, r.ContentLength = http.NoBody, int64(len(body))
@@ -305,6 +308,9 @@ func readExecution(rc *api.Request) (api.Response, error) {
 	var e execution
 	err := rc.View(func(tx *ledger.Tx) error {
 		i, err := api.FindIssue(tx, rc)
+		if err == nil {
+			err = rc.Granted(i.Company, i.Assignee)
+		}
 		if err == nil {
 			e, err = taskOf(tx, i.Company, i.ID)
 		}

@@ -36,6 +36,12 @@ var aboutAct = []cli.Field{{Place: 1, Member: "action"},
 // somebody acts where nobody is named.
 var somebody = map[string]any{"agent_id": "somebody"}
 
+// capabilityVerb makes capability tokens.
+var capabilityVerb = cli.Verb{Use: "capability", Short: "Make a capability token: it may do a part of what you may, for a time", Method: "POST", Path: "/api/v1/capabilities",
+	Example: "  selvage key capability --can execute --can govern --agent Ada --seconds 600", Text: "token",
+	Fields: []cli.Field{{Name: "can", Member: "capabilities", Kind: "list", About: "execute or govern; repeat for both"}, {Name: "agent", Member: "agent_id", Kind: "agent", About: "the only agent that it is for"},
+		{Name: "seconds", Member: "ttl_seconds", Kind: "int", About: "how long it lasts; an hour unless given, at most 86400"}}}
+
 // governVerbs are about the gate: they ask, and change nothing.
 var governVerbs = []cli.Verb{
 	{Use: "rules", Short: "List the rules in force", Example: "  selvage govern rules\n  selvage govern rules -o json", Path: "/api/v1/govern/rules",

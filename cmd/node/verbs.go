@@ -51,6 +51,7 @@ func addVerbs(root *cobra.Command, c *cli.CLI) {
 	cli.With(c, find("approval"), approvalVerbs...)
 	cli.With(c, find("user"), userVerbs...)
 	cli.With(c, find("key", "board"), boardKeyVerbs...)
+	cli.With(c, find("key"), capabilityVerb)
 	cli.With(c, find("token"), tokenVerbs...)
 	cli.With(c, find("budget"), budgetVerbs...)
 	cli.With(c, find("routine"), routineVerbs...)
