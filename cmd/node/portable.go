@@ -85,13 +85,15 @@ func importCommand(c *cli.CLI) *cobra.Command {
 	var name, collision string
 	var into, preview bool
 	imports := &cobra.Command{
-		Use: "import DIR|FILE.zip|https://github.com/OWNER/REPO|STARTER", Short: "Import a company from a portable package", Args: cobra.ExactArgs(1),
-		Long: `Make a company from a portable package: a folder, a zip file, a folder on GitHub, or
-one of the starters that come with the program: ` + strings.Join(portable.Starters(), ", ") + `.
+		Use: "import DIR|FILE.zip|company.json|https://github.com/OWNER/REPO|STARTER", Short: "Import a company from a portable package or a company.json", Args: cobra.ExactArgs(1),
+		Long: `Make a company from a portable package: a folder, a zip file, a company.json (agents
+with their adapters or runtimes, in one JSON file), a folder on GitHub, or one of the
+starters that come with the program: ` + strings.Join(portable.Starters(), ", ") + `.
 All of it is imported or nothing. Timers are off and no agent is woken; the variables
 that the package asks for are named, and wait for their values.`,
 		Example: `  selvage company import software-studio --name "Acme"
   selvage company import ./acme --preview
+  selvage company import company.json --name "Acme"
   selvage company import ./acme --into --company ACM --collision skip`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			source, err := packageSource(args[0])
@@ -217,7 +219,7 @@ func packageSource(from string) (map[string]any, error) {
 		if info.IsDir() {
 			files, err = readFolder(from)
 		} else {
-			files, err = readZip(from)
+			files, err = readFile(from)
 		}
 		if err != nil {
 			return nil, err
@@ -246,6 +248,28 @@ func readFolder(dir string) (portable.Files, error) {
 		return addFile(files, name, b, &total)
 	})
 	return files, err
+}
+
+// readFile reads a package that is one file: a zip, or a company.json.
+func readFile(path string) (portable.Files, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, portable.MaxText+1))
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasSuffix(path, ".json") || portable.LooksLikeCompanyJSON(b) {
+		name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+		files, err := portable.FromCompanyJSON(b, name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return files, nil
+	}
+	return readZip(path)
 }
 
 func readZip(path string) (portable.Files, error) {
