@@ -139,6 +139,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	keep := &keeper{n: n, services: map[string]*keptService{}, jobs: map[string]bool{}}
 	wg.Go(func() { keep.run(ctx) })
 	wg.Go(func() { every(ctx, handOnEvery, n.handOn) })
+	wg.Go(func() { n.keepTree(ctx) })
 	n.opened("work", func() error {
 		cancel()
 		wg.Wait()

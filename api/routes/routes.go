@@ -85,7 +85,7 @@ func Serves() api.Table {
 		people.ProfileRoutes(), transfer.TeamRoutes(), api.AbsentRoutes(),
 		money.ModelRoutes(),
 		run.ExecuteRoutes(), agents.ToolRoutes(), agents.MemoryRoutes(), memory.Routes(), govern.Routes(), why.Routes(),
-		weftos.CapabilityRoutes(), weftos.CompanyRoutes(),
+		weftos.CapabilityRoutes(), weftos.CompanyRoutes(), weftos.TreeRoutes(),
 	} {
 		all = append(all, rows...)
 	}

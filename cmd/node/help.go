@@ -19,7 +19,7 @@ var headings = []heading{
 	{"Start:", "up onboard status members doctor", "version"},
 	{"Work:", "company project issue routine inbox", "goal label search extract feedback folder"},
 	{"Agents:", "agent run logs skill", "memory org workspace environment tool team adapter mcp sandbox"},
-	{"Money and decisions:", "approval budget cost model secret", "govern member user key auth settings"},
+	{"Money and decisions:", "approval budget cost model secret", "govern tree member user key auth settings"},
 	{"What happened:", "activity", "why effects path mind audit events ledger monitor api"},
 	{"The mesh:", "", "testnet node drain uncordon remove leave token pending approve reject owner-key identity keyring raft autopilot recover snapshot scrub debug stop resume"},
 	{"Shell:", "", "completion help"},

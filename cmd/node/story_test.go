@@ -91,7 +91,7 @@ var inTests = map[string]func(*testing.T){"selvage mcp": TestMCPOverStdio}
 // commandOf returns the command of a line, "" for none.
 func commandOf(args []string) string {
 	cmd, _, err := newRoot().Find(args)
-	if err != nil || cmd.HasSubCommands() && cmd.Name() != "org" && cmd.Name() != "raft" {
+	if err != nil || cmd.HasSubCommands() && cmd.Name() != "org" && cmd.Name() != "tree" && cmd.Name() != "raft" {
 		return ""
 	}
 	return cmd.CommandPath()

@@ -59,6 +59,7 @@ func addVerbs(root *cobra.Command, c *cli.CLI) {
 	root.AddCommand(cli.Noun(c, "workspace", "Where runs work", spaceVerbs...), cli.Noun(c, "memory", "What a company remembers, and finding it again", recallVerbs...),
 		cli.Noun(c, "govern", "Ask the gate what it decides, and by which rules", governVerbs...))
 	find("memory").AddCommand(memoryConsolidate(c))
+	root.AddCommand(treeCommand(c))
 	root.AddCommand(whyCommands(c)...)
 	cli.With(c, root, mindVerb)
 	cli.With(c, find("auth"), profileVerbs...)

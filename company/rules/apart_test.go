@@ -72,7 +72,7 @@ var rowTables = func() map[string]bool {
 			out[table] = true
 		}
 	}
-	for _, table := range slices.Concat(company.Travelling, []string{"issue-said", "memory-use", "asset", "user", "user-session", "board-key", "import-job", "cli-challenge", "session", "node"}) {
+	for _, table := range slices.Concat(company.Travelling, []string{"issue-said", "memory-use", "asset", "user", "user-session", "board-key", "import-job", "cli-challenge", "session", "node", "tree-grant", "tree-root"}) {
 		out[table] = true
 	}
 	return out

@@ -32,7 +32,7 @@ func Handlers() ledger.Mux {
 }
 
 func init() {
-	company.Compose(people.Rules, care.Rules, routine.Rules, money.Rules, skill.Rules, inbox.Rules, file.Rules, place.Rules, paper.Rules, secret.Rules, transfer.Rules, memory.Rules)
+	company.Compose(people.Rules, care.Rules, routine.Rules, money.Rules, skill.Rules, inbox.Rules, file.Rules, place.Rules, paper.Rules, secret.Rules, transfer.Rules, memory.Rules, treeRules)
 }
 
 // One issue.sweep deletes ThreadChunk rows, each of which may refer to all parts of a long

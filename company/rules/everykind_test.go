@@ -76,7 +76,7 @@ func (s *storyteller) newSession() uint64 {
 // ofMesh reports whether a kind is about the mesh, and not about a company.
 func ofMesh(kind string) bool {
 	noun, _, _ := strings.Cut(kind, ".")
-	return slices.Contains([]string{"mesh", "node", "user", "instance", "board_key", "cli_auth", "import_job"}, noun)
+	return slices.Contains([]string{"mesh", "node", "user", "instance", "board_key", "cli_auth", "import_job", "resource_tree"}, noun)
 }
 
 // by executes a command for the board or an agent. lines are the actions of the lines that it
@@ -199,7 +199,15 @@ var stories = []struct {
 }{{"companies", tellOfCompanies}, {"issues", tellOfIssues}, {"documents", tellOfDocuments}, {"interactions", tellOfInteractions}, {"agents", tellOfAgents},
 	{"approvals", tellOfApprovals}, {"access", tellOfAccess}, {"people", tellOfPeople}, {"money", tellOfMoney}, {"runs", tellOfRuns},
 	{"workspaces", tellOfWorkspaces}, {"routines", tellOfRoutines}, {"skills", tellOfSkills}, {"secrets", tellOfSecrets}, {"the mesh", tellOfTheMesh},
-	{"imports", tellOfImports}, {"upkeep", tellOfUpkeep}, {"memories", tellOfMemories}}
+	{"imports", tellOfImports}, {"upkeep", tellOfUpkeep}, {"memories", tellOfMemories},
+	{"the resource tree", tellOfTheTree}}
+
+func tellOfTheTree(s *storyteller) {
+	s.by(companytest.Board, "resource_tree.grant", rules.SaveTreeGrant{Path: "/apps", Subject: "user:ada", Role: "operator", Delegate: true}, "resource_tree.granted")
+	s.by(companytest.Board, "resource_tree.grant", rules.SaveTreeGrant{Path: "/kernel", Subject: "*", Deny: true}, "resource_tree.granted")
+	s.by(companytest.Board, "resource_tree.revoke", rules.DropTreeGrant{Path: "/apps", Subject: "user:ada"}, "resource_tree.revoked")
+	s.byNode("resource_tree.commit", rules.CommitTree{}, "resource_tree.committed")
+}
 
 func tellOfCompanies(s *storyteller) {
 	other := s.ID()
