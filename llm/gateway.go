@@ -191,7 +191,7 @@ func writeRefusal(w http.ResponseWriter, d dialect, err error) {
 	_, _ = w.Write(r.body(d))
 }
 
-// asRefusal makes an answer of any error.
+// asRefusal converts any error to an answer.
 func asRefusal(err error) *refusal {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r
@@ -235,7 +235,7 @@ func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, who Caller) {
 	}
 }
 
-// readBody reads a request and lets the connection live on after it.
+// readBody reads a request's body and keeps the connection usable.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyWait))
@@ -265,8 +265,8 @@ type call struct {
 	began  bool          // bytes went to the client
 }
 
-// serveCall makes the call that a request is; shape makes the request of its body
-// where the dialect has some of it elsewhere.
+// serveCall serves one model request. shape completes its body where the dialect has parts of
+// the request in the path.
 func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, d dialect, shape func([]byte) ([]byte, *refusal)) {
 	select {
 	case g.slots <- struct{}{}:
@@ -321,7 +321,7 @@ func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, 
 	}
 }
 
-// do calls the targets in turn until one has answered.
+// do calls the targets in order until one answers.
 func (c *call) do() error {
 	targets := c.scene.targetsOf(c.plan.model)
 	if len(targets) == 0 {

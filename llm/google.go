@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What follows asks Gemini in its own dialect.
+// Requests to Gemini in its own dialect.
 
 // anySignature is used in place of the signature of a model's thoughts, for calls in a history
 // that another model made, or whose client did not keep it. Google documents the word for this
@@ -81,7 +81,7 @@ func (p *plan) generateOnward(most int64) (fields, *refusal) {
 	return f, nil
 }
 
-// sayGenerate writes r in Google's dialect.
+// sayGenerate encodes r in Google's dialect.
 func (r *request) sayGenerate() (fields, *refusal) {
 	f, named := fields{}, map[string]string{} // tools by the ID of a call
 	contents := []generateContent{}
@@ -180,7 +180,7 @@ func (r *request) sayGenerate() (fields, *refusal) {
 	return f, nil
 }
 
-// resultObject is what a tool answered, as an object.
+// resultObject returns a tool's result as an object.
 func resultObject(p part) json.RawMessage {
 	var o map[string]json.RawMessage
 	if !p.fails && json.Unmarshal([]byte(p.text), &o) == nil && o != nil {
@@ -193,8 +193,8 @@ func resultObject(p part) json.RawMessage {
 	return encode(object{name: p.text})
 }
 
-// signChat puts a signature to the calls of a chat that have none, where Gemini looks
-// for it in that dialect.
+// signChat adds a signature to tool calls without one, in the member that Gemini reads in the
+// chat dialect.
 func signChat(f fields) {
 	var list []map[string]json.RawMessage
 	if ok, err := f.get("messages", &list); !ok || err != nil {

@@ -131,8 +131,8 @@ func (b bill) money() (_ core.Money, ok bool) {
 	return core.Money(math.Ceil(math.Round(sum*perDollar*1000) / 1000)), true // decimal fractions have noise
 }
 
-// usage: cached tokens are part of the prompt here, and thinking that some
-// upstreams count only in the total is output.
+// usage: the prompt includes cached tokens. Thinking that an upstream counts only in the total
+// is output.
 func (u chatUsage) usage() usage {
 	cached := min(max(u.Details.Cached, 0), u.Prompt)
 	out := u.Completion
@@ -363,8 +363,8 @@ func messagesWhole(body []byte) heard {
 	return out
 }
 
-// generateUsage: cached tokens are part of the prompt, thinking is not part of the
-// candidates; what only the total has is output.
+// generateUsage: the prompt includes cached tokens, the candidates do not include thinking.
+// Tokens that only the total includes are output.
 type generateUsage struct {
 	Prompt     int64 `json:"promptTokenCount"`
 	ToolUse    int64 `json:"toolUsePromptTokenCount"`
@@ -396,8 +396,8 @@ func generateStops(s string, called bool) string {
 	return stopEnd
 }
 
-// generatePiece understands a piece of an answer in Google's dialect, which is made
-// like a whole one. Calls come in one piece each, at times without an ID.
+// generatePiece parses a piece of an answer in Google's dialect; it has the form of a whole
+// answer. Each tool call is in one piece, sometimes without an ID.
 func (h *hearing) generatePiece(data []byte, piece bool) (out heard) {
 	var in struct {
 		Candidates []struct {
@@ -474,7 +474,7 @@ func (u *responsesUsage) usage() usage {
 	return usage{input: u.Input - cached, cacheRead: cached, output: u.Output, inKnown: true, outKnown: true}
 }
 
-// responsesEvent counts what passes; responses are never translated from.
+// responsesEvent counts an event of OpenAI's responses. These are never translated to another dialect.
 func responsesEvent(data []byte) (out heard) {
 	var in struct {
 		Type     string          `json:"type"`

@@ -179,9 +179,9 @@ func writeObject(w http.ResponseWriter, v any) {
 	_, _ = w.Write(encode(v))
 }
 
-// serveCount counts the tokens of a request. Anthropic does that for nothing; for
-// other upstreams a token is taken to be four bytes, which is what text in
-// European languages comes to. It is for planning: no money depends on it.
+// serveCount counts the tokens of a request. Anthropic counts without a charge. For other
+// upstreams it estimates one token for four bytes, as in text of European languages. Clients plan
+// with it; no money depends on it.
 func (g *Gateway) serveCount(w http.ResponseWriter, r *http.Request, who Caller) {
 	body, err := readBody(w, r)
 	if err == nil {
@@ -259,8 +259,8 @@ type Check struct {
 	Node    string   `json:"nodeId"`
 }
 
-// Test asks an upstream of a company, or with "" of the mesh, for its models:
-// whether it is there and takes its key. It costs nothing.
+// Test requests the models of an upstream of a company, or of the mesh if company is "". It shows
+// whether the upstream answers and accepts its key, without a cost.
 func (g *Gateway) Test(ctx context.Context, of ledger.CompanyID, id string) (Check, error) {
 	var p money.ModelProvider
 	err := g.conf.View(func(tx *ledger.Tx) error {

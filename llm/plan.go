@@ -196,8 +196,8 @@ func (p *plan) ours(kind string) bool {
 	return kind == "function" || kind == "custom" || p.d == responses && (kind == "local_shell" || kind == "apply_patch")
 }
 
-// body writes the request for a target, with most tokens of output at most. r is
-// what a telling for the client needs to know; nil when the answer passes through.
+// body encodes the request for a target, with at most most tokens of output. r is the request
+// that a telling for the client needs; nil if the answer is passed on unchanged.
 func (p *plan) body(t target, up dialect, most int64) (b []byte, r *request, _ *refusal) {
 	each := max(most/p.choices, 1)
 	if up != p.d {

@@ -13,12 +13,11 @@ import (
 // perDollar is how many micro-cents a dollar has.
 const perDollar = 100_000_000
 
-// defaults are the prices that come with the program: the public list prices of
-// the makers when it was written, in hundredths of a cent for a million tokens
-// (10,000 are a dollar). Where a maker charges more for long contexts, the higher
-// price stands here. A name also holds for its dated and its latest versions
-// ("gpt-4o-2024-11-20"), and for no others: a model whose price is not known is
-// not called until somebody sets one.
+// defaults are the prices that come with the program: the vendors' public list prices at the time
+// of writing, in hundredths of a cent for a million tokens (10,000 are a dollar). Where a vendor
+// charges more for long contexts, this is the higher price. A name also matches its dated and
+// latest versions ("gpt-4o-2024-11-20"), and no others. A model without a known price is not
+// called until somebody sets one.
 var defaults = []struct {
 	model                         string
 	input, output, cacheR, cacheW int64
@@ -97,9 +96,8 @@ func priceOf(p money.ModelProvider, model string, sets ...[]money.ModelPrice) (m
 	return money.ModelPrice{}, false
 }
 
-// Reckon is what an agent used of a model that it called without the gateway, at
-// the price of the table: the first set that has one, or what came with the
-// program. ok is false when there is none.
+// Reckon returns the cost of a model's usage outside the gateway, by the first set of prices that
+// has the model, or by the default price. ok is false if there is no price.
 func Reckon(provider, model string, u entity.Usage, sets ...[]money.ModelPrice) (cost core.Money, ok bool) {
 	p, ok := priceOf(money.ModelProvider{Name: provider}, model, sets...)
 	if !ok {
@@ -138,8 +136,8 @@ func times(n, perMillion int64) core.Money {
 	return core.Money(min(q, uint64(core.MaxMoney)))
 }
 
-// A usage is what an answer's tokens were, each kind by itself. Long is what was
-// written to a cache for an hour, at twice the price of input.
+// A usage counts the tokens of an answer by kind. Long counts tokens written to a cache for an
+// hour, at twice the price of input.
 type usage struct {
 	input, cacheRead, cacheWrite, long, output int64
 	inKnown, outKnown                          bool
@@ -147,7 +145,7 @@ type usage struct {
 	billKnown                                  bool
 }
 
-// prompt is all that went in, whatever it was read from or written to.
+// prompt returns all input tokens, also those read from or written to a cache.
 func (u usage) prompt() int64 { return u.input + u.cacheRead + u.cacheWrite + u.long }
 
 // cost returns the cost of u at a price.
@@ -181,8 +179,8 @@ func affordable(m core.Money, perMillion int64) int64 {
 	return int64(min(q, maxOutput*maxChoices))
 }
 
-// hidesThinking reports whether an upstream bills thinking that it does not show:
-// what was streamed is no bound then.
+// hidesThinking reports whether an upstream bills thinking that it does not stream. The streamed
+// text is then no bound of the output.
 func hidesThinking(p money.ModelProvider, model string) bool {
 	switch p.Kind {
 	case money.ModelOpenAI, money.ModelOpenRouter, money.ModelGemini, money.ModelCompatible:

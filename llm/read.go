@@ -86,8 +86,8 @@ func texts(raw json.RawMessage) (string, *refusal) {
 	return strings.Join(out, "\n"), nil
 }
 
-// parts makes parts of content. What thinking of an earlier answer was is left
-// out: only the upstream that thought so can read it.
+// parts converts content to parts. It drops the thinking of earlier answers: only the upstream
+// that produced it can read it.
 func parts(raw json.RawMessage) (out []part, err *refusal) {
 	list, err := blocks(raw)
 	if err != nil {
@@ -142,7 +142,7 @@ func parts(raw json.RawMessage) (out []part, err *refusal) {
 	return out, nil
 }
 
-// image makes a part of a URL, which may hold the image itself.
+// image converts a URL, which may contain the image itself, to a part.
 func image(url string) part {
 	if rest, ok := strings.CutPrefix(url, "data:"); ok {
 		if media, data, ok := strings.Cut(rest, ";base64,"); ok {
@@ -248,7 +248,7 @@ func stops(raw json.RawMessage) (out []string, _ *refusal) {
 	return nil, invalid("stop: a text or a list of texts is needed")
 }
 
-// choice reads which tool shall be called, in any dialect.
+// choice reads the tool choice of a request, in any dialect.
 func choice(raw json.RawMessage) (string, *refusal) {
 	if len(raw) == 0 {
 		return "", nil

@@ -86,7 +86,7 @@ type target struct {
 	rank  int // the lower the better
 }
 
-// usual are the names that upstreams answer to when nobody says which.
+// usual are the model patterns of upstreams without configured models.
 var usual = map[money.ModelKind][]string{
 	money.ModelAnthropic:  {"claude-*"},
 	money.ModelOpenAI:     {"gpt-*", "o1*", "o3*", "o4*", "chatgpt-*", "codex-*", "text-embedding-*"},
@@ -97,7 +97,7 @@ var usual = map[money.ModelKind][]string{
 	money.ModelLlamaCpp:   {"*"},
 }
 
-// match returns what p calls the model of a name, and how well it fits.
+// match returns p's own name for a model, and how specific the matching pattern is.
 func match(p money.ModelProvider, name string) (model string, rank int, ok bool) {
 	if rest, found := strings.CutPrefix(name, p.Name+"/"); found && rest != "" {
 		if len(p.Models) == 0 {
@@ -163,9 +163,9 @@ func (s scene) targetsOf(name string) (out []target) {
 	return out[:min(len(out), maxTargets)]
 }
 
-// speaks returns the dialect in which an upstream is asked what a client asks in
-// d; false when it can not be asked. Gemini is asked in its own, unless the client's
-// passes through.
+// speaks returns the dialect of the request to an upstream for a client that uses dialect d;
+// false if the upstream supports none. Gemini gets its own dialect, unless the client's is
+// passed on unchanged.
 func speaks(p money.ModelProvider, d dialect) (dialect, bool) {
 	switch {
 	case d == embeddings:
@@ -228,8 +228,8 @@ func (g *Gateway) openKey(ctx context.Context, p money.ModelProvider, run entity
 	return string(plain), nil
 }
 
-// firstUse reports whether a run uses a version of a secret for the first time,
-// as far as this node remembers: one entry tells of all its calls.
+// firstUse reports whether a run uses a version of a secret for the first time, as far as this
+// node remembers. One entry records the use for all calls of the run.
 func (g *Gateway) firstUse(run string, use secret.SecretUse) bool {
 	key := fmt.Sprintf("%s %s %d", run, use.Secret, use.Version)
 	g.mu.Lock()

@@ -48,7 +48,7 @@ func drawID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// chatTeller speaks OpenAI's chat completions.
+// chatTeller encodes OpenAI's chat completions.
 type chatTeller struct {
 	teller
 	askedUsage bool
@@ -126,8 +126,8 @@ func (t *chatTeller) whole(a answer, u usage) []byte {
 		"choices": []any{object{"index": 0, "message": m, "finish_reason": chatFinish(a.stop)}}, "usage": chatCounts(u)})
 }
 
-// messagesTeller speaks Anthropic's messages. Blocks are told one after the
-// other: open is the index of the one that is open, -1 when none is.
+// messagesTeller encodes Anthropic's messages. Blocks are sent one after the other: open is the
+// index of the open block, -1 if none is open.
 type messagesTeller struct {
 	teller
 	open, next int
@@ -235,8 +235,8 @@ func argsObject(args string) any {
 	return o
 }
 
-// responsesTeller speaks OpenAI's responses. Items are told one after the other,
-// each in whole when it is done.
+// responsesTeller encodes OpenAI's responses. Items are sent one after the other, each complete
+// when it is done.
 type responsesTeller struct {
 	teller
 	seq   int
@@ -304,7 +304,7 @@ func outputText(text string) object {
 	return object{"type": "output_text", "text": text, "annotations": []any{}}
 }
 
-// customInput is the text that a custom tool takes, out of the function's arguments.
+// customInput returns the text argument of a custom tool from the function's arguments.
 func customInput(args string) string {
 	var in struct {
 		Input string `json:"input"`

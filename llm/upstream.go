@@ -88,8 +88,8 @@ var (
 	errIdle = refuse(504, "upstream_stalled", "The upstream stood still in the middle of its answer")
 )
 
-// attempt asks a target once. While it waits a timer runs; reading the answer
-// winds it up again.
+// attempt sends a request to a target once. A timer bounds the wait; each piece of the answer
+// resets it.
 func (c *call) attempt(t target, up dialect, key string, body []byte, m *meter) (*opened, *failing) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	first := c.g.conf.FirstByte
@@ -214,7 +214,7 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// errorText is what an upstream says is wrong, as far as it is text.
+// errorText returns the error message in an upstream's answer, "" if it is not text.
 func errorText(r io.Reader) string {
 	b, _ := io.ReadAll(io.LimitReader(r, maxError))
 	var in struct {
@@ -254,10 +254,10 @@ func hide(text, key string) string {
 	return text
 }
 
-// paths are what is put behind an upstream's base URL.
+// paths are appended to an upstream's base URL.
 var paths = map[dialect]string{chat: "/chat/completions", responses: "/responses", messages: "/v1/messages", embeddings: "/embeddings"}
 
-// address returns the URL at which a target is called.
+// address returns the URL of a target.
 func address(t target, up dialect, stream bool) string {
 	if native, ok := googleBase(t.p); ok {
 		if up == generate {
@@ -272,16 +272,16 @@ func address(t target, up dialect, stream bool) string {
 	return t.p.BaseURL + paths[up]
 }
 
-// googleBase is where an upstream of kind gemini is asked in its own dialect: the
-// address of a version of its API, with or without the "/openai" that its other
-// dialect has. Elsewhere somebody else stands, who speaks that one.
+// googleBase returns the base URL of an upstream of kind gemini in its own dialect: the address of
+// a version of Google's API, without the "/openai" of the other dialect. Another address is of a
+// server that supports only the OpenAI dialect.
 func googleBase(p money.ModelProvider) (string, bool) {
 	base := strings.TrimSuffix(p.BaseURL, "/openai")
 	return base, p.Kind == money.ModelGemini && (base != p.BaseURL || strings.HasSuffix(base, "/v1beta") || strings.HasSuffix(base, "/v1alpha"))
 }
 
-// header sets what an upstream is told besides the request: of the client's own
-// headers only which beta members it uses.
+// header sets the headers of a request to an upstream. Of the client's headers it passes on only
+// the beta features in use.
 func (c *call) header(h http.Header, p money.ModelProvider, up dialect, key string) {
 	setHeader(h, p, key)
 	if up == generate && key != "" {
@@ -369,7 +369,7 @@ func (c *call) start(contentType string) {
 	c.began = true
 }
 
-// relay hands an answer on. r is nil when it passes through as it is.
+// relay passes an answer on. r is nil if the answer is not translated.
 func (c *call) relay(o *opened, r *request, key string, m *meter) error {
 	if !c.plan.stream {
 		b := o.body
@@ -434,7 +434,7 @@ func cutShort(err error) *refusal {
 	return refuse(502, "upstream_broke_off", "The upstream broke off in the middle of its answer")
 }
 
-// pass writes one event for the client: as it came, or what it says.
+// pass writes one event to the client, unchanged or translated.
 func (c *call) pass(tell telling, e event, h heard, key string) error {
 	if tell != nil {
 		var b []byte

@@ -48,15 +48,15 @@ type (
 	takenMessages struct {
 		Taken int64 `json:"taken"`
 	}
-	// A recalled memory has a score when words were looked for.
+	// A recalled memory has a score if the request had a query.
 	recalled struct {
 		skill.Memory
 		Score *float64 `json:"score"`
 	}
 )
 
-// ownOrBoard finds the agent of the path, whose memory and inbox are read by
-// itself and by the board.
+// ownOrBoard returns the agent in the path. Only this agent and the board may read its memory
+// and its inbox.
 func ownOrBoard(tx *ledger.Tx, rc *api.Request) (entity.Agent, error) {
 	a, err := api.AgentIn(tx, rc)
 	if err == nil && rc.Actor.Type == "agent" && rc.Actor.ID != a.ID {
@@ -96,9 +96,9 @@ func listMemories(rc *api.Request) (api.Response, error) {
 	})
 }
 
-// recall ranks memories by the words of a question (BM25 over what the agent
-// keeps; words of a key count three times), and leaves out what has none of them.
-// It knows words, not meanings.
+// recall ranks memories by the words of a question (BM25 over the agent's memories; words in
+// a key count three times) and omits memories that have none of the words. It compares words,
+// not meanings.
 func recall(all []skill.Memory, question string) []recalled {
 	out := []recalled{}
 	if strings.TrimSpace(question) == "" {

@@ -33,7 +33,7 @@ type reportCost struct {
 	OccurredAt        string          `json:"occurredAt" format:"date-time"`
 }
 
-// tokens are the counts that every line of a report has.
+// tokens are the token counts of each line of a report.
 type tokens struct {
 	CostCents         core.Money `json:"costCents"`
 	InputTokens       int64      `json:"inputTokens"`
@@ -43,7 +43,7 @@ type tokens struct {
 
 func tokensOf(t money.Total) tokens { return tokens{t.Cost, t.Input, t.Cached, t.Output} }
 
-// runCounts are the counts that lines about agents and providers have besides.
+// runCounts are the run counts of lines about agents and providers.
 type runCounts struct {
 	APIRunCount                   int64 `json:"apiRunCount"`
 	SubscriptionRunCount          int64 `json:"subscriptionRunCount"`
@@ -104,7 +104,7 @@ type CostByProject struct {
 	tokens
 }
 
-// CostByDay is a line of a report by day: what one agent spent for one project with one model.
+// CostByDay is one line of the report by day: the cost of one agent, project and model.
 type CostByDay struct {
 	Date        string        `json:"date" format:"date"`
 	AgentID     string        `json:"agentId"`
@@ -116,7 +116,7 @@ type CostByDay struct {
 	tokens
 }
 
-// maxCostDays bounds a report by day.
+// maxCostDays bounds the days of a report by day.
 const maxCostDays = 366
 
 type WindowSpend struct {
@@ -283,7 +283,7 @@ func newCost(rc *api.Request) (api.Response, error) {
 	return api.OK(e), err
 }
 
-// parseInstant reads the time of a cost event, which lies after 1970.
+// parseInstant parses the time of a cost event. A time before 1970 is invalid.
 func parseInstant(s string) (core.Time, error) {
 	var t core.Time
 	if err := t.UnmarshalJSON(core.AppendJSONString(nil, s)); err != nil || t < 0 {
