@@ -10,6 +10,7 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/cmd/node/localmodel"
+	"github.com/selvage-mesh/selvage/company/money"
 )
 
 // A way is how an agent can work here.
@@ -73,8 +74,10 @@ func (o *onboarding) programs(rows []localmodel.NodeOffers) (out []way) {
 	return out
 }
 
-// program tests a command line on the nodes. It asks models through the gateway where
-// that has an upstream, and else with what it is signed in with.
+// program tests a command line on the nodes. It asks models through the gateway where that
+// has an upstream of a vendor, and else with what it is signed in with: its first call alone, of
+// 30,000 tokens, takes a small model of the nodes' own machines minutes, and its model has another name
+// than theirs.
 func (o *onboarding) program(k adapter.Kind) (work, error) {
 	var report struct {
 		Status string
@@ -85,13 +88,17 @@ func (o *onboarding) program(k adapter.Kind) (work, error) {
 	}
 	w := work{adapter: k.Type, config: map[string]any{}, on: k.Name}
 	for _, c := range report.Checks {
-		switch {
-		case c.Level == "error":
+		if c.Level == "error" {
 			return work{}, fmt.Errorf("%s: %s", k.Name, c.Message)
-		case c.Code == "no_upstream":
-			w.config["gateway"] = false
-			w.on += ", with what it is signed in with"
 		}
+	}
+	rows, err := o.listed()
+	if err != nil {
+		return work{}, err
+	}
+	if !slices.ContainsFunc(rows, func(u upstream) bool { return !money.ModelKind(u.Kind).Local() }) {
+		w.config["gateway"] = false
+		w.on += ", with what it is signed in with"
 	}
 	return w, nil
 }
@@ -106,8 +113,8 @@ type upstream struct {
 	root     string
 }
 
-// upstreams are those that the mesh or the company has already.
-func (o *onboarding) upstreams() (out []way, err error) {
+// listed are the upstreams that the company or the mesh has already.
+func (o *onboarding) listed() (out []upstream, err error) {
 	for _, root := range []string{"/api/companies/" + o.made.ID, "/api/instance"} {
 		var rows []upstream
 		if err := o.call(http.MethodGet, root+"/model-providers", nil, &rows); err != nil {
@@ -115,11 +122,23 @@ func (o *onboarding) upstreams() (out []way, err error) {
 		}
 		for _, u := range rows {
 			if u.root = root; !u.Disabled {
-				out = append(out, way{name: u.Name, what: "the upstream " + u.Name + " at " + u.BaseURL, known: true, set: func() (work, error) { return o.upstream(u) }})
+				out = append(out, u)
 			}
 		}
 	}
 	return out, nil
+}
+
+// upstreams are ways by those that are listed.
+func (o *onboarding) upstreams() (out []way, err error) {
+	rows, err := o.listed()
+	for _, u := range rows {
+		out = append(out, way{
+			name: u.Name, what: "the upstream " + u.Name + " at " + u.BaseURL, known: true,
+			set: func() (work, error) { return o.upstream(u) },
+		})
+	}
+	return out, err
 }
 
 // preferred are models that the program knows the price of, the cheapest that is good
