@@ -52,6 +52,7 @@ type Call struct {
 	Dirs           []Dir
 	Host           Host
 	Limits         Limits
+	Meter          *Meter // shows what the call uses meanwhile; nil: nobody looks
 	// Fixed gives clocks that only advance when they are read and random numbers
 	// from a seed, so that two calls do the same.
 	Fixed *Fixed
@@ -474,6 +475,7 @@ func enter(ctx context.Context, mod api.Module, args []uint64) {
 	}
 	i.used += i.granted - left
 	i.granted = 0
+	i.conf.Meter.note(i)
 	rest := i.limits.Fuel - i.used
 	if rest < 0 {
 		panic(i.exhausted())

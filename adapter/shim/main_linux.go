@@ -176,7 +176,10 @@ func (s *shim) run(spec Spec) {
 			case o.Terminate != nil:
 				killed = "terminate"
 				signalTree(syscall.SIGTERM)
+				signalTree(syscall.SIGCONT) // what is stopped would not end
 				grace = time.After(time.Duration(*o.Terminate) * time.Millisecond)
+			case o.Signal != "":
+				s.signal(unix.SignalNum(o.Signal))
 			case o.Deadline > 0:
 				deadline.set(o.Deadline)
 			}
@@ -202,6 +205,18 @@ func (s *shim) run(spec Spec) {
 				return
 			}
 		}
+	}
+}
+
+// signal sends a signal to the command, or one that stops and continues to the whole tree.
+// 0 is none.
+func (s *shim) signal(sig syscall.Signal) {
+	switch sig {
+	case 0:
+	case syscall.SIGSTOP, syscall.SIGCONT:
+		signalTree(sig)
+	default:
+		_ = syscall.Kill(s.child, sig) // it may have ended; the reaper says so
 	}
 }
 

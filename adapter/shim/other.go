@@ -49,6 +49,9 @@ func (p *Process) Terminate(time.Duration) {}
 // Kill does nothing; there is no process.
 func (p *Process) Kill() {}
 
+// Signal does nothing; there is no process.
+func (p *Process) Signal(string) {}
+
 // Wait refuses.
 func (p *Process) Wait() (Exit, error) { return Exit{}, errors.New("no process") }
 
@@ -56,6 +59,15 @@ func (p *Process) Wait() (Exit, error) { return Exit{}, errors.New("no process")
 func BootTime() time.Duration { return time.Since(bootBase) }
 
 var bootBase = time.Now()
+
+// OwnUse returns nothing.
+func OwnUse() Use { return Use{} }
+
+// SignalNumber returns 0.
+func SignalNumber(string) int { return 0 }
+
+// Uses returns nothing: there are no local processes.
+func Uses([]int) map[int]Use { return nil }
 
 // OpenCgroup says that there are none.
 func OpenCgroup() (dir, why string) { return "", "cgroups need Linux" }

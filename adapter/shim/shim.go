@@ -23,6 +23,7 @@
 //	              {"deadline":ns}           the node's authority lasts until then
 //	              {"terminate":ms}          TERM to the tree, KILL after ms
 //	              {"kill":true}
+//	              {"signal":"SIGHUP"}       to the command; SIGSTOP and SIGCONT to the whole tree
 //	shim → node   {"started":{"pid":n,"pgid":n,"notes":["what could not be done",…]}}
 //	              {"failed":"why the command could not be started"}
 //	              {"exited":{"code":n,"signal":"SIGTERM","killed":"deadline"}}   after the whole tree is gone
@@ -191,6 +192,7 @@ type order struct {
 	Deadline  time.Duration `json:"deadline,omitempty"`
 	Terminate *int64        `json:"terminate,omitempty"` // grace in ms
 	Kill      bool          `json:"kill,omitempty"`
+	Signal    string        `json:"signal,omitempty"`
 }
 
 type report struct {
@@ -218,6 +220,13 @@ type Exit struct {
 	// Killed is why the tree was killed: "deadline", "pipe", "terminate" or "kill", or "memory"
 	// or "processes" if it exceeded that limit; empty if the command ended by itself.
 	Killed string `json:"killed,omitempty"`
+}
+
+// A Use is what a tree uses and has used.
+type Use struct {
+	Memory    int64 // bytes in memory that its processes share with nobody
+	CPU       time.Duration
+	Processes int
 }
 
 func frame(v any) ([]byte, error) {

@@ -129,6 +129,10 @@ func (p *Process) Terminate(grace time.Duration) {
 // Kill kills the tree at once.
 func (p *Process) Kill() { _ = p.send(order{Kill: true}) }
 
+// Signal sends a signal to the command, by its name such as "SIGHUP". SIGSTOP and SIGCONT go
+// to the whole tree.
+func (p *Process) Signal(name string) { _ = p.send(order{Signal: name}) }
+
 // Wait waits until the whole tree has ended and returns how the command ended. An error means
 // that the shim itself was killed; Wait has then killed the command's process group.
 func (p *Process) Wait() (Exit, error) {
