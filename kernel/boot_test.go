@@ -18,7 +18,7 @@ func TestTheLogKeepsTheNewestEvents(t *testing.T) {
 		t.Errorf("%d events from %d to %d", len(all), all[0].Seq, all[len(all)-1].Seq)
 	}
 	for i, e := range all {
-		if e.Since != time.Duration(e.Seq)*time.Second || len(e.Message) != maxEventText || i > 0 && e.Seq != all[i-1].Seq+1 {
+		if e.Since != int64(e.Seq)*1000 || len(e.Message) != maxEventText || i > 0 && e.Seq != all[i-1].Seq+1 {
 			t.Fatalf("event %+v", e)
 		}
 	}

@@ -39,14 +39,14 @@ const (
 
 // An Event is one line of the kernel's log.
 type Event struct {
-	Seq     uint64        `json:"seq"` // from 1
-	At      time.Time     `json:"timestamp"`
-	Since   time.Duration `json:"-"` // since the log began
-	Level   EventLevel    `json:"level"`
-	Phase   Phase         `json:"phase,omitempty"` // of events of booting
-	PID     *PID          `json:"pid,omitempty"`   // of events of a process
-	Kind    string        `json:"kind,omitempty"`  // such as "process.exit"
-	Message string        `json:"message"`
+	Seq     uint64     `json:"seq"` // from 1
+	At      time.Time  `json:"timestamp"`
+	Since   int64      `json:"since_ms"` // since the log began
+	Level   EventLevel `json:"level"`
+	Phase   Phase      `json:"phase,omitempty"` // of events of booting
+	PID     *PID       `json:"pid,omitempty"`   // of events of a process
+	Kind    string     `json:"kind,omitempty"`  // such as "process.exit"
+	Message string     `json:"message"`
 }
 
 // An EventLog keeps the newest events of a node in a ring. It is safe for concurrent use.
@@ -71,7 +71,7 @@ func (l *EventLog) Add(e Event) {
 	defer l.mu.Unlock()
 	l.seq++
 	e.Seq, e.At = l.seq, l.now()
-	e.Since = e.At.Sub(l.began)
+	e.Since = e.At.Sub(l.began).Milliseconds()
 	if len(l.ring) < EventLogSize {
 		l.ring = append(l.ring, e)
 		return

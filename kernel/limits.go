@@ -132,9 +132,23 @@ type Use struct {
 }
 
 // Of returns how much of a resource was used.
-func (u Use) Of(r Resource) int64 {
-	l := Limits{u.MemoryBytes, u.CPUTimeMs, u.ToolCalls, u.MessagesSent, u.DiskBytes, u.CostCents}
-	return l.of(r)
+func (u Use) Of(r Resource) int64 { return *u.at(r) }
+
+func (u *Use) at(r Resource) *int64 {
+	switch r {
+	case Memory:
+		return &u.MemoryBytes
+	case CPUTime:
+		return &u.CPUTimeMs
+	case ToolCalls:
+		return &u.ToolCalls
+	case Messages:
+		return &u.MessagesSent
+	case Disk:
+		return &u.DiskBytes
+	default:
+		return &u.CostCents
+	}
 }
 
 // A Level says how near a use is to its limit.

@@ -69,11 +69,15 @@ type Signal struct {
 type TableConfig struct {
 	Max   int // spawned processes at once; DefaultMaxProcesses
 	First PID // PIDs begin here; 1
+	// Found is called with what reached 80 or 100 % of its limit, each time once. It may call
+	// the table. nil: nobody is told.
+	Found func(Entry, []Finding)
 }
 
 // A Table holds the processes of one node. It is safe for concurrent use.
 type Table struct {
-	max int
+	max   int
+	found func(Entry, []Finding)
 
 	mu       sync.Mutex // guards what follows
 	next     PID
@@ -93,7 +97,7 @@ type monitor struct {
 
 // NewTable returns a table with the kernel's own process, which started at now.
 func NewTable(c TableConfig, now time.Time) *Table {
-	t := &Table{max: cmp.Or(c.Max, DefaultMaxProcesses), next: max(c.First, 1), live: map[PID]*Entry{}, ended: map[PID]*Entry{},
+	t := &Table{max: cmp.Or(c.Max, DefaultMaxProcesses), found: c.Found, next: max(c.First, 1), live: map[PID]*Entry{}, ended: map[PID]*Entry{},
 		links: map[PID][]PID{}, monitors: map[PID][]monitor{}}
 	all := Capabilities{CanSpawn: true, CanIPC: true, CanExecTools: true, CanNetwork: true, Scope: Scope{Kind: ScopeAll}}
 	t.live[KernelPID] = &Entry{PID: KernelPID, Kind: KindKernel, Name: "kernel", Role: RoleRoot, Agency: Agency{AllowedRoles: everyRole},
@@ -199,20 +203,53 @@ func (t *Table) Change(pid PID, f func(*Entry)) error {
 	return nil
 }
 
-// Used notes what a process has used. It returns what reached 80 or 100 % of its limit
-// and had not before.
-func (t *Table) Used(pid PID, u Use) []Finding {
+// Used notes what a process has used of memory, processor time and disk, as measured from
+// outside.
+func (t *Table) Used(pid PID, u Use) {
+	t.use(pid, func(own *Use) {
+		own.MemoryBytes, own.CPUTimeMs, own.DiskBytes = u.MemoryBytes, u.CPUTimeMs, u.DiskBytes
+	})
+}
+
+// Charge notes that a process is about to use n more of a resource that is counted: tool
+// calls, messages, money. It refuses with ResourceLimitExceeded, and notes nothing, if that
+// would pass the limit.
+func (t *Table) Charge(pid PID, r Resource, n int64) (err error) {
+	charged := t.use(pid, func(own *Use) {
+		limits := t.live[pid].Capabilities.Limits
+		if most, used := limits.of(r), own.Of(r); most > 0 && used+n > most {
+			err = errorf(ResourceLimitExceeded, "process %s has used %d of %d: %s", pid, used, most, r)
+			return
+		}
+		*own.at(r) += n
+	})
+	if !charged {
+		return errorf(ProcessNotFound, "process %s: no such process runs on this node", pid)
+	}
+	return err
+}
+
+func (t *Table) use(pid PID, change func(*Use)) bool {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	e, err := t.find(pid)
-	if err != nil {
-		return nil
+	e, ok := t.live[pid]
+	if !ok {
+		t.mu.Unlock()
+		return false
 	}
 	before := e.Capabilities.Limits.Check(e.Use)
-	e.Use = u
-	return slices.DeleteFunc(e.Capabilities.Limits.Check(u), func(f Finding) bool {
-		return slices.ContainsFunc(before, func(b Finding) bool { return b.Resource == f.Resource && b.Level >= f.Level })
-	})
+	change(&e.Use)
+	var news []Finding
+	for _, f := range e.Capabilities.Limits.Check(e.Use) {
+		if !slices.ContainsFunc(before, func(b Finding) bool { return b.Resource == f.Resource && b.Level >= f.Level }) {
+			news = append(news, f)
+		}
+	}
+	now := *e
+	t.mu.Unlock()
+	if len(news) > 0 && t.found != nil {
+		t.found(now, news)
+	}
+	return true
 }
 
 // Exit ends a process, and returns the signals to those that are linked to it or watch it.

@@ -3,6 +3,7 @@ package kernel
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -192,9 +193,8 @@ func TestNoFamilyGrowsPastItsRoot(t *testing.T) {
 	}
 }
 
+// A limit is told at 80 and at 100 %, once each. What is counted never passes it.
 func TestLimitsWarnAt80PercentAndEndAt100(t *testing.T) {
-	table := NewTable(TableConfig{}, start)
-	p := spawn(t, table, Entry{}, &Capabilities{Limits: Limits{ToolCalls: 10, MemoryBytes: 1}}).PID
 	for used, want := range map[int64]string{0: "", 7: "", 8: "warn", 9: "warn", 10: "end", 11: "end"} {
 		got := ""
 		for _, f := range (Limits{ToolCalls: 10}).Check(Use{ToolCalls: used, CPUTimeMs: 1 << 40}) {
@@ -204,18 +204,29 @@ func TestLimitsWarnAt80PercentAndEndAt100(t *testing.T) {
 			t.Errorf("%d of 10: %q, want %q", used, got, want)
 		}
 	}
-	steps := []struct {
-		calls int64
-		want  []Level
-	}{{7, nil}, {8, []Level{Warning}}, {9, nil}, {10, []Level{Exceeded}}, {12, nil}}
-	for _, s := range steps {
-		var got []Level
-		for _, f := range table.Used(p, Use{ToolCalls: s.calls}) {
-			got = append(got, f.Level)
+	var told []string
+	table := NewTable(TableConfig{Found: func(e Entry, found []Finding) {
+		for _, f := range found {
+			told = append(told, fmt.Sprintf("%s %d %s", e.PID, f.Level, f))
 		}
-		if !slices.Equal(got, s.want) {
-			t.Errorf("at %d calls it says %v, want %v, once each", s.calls, got, s.want)
+	}}, start)
+	p := spawn(t, table, Entry{}, &Capabilities{Limits: Limits{ToolCalls: 10, MemoryBytes: 100}}).PID
+	for range 10 {
+		if err := table.Charge(p, ToolCalls, 1); err != nil {
+			t.Fatal(err)
 		}
+	}
+	wantKind(t, table.Charge(p, ToolCalls, 1), ResourceLimitExceeded)
+	wantKind(t, table.Charge(99, ToolCalls, 1), ProcessNotFound)
+	for _, memory := range []int64{10, 85, 10, 90, 300, 400} {
+		table.Used(p, Use{MemoryBytes: memory})
+	}
+	want := []string{"1 1 tool_calls: used 8 of 10", "1 2 tool_calls: used 10 of 10", "1 1 memory: used 85 of 100", "1 1 memory: used 90 of 100", "1 2 memory: used 300 of 100"}
+	if !slices.Equal(told, want) {
+		t.Errorf("told\n%q, want\n%q", told, want)
+	}
+	if e, _ := table.Find(p); e.Use.ToolCalls != 10 {
+		t.Errorf("%d tool calls were counted, want 10", e.Use.ToolCalls)
 	}
 }
 
@@ -343,4 +354,26 @@ func TestLinksAndMonitors(t *testing.T) {
 	}
 	_, err = table.Monitor(p[2], p[3])
 	wantKind(t, err, BadRequest)
+}
+
+// A specification reports all that is wrong with it, and its name comes from what it starts.
+func TestSpecsSayAllThatIsWrong(t *testing.T) {
+	for want, s := range map[string]Spec{
+		"sleep":           {Command: []string{"/bin/sleep", "5"}},
+		"redis":           {Image: "docker.io/library/redis:7"},
+		"module-00112233": {Module: strings.Repeat("0011223344556677", 4)},
+		"a-b":             {Command: []string{"./..a b"}},
+	} {
+		s = s.WithDefaults()
+		if err := s.Validate(); err != nil || s.Name != want || s.Restart != Permanent {
+			t.Errorf("%+v: %v, want the name %s", s, err, want)
+		}
+	}
+	err := Spec{Name: "-", Module: "x", Image: "-x", Dir: "here", Group: "/", Restart: "often", OnLimit: "sing", Role: RoleRoot,
+		Env: map[string]string{"A=B": ""}, Capabilities: &Capabilities{Limits: Limits{Messages: -1}}}.WithDefaults().Validate()
+	for _, want := range []string{"name", "module", "image", "dir", "group", "restart", "on_limit", "role", "env", "messages"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not mention %s", err, want)
+		}
+	}
 }
