@@ -61,8 +61,9 @@ const (
 	// engineWait bounds one call of the engine, other than the one that runs the agent.
 	engineWait = 20 * time.Second
 
-	// Labels of every container that we start.
-	labelNode, labelRun = "selvage.node", "selvage.run"
+	// LabelNode and labelRun label every container that we start. Sweep removes those of
+	// the node that no run has.
+	LabelNode, labelRun = "selvage.node", "selvage.run"
 	// Paths of the run's folders in the container.
 	workAt, homeAt, scratchAt, socketAt = "/work", "/home/agent", "/scratch", "/run/selvage"
 )
@@ -116,7 +117,7 @@ func New(cfg Config) (*Adapter, error) {
 
 // Sweep removes containers of this node that belong to no running run.
 func (a *Adapter) Sweep(ctx context.Context) error {
-	out, err := a.engine(ctx, "ps", "-a", "--filter", "label="+labelNode+"="+a.cfg.Node, "--format", "{{.Names}}")
+	out, err := a.engine(ctx, "ps", "-a", "--filter", "label="+LabelNode+"="+a.cfg.Node, "--format", "{{.Names}}")
 	if err != nil {
 		return err
 	}
@@ -154,9 +155,11 @@ func (a *Adapter) engine(ctx context.Context, args ...string) (string, error) {
 	return said.String(), nil
 }
 
-// environ returns the variables of the node's environment that an engine reads.
-func (a *Adapter) environ() (out []string) {
-	for _, kv := range a.cfg.Environ {
+func (a *Adapter) environ() []string { return Environ(a.cfg.Environ) }
+
+// Environ returns those of a node's variables that an engine reads.
+func Environ(environ []string) (out []string) {
+	for _, kv := range environ {
 		k, _, _ := strings.Cut(kv, "=")
 		if slices.Contains([]string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "DBUS_SESSION_BUS_ADDRESS",
 			"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}, k) ||
@@ -417,7 +420,7 @@ func holds(private []string, dir string) bool {
 // args returns the engine's command line. It contains no variable and no secret.
 func (s *stage) args() []string {
 	c := s.config
-	args := []string{"run", "--name", nameOf(s.inv.Run.ID), "--label", labelNode + "=" + s.adapter.cfg.Node, "--label", labelRun + "=" + s.inv.Run.ID,
+	args := []string{"run", "--name", nameOf(s.inv.Run.ID), "--label", LabelNode + "=" + s.adapter.cfg.Node, "--label", labelRun + "=" + s.inv.Run.ID,
 		"--pull", cmp.Or(c.Pull, "missing"), "--cap-drop", "all", "--security-opt", "no-new-privileges", "--security-opt", "label=disable",
 		"--network", c.network(), "--tmpfs", "/tmp", "--workdir", workAt, "--env-file", filepath.Join(s.own, "env"),
 		"--mount", "type=bind,source=" + filepath.Join(s.own, socketDir) + ",target=" + socketAt + ",readonly"}

@@ -259,7 +259,7 @@ func adapterIn(t testing.TB, data, node string) *Adapter {
 func (b *bed) wrote(stream string) string { b.mu.Lock(); defer b.mu.Unlock(); return b.log[stream] }
 
 func (b *bed) left() string {
-	out, err := b.engine(context.Background(), "ps", "-a", "--filter", "label="+labelNode+"="+b.cfg.Node, "--format", "{{.Names}}")
+	out, err := b.engine(context.Background(), "ps", "-a", "--filter", "label="+LabelNode+"="+b.cfg.Node, "--format", "{{.Names}}")
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -409,7 +409,7 @@ func TestAKilledNodeLeavesNoContainer(t *testing.T) {
 	_ = node.Wait()
 	b.eventually("the container's end", func() bool { return b.left() == "" })
 
-	if _, err := b.engine(t.Context(), "create", "--name", nameOf(fmt.Sprint("of-before-", os.Getpid())), "--label", labelNode+"="+b.cfg.Node, image, "/agent"); err != nil {
+	if _, err := b.engine(t.Context(), "create", "--name", nameOf(fmt.Sprint("of-before-", os.Getpid())), "--label", LabelNode+"="+b.cfg.Node, image, "/agent"); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Sweep(t.Context()); err != nil || b.left() != "" {

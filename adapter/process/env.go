@@ -19,6 +19,12 @@ import (
 var baseNames = []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "USER", "LOGNAME", "SHELL", "TERM", "TZ",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
 
+// BaseEnv returns those of a node's variables, as "K=V", that what it starts may have.
+func BaseEnv(environ []string) map[string]string { return Shell{Environ: environ}.base() }
+
+// List returns variables as "K=V", sorted.
+func List(env map[string]string) []string { return list(env) }
+
 // config is the adapterConfig of a process.
 type config struct {
 	Command string                `json:"command"`

@@ -19,6 +19,16 @@ func sensitive(name string) bool {
 	return strings.Contains(name, "auth") || strings.Contains(name, "private") || strings.Contains(name, "secret")
 }
 
+// SecretsOf returns the values of variables whose names suggest secrets.
+func SecretsOf(env map[string]string) (secrets []string) {
+	for k, v := range env {
+		if sensitive(k) {
+			secrets = append(secrets, v)
+		}
+	}
+	return secrets
+}
+
 // A tail keeps the end of a text.
 type tail struct {
 	max int

@@ -1,0 +1,137 @@
+package spawn
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/container"
+	"github.com/selvage-mesh/selvage/adapter/process"
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/kernel"
+)
+
+const (
+	// engineWait bounds one call of the engine.
+	engineWait = 20 * time.Second
+	// findTries bounds how often the engine is asked for the process of a container that starts,
+	// findPause lies between two of them.
+	findTries = 20
+	findPause = 250 * time.Millisecond
+)
+
+// box is a container, under the engine's client, under a shim.
+type box struct {
+	*native
+	h    *Host
+	name string
+	root atomic.Int64 // process ID of the container's first process, once it is known
+}
+
+func (h *Host) startContainer(spec kernel.Spec, e kernel.Entry, log Log, deadline time.Duration) (control, error) {
+	if len(h.cfg.Engine) == 0 || h.cfg.Engine[0] == "none" || len(h.cfg.Shim) == 0 {
+		return nil, kernel.Errorf(kernel.BackendNotAvailable, "container: this node has no podman or docker")
+	}
+	b := &box{h: h, name: fmt.Sprintf("selvage-process-%.8s-%s", h.cfg.Label, e.PID)}
+	vars := h.environ(spec, e, map[string]string{})
+	sh := shim.Spec{Path: h.cfg.Engine[0], Args: append(slices.Clone(h.cfg.Engine), b.args(spec, e, vars)...), Dir: "/", Deadline: deadline, Tool: true,
+		Env: append(container.Environ(h.cfg.Environ), process.List(vars)...), Last: append(slices.Clone(h.cfg.Engine), "rm", "-f", b.name)}
+	n, err := h.underShim(sh, log, spec)
+	if err != nil {
+		return nil, err
+	}
+	b.native = n
+	go b.find()
+	return b, nil
+}
+
+// args are those of the engine. Values of variables are in the client's environment, not on
+// its command line.
+func (b *box) args(spec kernel.Spec, e kernel.Entry, vars map[string]string) []string {
+	l := e.Capabilities.Limits
+	out := []string{"run", "--rm", "--name", b.name, "--label", container.LabelNode + "=" + b.h.cfg.Label, "--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL",
+		"--security-opt", "no-new-privileges", "--pids-limit", strconv.Itoa(process.PlainProcesses)}
+	if !e.Capabilities.CanNetwork {
+		out = append(out, "--network", "none")
+	}
+	if l.MemoryBytes > 0 {
+		out = append(out, "--memory", strconv.FormatInt(max(l.MemoryBytes, 6<<20), 10)) // engines take no less
+	}
+	if l.CPUTimeMs > 0 {
+		out = append(out, "--ulimit", fmt.Sprintf("cpu=%d", (l.CPUTimeMs+999)/1000))
+	}
+	for _, kv := range process.List(vars) {
+		k, _, _ := strings.Cut(kv, "=")
+		out = append(out, "--env", k)
+	}
+	return append(append(out, spec.Image), spec.Command...)
+}
+
+// engine calls the engine about this container.
+func (b *box) engine(args ...string) (string, error) {
+	ctx, stop := context.WithTimeout(context.Background(), engineWait)
+	defer stop()
+	argv := append(slices.Clone(b.h.cfg.Engine), args...)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env, cmd.WaitDelay = container.Environ(b.h.cfg.Environ), time.Second
+	var said, wrong bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &wrong
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w: %.300s", filepath.Base(argv[0]), args[0], err, strings.TrimSpace(wrong.String()))
+	}
+	return strings.TrimSpace(said.String()), nil
+}
+
+// find asks for the container's first process, whose tree is what it uses.
+func (b *box) find() {
+	for range findTries {
+		if out, err := b.engine("inspect", "--format", "{{.State.Pid}}", b.name); err == nil {
+			if pid, _ := strconv.ParseInt(out, 10, 32); pid > 0 {
+				b.root.Store(pid)
+				return
+			}
+		}
+		time.Sleep(findPause)
+	}
+}
+
+func (b *box) machine() int { return int(b.root.Load()) }
+
+func (b *box) wait() kernel.Exit {
+	x := b.native.wait()
+	_, _ = b.engine("rm", "-f", b.name) // usually gone already
+	switch {
+	case x.Code == 125:
+		x.Message = "the container could not be run; see its log"
+	case x.Code == 137:
+		x = kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed, Message: "the container was killed, as happens above its limit of memory or processor time"}
+	}
+	return x
+}
+
+func (b *box) terminate(grace time.Duration) {
+	go func() {
+		_, _ = b.engine("unpause", b.name) // what is paused would not end
+		_, _ = b.engine("kill", "--signal", "TERM", b.name)
+		time.AfterFunc(grace, b.kill)
+	}()
+}
+
+func (b *box) signal(name string) error {
+	args := []string{"kill", "--signal", name, b.name}
+	switch name {
+	case "SIGSTOP":
+		args = []string{"pause", b.name}
+	case "SIGCONT":
+		args = []string{"unpause", b.name}
+	}
+	_, err := b.engine(args...)
+	return err
+}

@@ -1,0 +1,567 @@
+// Package spawn holds the processes of one node: it starts native commands, modules and
+// containers, supervises them, ends what passes its limits, and shows runs and services
+// beside them.
+//
+// The rules are those of package kernel. A native command runs under a run shim, a container
+// under the engine's client under a shim, so that nothing outlives the node. What was declared
+// for the mesh (see [Host.Ensure]) also has the node's lease as its deadline, as runs have: it
+// is gone before the leader starts it elsewhere. Everything else ends with the node.
+package spawn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/kernel"
+	"github.com/selvage-mesh/selvage/sandbox"
+)
+
+const (
+	// sampleEvery is how often the use of processes is measured, diskSamples how many
+	// measurements lie between two looks at their folders, and maxFiles what such a look counts.
+	sampleEvery = time.Second
+	diskSamples = 5
+	maxFiles    = 20_000
+	// freshFor is how old a measurement may be that is shown.
+	freshFor = 200 * time.Millisecond
+	// leaseEvery is how often the deadline of declared processes is set to the end of the lease.
+	leaseEvery = 250 * time.Millisecond
+	// termGrace is the time between TERM and KILL.
+	termGrace = 5 * time.Second
+	// startWait bounds one start: a module is fetched and compiled, an image is there already or
+	// is pulled.
+	startWait = 2 * time.Minute
+	// pidBlock is how many PIDs are reserved on disk at once.
+	pidBlock = 1000
+)
+
+// A Log takes the output of one process.
+type Log interface {
+	Write(stream, text string)
+	End()
+}
+
+// Config is what a host needs. Node, Dir, Events, Module and OpenLog are required.
+type Config struct {
+	Node    string // its name, for addresses that processes are told
+	Dir     string // absolute; holds a folder for each process. It is created, and old folders are deleted
+	Shim    []string
+	Environ []string // the node's environment as "K=V"
+	APIURL  string   // told to processes
+	Engine  []string // command line of podman or docker; nil: there is none
+	Label   string   // of containers: the node's ID
+	Sandbox *sandbox.Engine
+	// Module reads a module that the mesh stores.
+	Module func(ctx context.Context, sha256 string, size int64) ([]byte, error)
+	// OpenLog begins the log of a process.
+	OpenLog func(kernel.PID) (Log, error)
+	// Authority returns the boot-clock time until which declared processes may run here, Clock
+	// reads that clock.
+	Authority func() time.Duration
+	Clock     func() time.Duration
+	Max       int // spawned processes at once; default kernel.DefaultMaxProcesses
+	Budget    kernel.Budget
+	Events    *kernel.EventLog
+	Logger    *slog.Logger // default: discard
+}
+
+// A Host holds the processes of a node. It is safe for concurrent use.
+type Host struct {
+	cfg   Config
+	table *kernel.Table
+	ctx   context.Context // ends when the host closes
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
+	busy  chan struct{} // there may be something to watch
+
+	mu       sync.Mutex // guards what follows
+	closed   bool
+	sup      *kernel.Supervisor
+	slots    map[string]*slot
+	living   map[kernel.PID]*living
+	reserved kernel.PID
+	gaveUp   map[string]Fate // declared replicas that are not started again, by slot
+	changed  chan struct{}   // closed at a change of a declared replica, and replaced
+
+	sampling sync.Mutex // held during a measurement
+	sampled  time.Time
+	samples  int
+}
+
+// A slot is what the supervisor starts again: a process and those that replace it.
+type slot struct {
+	name       string
+	spec       kernel.Spec
+	declared   string // the ID of a declaration; "": none
+	replica    int
+	generation uint64
+	caps       *kernel.Capabilities // of the first process, for those that replace it
+	restarts   int
+	pid        kernel.PID // of the living process; 0: there is none
+	starting   bool
+	fate       fate
+	last       kernel.Exit
+}
+
+// A fate says what happens to a slot when its process has ended.
+type fate int
+
+const (
+	supervised fate = iota // the supervisor decides
+	replaced               // it was stopped to be started again
+	removed                // it is not started again
+)
+
+// living is a process that has not ended.
+type living struct {
+	pid     kernel.PID
+	slot    *slot            // nil: it was adopted
+	control control          // nil while it starts, and for adopted ones
+	end     func(why string) // of adopted ones
+	why     string           // why the kernel ends it
+	timeout bool
+	dir     string
+	disk    int64
+	done    chan struct{} // closed when it has ended
+}
+
+// control is a running process of a backend.
+type control interface {
+	wait() kernel.Exit // until it has ended
+	terminate(grace time.Duration)
+	kill()
+	signal(name string) error
+	renew(until time.Duration)
+	machine() int // process ID in the operating system, 0: none
+	use() (kernel.Use, bool)
+}
+
+// Open returns a host with a table of its own.
+func Open(cfg Config) (*Host, error) {
+	if cfg.Node == "" || !filepath.IsAbs(cfg.Dir) || cfg.Events == nil || cfg.Module == nil || cfg.OpenLog == nil {
+		return nil, errors.New("spawn: node, an absolute directory, an event log, modules and logs are required")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("processes: %w", err)
+	}
+	h := &Host{cfg: cfg, sup: kernel.NewSupervisor(cfg.Budget), slots: map[string]*slot{}, living: map[kernel.PID]*living{},
+		gaveUp: map[string]Fate{}, changed: make(chan struct{}), busy: make(chan struct{}, 1)}
+	first, err := h.firstPID()
+	if err != nil {
+		return nil, err
+	}
+	h.reserved = first
+	h.table = kernel.NewTable(kernel.TableConfig{Max: cfg.Max, First: first, Found: h.found}, time.Now())
+	_ = h.table.Change(kernel.KernelPID, func(e *kernel.Entry) { e.Name, e.Machine = "kernel", os.Getpid() }) // it lives
+	h.ctx, h.stop = context.WithCancel(context.Background())
+	h.wg.Go(h.watch)
+	return h, nil
+}
+
+// Table returns the host's table.
+func (h *Host) Table() *kernel.Table { return h.table }
+
+// pidFile has the first PID that no process of this node has had.
+const pidFile = "next-pid"
+
+// firstPID reads which PIDs are new, and deletes the folders of earlier processes.
+func (h *Host) firstPID() (kernel.PID, error) {
+	names, err := os.ReadDir(h.cfg.Dir)
+	if err != nil {
+		return 0, fmt.Errorf("processes: %w", err)
+	}
+	first := kernel.PID(1)
+	for _, n := range names {
+		path := filepath.Join(h.cfg.Dir, n.Name())
+		if n.Name() != pidFile {
+			if err := os.RemoveAll(path); err != nil {
+				return 0, fmt.Errorf("processes: %w", err)
+			}
+			continue
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return 0, fmt.Errorf("processes: %w", err)
+		}
+		n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 62)
+		if err != nil {
+			return 0, fmt.Errorf("processes: %s does not hold a number; write one above every PID that was seen on this node", path)
+		}
+		first = max(first, kernel.PID(n))
+	}
+	return first, nil
+}
+
+// reserve makes sure on disk that the next PID is never given again. h.mu is held.
+func (h *Host) reserve() error {
+	if h.table.Next() < h.reserved {
+		return nil
+	}
+	until := h.table.Next() + pidBlock
+	tmp := filepath.Join(h.cfg.Dir, pidFile+".new")
+	if err := os.WriteFile(tmp, []byte(until.String()+"\n"), 0o600); err != nil {
+		return fmt.Errorf("reserve process IDs: %w", err)
+	}
+	if err := os.Rename(tmp, filepath.Join(h.cfg.Dir, pidFile)); err != nil {
+		return fmt.Errorf("reserve process IDs: %w", err)
+	}
+	h.reserved = until
+	return nil
+}
+
+// event writes a line about a process into the kernel's log.
+func (h *Host) event(level kernel.EventLevel, pid kernel.PID, kind, format string, args ...any) {
+	h.cfg.Events.Add(kernel.Event{Level: level, PID: &pid, Kind: kind, Message: fmt.Sprintf(format, args...)})
+}
+
+// An Adopted is a process that something else on the node runs. A nil one is none.
+type Adopted struct {
+	h *Host
+	l *living
+}
+
+// Adopt shows something that runs on this node, a run or a service, as a process. end ends it
+// by its own rules. If the table is full the process is not shown, and nil is returned.
+func (h *Host) Adopt(e kernel.Entry, end func(why string)) *Adopted {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil
+	}
+	if err := h.reserve(); err != nil {
+		h.cfg.Logger.Warn("process is not shown", "name", e.Name, "error", err)
+		return nil
+	}
+	e, err := h.table.Adopt(e, time.Now())
+	if err != nil {
+		h.cfg.Logger.Warn("process is not shown", "name", e.Name, "error", err)
+		return nil
+	}
+	l := &living{pid: e.PID, end: end, done: make(chan struct{})}
+	h.living[e.PID] = l
+	h.event(kernel.LevelInfo, e.PID, "process.spawn", "%s %s began", e.Kind, cmp.Or(e.Name, e.Run))
+	return &Adopted{h, l}
+}
+
+// PID returns its process ID, 0 for none.
+func (a *Adopted) PID() kernel.PID {
+	if a == nil {
+		return 0
+	}
+	return a.l.pid
+}
+
+// Machine says which process of the operating system it is.
+func (a *Adopted) Machine(pid int) {
+	if a != nil {
+		_ = a.h.table.Change(a.l.pid, func(e *kernel.Entry) { e.Machine = pid }) // it may have ended
+	}
+}
+
+// Ended ends it.
+func (a *Adopted) Ended(x kernel.Exit) {
+	if a != nil {
+		a.h.over(a.l, x)
+	}
+}
+
+// Spawn starts a process that is not declared: it ends with the node. It returns when the
+// process runs, or has failed to start.
+func (h *Host) Spawn(ctx context.Context, spec kernel.Spec) (kernel.Entry, error) {
+	spec = spec.WithDefaults()
+	if err := spec.Validate(); err != nil {
+		return kernel.Entry{}, err
+	}
+	h.mu.Lock()
+	s := &slot{name: "spawned-" + h.table.Next().String(), spec: spec, starting: true}
+	l, err := h.enter(s)
+	h.mu.Unlock()
+	if err != nil {
+		return kernel.Entry{}, err
+	}
+	if err := h.begin(ctx, s, l); err != nil {
+		h.mu.Lock()
+		s.fate = removed
+		h.mu.Unlock()
+		h.over(l, kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Crash, Message: err.Error()})
+		return kernel.Entry{}, err
+	}
+	e, _ := h.table.Find(l.pid)
+	return e, nil
+}
+
+// enter gives a slot a new process in the table, and makes the slot known. h.mu is held.
+func (h *Host) enter(s *slot) (*living, error) {
+	if h.closed {
+		return nil, kernel.Errorf(kernel.SpawnFailed, "the node is stopping")
+	}
+	if err := h.reserve(); err != nil {
+		return nil, err
+	}
+	e := kernel.Entry{Parent: s.spec.Parent, Kind: s.spec.Backend, Name: s.spec.Name, Role: s.spec.Role, Agency: s.spec.Agency,
+		Declared: s.declared, Replica: s.replica, Restarts: s.restarts}
+	caps := s.spec.Capabilities
+	if s.caps != nil {
+		caps = s.caps
+		if p, ok := h.table.Find(e.Parent); !ok || !p.State.Live() {
+			e.Parent = kernel.KernelPID // the parent has ended, and gave these capabilities before
+		}
+	}
+	e, err := h.table.Spawn(e, caps, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	s.caps, s.pid, s.fate = &e.Capabilities, e.PID, supervised
+	l := &living{pid: e.PID, slot: s, done: make(chan struct{}), dir: filepath.Join(h.cfg.Dir, e.PID.String())}
+	h.living[e.PID], h.slots[s.name] = l, s
+	select {
+	case h.busy <- struct{}{}:
+	default:
+	}
+	h.sup.Add(kernel.Child{Name: s.name, Group: s.spec.Group, Strategy: s.spec.Restart})
+	return l, nil
+}
+
+// begin starts the process of a slot that has entered the table.
+func (h *Host) begin(ctx context.Context, s *slot, l *living) error {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	c, err := h.start(ctx, s, l)
+	h.mu.Lock()
+	s.starting = false
+	if err == nil && (l.why != "" || h.closed) {
+		c.kill() // it was ended while it started
+	}
+	l.control = c
+	h.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	_ = h.table.Change(l.pid, func(e *kernel.Entry) { e.Machine = c.machine() })
+	_ = h.table.Set(l.pid, kernel.Running)
+	h.event(kernel.LevelInfo, l.pid, "process.spawn", "%s %s began", s.spec.Backend, s.spec.Name)
+	h.wg.Go(func() { h.over(l, c.wait()) })
+	if s.declared != "" {
+		h.tell()
+	}
+	return nil
+}
+
+// over is called when a process has ended.
+func (h *Host) over(l *living, x kernel.Exit) {
+	h.mu.Lock()
+	select {
+	case <-l.done:
+		h.mu.Unlock()
+		return
+	default:
+	}
+	if l.why != "" {
+		x.Reason, x.Message = kernel.Killed, l.why
+		if l.timeout {
+			x.Reason = kernel.Timeout
+		}
+	}
+	signals, err := h.table.Exit(l.pid, x, time.Now())
+	if err != nil {
+		h.cfg.Logger.Warn("process ended twice", "pid", l.pid, "error", err)
+	}
+	delete(h.living, l.pid)
+	close(l.done)
+	level := kernel.LevelInfo
+	if x.Failed() {
+		level = kernel.LevelWarn
+	}
+	h.event(level, l.pid, "process.exit", "ended with exit code %d: %s", x.Code, cmp.Or(x.Message, string(x.Reason)))
+	if l.dir != "" {
+		if err := os.RemoveAll(l.dir); err != nil {
+			h.cfg.Logger.Warn("folder of a process is left", "pid", l.pid, "error", err)
+		}
+	}
+	if s := l.slot; s != nil {
+		s.pid, s.last, s.starting = 0, x, false
+		switch {
+		case h.closed || s.fate == removed:
+			h.forget(s)
+		case s.fate == supervised:
+			h.act(s, h.sup.Ended(s.name, x, time.Now()))
+		}
+	}
+	h.mu.Unlock()
+	for _, sig := range signals {
+		h.linked(sig)
+	}
+	h.tell()
+}
+
+// forget removes a slot. h.mu is held.
+func (h *Host) forget(s *slot) {
+	h.sup.Remove(s.name)
+	delete(h.slots, s.name)
+}
+
+// act does what the supervisor decided about the end of a slot's process. h.mu is held.
+func (h *Host) act(s *slot, d kernel.Decision) {
+	for _, group := range d.Escalated {
+		h.event(kernel.LevelError, 0, "process.escalated", "group %s: %s", group, d.Why)
+	}
+	var ends []<-chan struct{}
+	stop := func(name string, f fate) {
+		other := h.slots[name]
+		if other == nil {
+			return
+		}
+		other.fate = f
+		if l := h.living[other.pid]; l != nil && other.pid != 0 {
+			h.terminate(l, "its supervisor stopped it")
+			ends = append(ends, l.done)
+		}
+	}
+	for _, name := range d.GaveUp {
+		stop(name, removed)
+		if other := h.slots[name]; other != nil {
+			h.event(kernel.LevelError, 0, "process.gave_up", "%s is not started again: %s", other.spec.Name, d.Why)
+			if other.declared != "" {
+				h.gaveUp[name] = Fate{ID: other.declared, Replica: other.replica, Generation: other.generation, State: Failed,
+					Restarts: other.restarts, Error: cmp.Or(d.Why+"; the last exit: "+other.last.Message, d.Why)}
+			}
+			if other.pid == 0 {
+				delete(h.slots, name)
+			}
+		}
+	}
+	if len(d.Start) == 0 {
+		if len(d.GaveUp) == 0 { // its strategy does not start it again
+			if s.declared != "" {
+				h.gaveUp[s.name] = Fate{ID: s.declared, Replica: s.replica, Generation: s.generation, State: Ended, Restarts: s.restarts, Exit: s.last.Code, Error: s.last.Message}
+			}
+			delete(h.slots, s.name)
+		}
+		return
+	}
+	for _, name := range d.Stop {
+		stop(name, replaced)
+	}
+	h.event(kernel.LevelWarn, 0, "process.restart", "%s is started again in %s", strings.Join(h.namesOf(d.Start), ", "), d.Pause)
+	h.wg.Go(func() { h.restart(d, ends) })
+}
+
+func (h *Host) namesOf(slots []string) (names []string) {
+	for _, name := range slots {
+		if s := h.slots[name]; s != nil {
+			names = append(names, s.spec.Name)
+		}
+	}
+	return names
+}
+
+// restart waits until what had to stop has, and until the time has come, and starts slots.
+func (h *Host) restart(d kernel.Decision, ends []<-chan struct{}) {
+	for _, end := range ends {
+		select {
+		case <-end:
+		case <-h.ctx.Done():
+			return
+		}
+	}
+	pause := time.NewTimer(time.Until(d.At))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-h.ctx.Done():
+		return
+	}
+	for _, name := range d.Start {
+		h.startAgain(name)
+	}
+}
+
+// startAgain starts a slot that has no process. A start that fails counts as an end.
+func (h *Host) startAgain(name string) {
+	h.mu.Lock()
+	s := h.slots[name]
+	if s == nil || s.pid != 0 || s.starting || s.fate == removed || h.closed {
+		h.mu.Unlock()
+		return
+	}
+	s.restarts++
+	s.starting = true
+	l, err := h.enter(s)
+	if err != nil {
+		s.starting = false
+		s.last = kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Crash, Message: err.Error()}
+		h.act(s, h.sup.Ended(name, s.last, time.Now()))
+		h.mu.Unlock()
+		h.tell()
+		return
+	}
+	h.mu.Unlock()
+	if err := h.begin(h.ctx, s, l); err != nil {
+		h.over(l, kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Crash, Message: err.Error()})
+	}
+}
+
+// linked ends a process because one that it is linked to has crashed.
+func (h *Host) linked(sig kernel.Signal) {
+	if sig.Kind != kernel.LinkExit {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l := h.living[sig.To]; l != nil {
+		h.terminate(l, fmt.Sprintf("process %s, to which it is linked, crashed: %s", sig.From, cmp.Or(sig.Exit.Message, string(sig.Exit.Reason))))
+	}
+}
+
+// terminate ends a process, with a grace. h.mu is held.
+func (h *Host) terminate(l *living, why string) {
+	l.why = cmp.Or(l.why, why)
+	switch {
+	case l.end != nil:
+		go l.end(l.why) // it may wait for this host
+	case l.control != nil:
+		if e, _ := h.table.Find(l.pid); e.State == kernel.Running || e.State == kernel.Suspended {
+			_ = h.table.Set(l.pid, kernel.Stopping)
+		}
+		l.control.terminate(termGrace)
+	}
+}
+
+// Close ends all processes and waits for them.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	h.closed = true
+	var ends []<-chan struct{}
+	for _, l := range h.living {
+		if l.slot != nil {
+			h.terminate(l, "the node stops")
+			ends = append(ends, l.done)
+		}
+	}
+	h.mu.Unlock()
+	late := time.NewTimer(termGrace + 2*time.Second)
+	defer late.Stop()
+	for _, end := range ends {
+		select {
+		case <-end:
+		case <-late.C: // the shims kill what is left when this process ends
+			h.stop()
+			return errors.New("processes did not end in time")
+		}
+	}
+	h.stop()
+	h.wg.Wait()
+	return nil
+}

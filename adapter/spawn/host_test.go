@@ -1,0 +1,318 @@
+package spawn
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/adapter/shim/shimtest"
+	"github.com/selvage-mesh/selvage/kernel"
+	"github.com/selvage-mesh/selvage/kit"
+	"github.com/selvage-mesh/selvage/sandbox"
+)
+
+// The test binary also plays the shim, as the program does.
+func TestMain(m *testing.M) { shimtest.Main(m) }
+
+// spins is a module that never returns.
+var spins = []byte("\x00asm\x01\x00\x00\x00" + "\x01\x04\x01\x60\x00\x00" + "\x03\x02\x01\x00" + "\x07\x0a\x01\x06_start\x00\x00" + "\x0a\x09\x01\x07\x00\x03\x40\x0c\x00\x0b\x0b")
+
+// A bed is a host, and what its processes wrote.
+type bed struct {
+	*Host
+	t      *testing.T
+	dir    string
+	events *kernel.EventLog
+	lease  atomic.Int64 // boot-clock time at which authority ends
+
+	mu  sync.Mutex
+	log map[kernel.PID]string
+}
+
+type memoryLog struct {
+	b   *bed
+	pid kernel.PID
+}
+
+func (l memoryLog) Write(stream, text string) {
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	l.b.log[l.pid] += stream + ":" + text
+}
+func (memoryLog) End() {}
+
+func newBed(t *testing.T, dir string, change func(*Config)) *bed {
+	t.Helper()
+	b := &bed{t: t, dir: dir, events: kernel.NewEventLog(time.Now), log: map[kernel.PID]string{}}
+	b.lease.Store(int64(shim.BootTime() + time.Hour))
+	engine, err := sandbox.Open(sandbox.Config{Dir: filepath.Join(t.TempDir(), "sandbox")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Node: "n1", Dir: dir, Shim: shimtest.Command, Environ: []string{"PATH=" + os.Getenv("PATH"), "AWS_SECRET=do-not-pass-on"}, Sandbox: engine, Events: b.events,
+		Authority: func() time.Duration { return time.Duration(b.lease.Load()) }, Clock: shim.BootTime,
+		Module:  func(context.Context, string, int64) ([]byte, error) { return spins, nil },
+		OpenLog: func(pid kernel.PID) (Log, error) { return memoryLog{b, pid}, nil }}
+	if change != nil {
+		change(&c)
+	}
+	if b.Host, err = Open(c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(b.Host.Close(), engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func (b *bed) spawn(s kernel.Spec) kernel.PID {
+	b.t.Helper()
+	e, err := b.Spawn(b.t.Context(), s)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return e.PID
+}
+
+// until waits until a condition holds; a busy machine may take long.
+func (b *bed) until(what string, is func() bool) {
+	b.t.Helper()
+	kit.Wait{Most: time.Minute, Every: 20 * time.Millisecond}.Until(b.t, what, is)
+}
+
+// ends waits for the end of a process.
+func (b *bed) ends(pid kernel.PID) kernel.Exit {
+	b.t.Helper()
+	b.until("process "+pid.String()+" to end", func() bool { e, _ := b.Table().Find(pid); return e.State == kernel.Exited })
+	e, _ := b.Table().Find(pid)
+	return *e.Exit
+}
+
+func sh(line string) []string { return []string{"sh", "-c", line} }
+
+func caps(change func(*kernel.Limits)) *kernel.Capabilities {
+	c := kernel.DefaultCapabilities()
+	change(&c.Limits)
+	return &c
+}
+
+// A command runs with the node's base variables and its own, is suspended, resumed and ended,
+// and its folder is gone afterwards.
+func TestACommandIsAProcess(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, t.TempDir(), nil)
+	pid := b.spawn(kernel.Spec{Command: sh(`echo "$SELVAGE_PID $AWS_SECRET $WORD"; touch here; sleep 600`), Env: map[string]string{"WORD": "hello"}})
+	b.until("its output", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return strings.Contains(b.log[pid], "n1:1  hello\n") })
+	b.until("its folder", func() bool { _, err := os.Stat(filepath.Join(b.dir, pid.String(), "here")); return err == nil })
+	b.until("its use", func() bool {
+		all := b.List(false)
+		return len(all) == 2 && all[1].State == kernel.Running && all[1].Machine > 0 && all[1].Use.MemoryBytes > 0
+	})
+	for _, step := range []struct {
+		signal string
+		want   kernel.State
+	}{{"STOP", kernel.Suspended}, {"CONT", kernel.Running}, {"SIGHUP", kernel.Exited}} {
+		if err := b.Signal(pid, step.signal); err != nil {
+			t.Fatal(err)
+		}
+		b.until(string(step.want), func() bool { e, _ := b.Table().Find(pid); return e.State == step.want })
+	}
+	if x := b.ends(pid); x.Code != 128+1 || x.Reason != kernel.Crash {
+		t.Errorf("after SIGHUP it ended as %+v", x)
+	}
+	if _, err := os.Stat(filepath.Join(b.dir, pid.String())); !os.IsNotExist(err) {
+		t.Errorf("its folder is left: %v", err)
+	}
+	other := b.spawn(kernel.Spec{Command: sh("sleep 600")})
+	if err := b.Signal(other, ""); err != nil {
+		t.Fatal(err)
+	}
+	if x := b.ends(other); x.Code != kernel.ExitForced || x.Reason != kernel.Killed {
+		t.Errorf("after TERM it ended as %+v", x)
+	}
+	for want, err := range map[kernel.ErrorKind]error{
+		kernel.InvalidStateTransition: b.Signal(other, "TERM"), kernel.ProcessNotFound: b.Signal(99, "TERM"),
+		kernel.BadRequest: b.Signal(other, "WHAT"), kernel.CapabilityDenied: b.Signal(0, "KILL"),
+	} {
+		if kernel.KindOf(err) != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	_, err := b.Spawn(t.Context(), kernel.Spec{Command: []string{"no-such-program"}})
+	if kernel.KindOf(err) != kernel.SpawnFailed {
+		t.Errorf("an unknown program: %v", err)
+	}
+	_, err = b.Spawn(t.Context(), kernel.Spec{Image: "busybox"})
+	if kernel.KindOf(err) != kernel.BackendNotAvailable {
+		t.Errorf("a container without an engine: %v", err)
+	}
+}
+
+// What ignores its limits is ended: a command by the system and by the host, a module by the
+// sandbox. With suspend it is stopped and can be elevated.
+func TestLimitsBite(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, t.TempDir(), nil)
+	memory := b.spawn(kernel.Spec{Command: sh("x=0123456789; while :; do x=$x$x; done"), Capabilities: caps(func(l *kernel.Limits) { l.MemoryBytes = 16 << 20 })})
+	spin := b.spawn(kernel.Spec{Command: sh("while :; do :; done"), Capabilities: caps(func(l *kernel.Limits) { l.CPUTimeMs = 300 })})
+	files := b.spawn(kernel.Spec{Command: sh("i=0; while [ $i -lt 40 ]; do head -c 100000 /dev/zero > f$i; i=$((i+1)); done; sleep 600"), Capabilities: caps(func(l *kernel.Limits) { l.DiskBytes = 1 << 20 })})
+	sum := sha256.Sum256(spins)
+	module := kernel.Spec{Name: "spins", Module: hex.EncodeToString(sum[:]), ModuleBytes: int64(len(spins)), Capabilities: caps(func(l *kernel.Limits) { l.CPUTimeMs = 100 })}
+	wasm := b.spawn(module)
+	stopped := b.spawn(kernel.Spec{Command: sh("while :; do :; done"), OnLimit: kernel.SuspendOnLimit, Capabilities: caps(func(l *kernel.Limits) { l.CPUTimeMs = 300 })})
+	if x := b.ends(memory); !x.Failed() {
+		t.Errorf("memory: %+v", x)
+	}
+	for name, pid := range map[string]kernel.PID{"cpu_time": spin, "disk": files} {
+		if x := b.ends(pid); x.Code != kernel.ExitForced || !strings.Contains(x.Message, "limit") {
+			t.Errorf("%s: %+v", name, x)
+		}
+	}
+	if x := b.ends(wasm); x.Code != kernel.ExitForced || x.Reason != kernel.Timeout || !strings.Contains(x.Message, "cpu_time") {
+		t.Errorf("module: %+v", x)
+	}
+	b.until("it is suspended", func() bool { e, _ := b.Table().Find(stopped); return e.State == kernel.Suspended })
+	if err := b.Signal(stopped, "CONT"); kernel.KindOf(err) != kernel.ResourceLimitExceeded {
+		t.Errorf("resumed at its limit: %v", err)
+	}
+	if _, err := b.Elevate(stopped, kernel.DefaultCapabilities()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Signal(stopped, "CONT"); err != nil {
+		t.Errorf("elevated: %v", err)
+	}
+	if warned := b.events.Tail(0, kernel.LevelError); len(warned) < 2 {
+		t.Errorf("the log says %+v", warned)
+	}
+	bad := module
+	bad.Module = strings.Repeat("00", 32)
+	if _, err := b.Spawn(t.Context(), bad); kernel.KindOf(err) != kernel.SpawnFailed {
+		t.Errorf("a module of another hash: %v", err)
+	}
+	// A module is suspended and killed too.
+	module.Capabilities = nil
+	slow := b.spawn(module)
+	for _, signal := range []string{"STOP", "CONT", "STOP", "KILL"} {
+		if err := b.Signal(slow, signal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if x := b.ends(slow); x.Reason != kernel.Killed {
+		t.Errorf("killed module: %+v", x)
+	}
+}
+
+// A crash loop ends when the budget is spent, with an event, and is not started again.
+func TestACrashLoopEnds(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, t.TempDir(), func(c *Config) { c.Budget.Restarts = 2 })
+	b.spawn(kernel.Spec{Name: "crash", Command: sh("exit 3"), Restart: kernel.OneForOne})
+	over := func() bool {
+		return slices.ContainsFunc(b.events.Tail(0, kernel.LevelError), func(e kernel.Event) bool { return e.Kind == "process.gave_up" })
+	}
+	b.until("it is given up", over)
+	all := slices.DeleteFunc(b.List(true), func(e kernel.Entry) bool { return e.Name != "crash" })
+	if len(all) != 3 || all[2].Restarts != 2 || all[2].Exit.Code != 3 {
+		t.Errorf("it had the lives %+v, want 3", all)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n := len(b.Host.slots); n != 0 {
+		t.Errorf("%d slots are left", n)
+	}
+}
+
+// When one of a group with one_for_all crashes, all of it is started again.
+func TestAGroupIsStartedAgainTogether(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, t.TempDir(), nil)
+	flag := filepath.Join(t.TempDir(), "crash")
+	steady := kernel.Spec{Name: "steady", Group: "g", Restart: kernel.OneForAll, Command: sh("sleep 600")}
+	first := b.spawn(steady)
+	b.spawn(kernel.Spec{Name: "shaky", Group: "g", Restart: kernel.OneForAll, Command: sh("while [ ! -e " + flag + " ]; do sleep 0.05; done; rm " + flag + "; exit 1")})
+	if err := os.WriteFile(flag, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.until("both again", func() bool {
+		live := slices.DeleteFunc(b.Table().List(false), func(e kernel.Entry) bool { return e.Restarts != 1 || e.State != kernel.Running })
+		return len(live) == 2
+	})
+	if x := b.ends(first); x.Message != "its supervisor stopped it" {
+		t.Errorf("the steady one ended as %+v", x)
+	}
+}
+
+// Declared replicas are what the state says: started, replaced when the declaration changes,
+// ended when they are not wanted, and when the lease ends.
+func TestReplicasFollowTheirDeclaration(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, t.TempDir(), nil)
+	want := []Wanted{{ID: "d", Replica: 0, Generation: 1, Spec: kernel.Spec{Command: sh("sleep 600"), Restart: kernel.OneForOne}},
+		{ID: "d", Replica: 1, Generation: 1, Spec: kernel.Spec{Command: sh("exit 0"), Restart: kernel.Transient}},
+		{ID: "d", Replica: 2, Generation: 1, Spec: kernel.Spec{Command: []string{"no-such-program"}, Restart: kernel.OneForOne}}}
+	states := func() (out []string) {
+		for _, f := range b.Fates() {
+			out = append(out, f.State)
+		}
+		return out
+	}
+	b.Ensure(want)
+	b.until("they stand", func() bool { return slices.Equal(states(), []string{Running, Ended, Failed}) })
+	b.Ensure(want)
+	was := b.Fates()[0].PID
+	next := slices.Clone(want[:1])
+	next[0].Generation = 2
+	b.until("it is replaced", func() bool {
+		b.Ensure(next)
+		f := b.Fates()
+		return len(f) == 1 && f[0].State == Running && f[0].PID > was && f[0].Generation == 2
+	})
+	b.ends(was)
+	now := b.Fates()[0].PID
+	b.lease.Store(0)
+	if x := b.ends(now); !x.Failed() {
+		t.Errorf("without a lease it ended as %+v", x)
+	}
+	b.Ensure(next)
+	if f := b.Fates(); len(f) != 0 {
+		t.Errorf("without a lease there are %+v", f)
+	}
+	b.lease.Store(int64(shim.BootTime() + time.Hour))
+	b.Ensure(next)
+	b.until("it runs again", func() bool { return slices.Equal(states(), []string{Running}) })
+	b.Ensure(nil)
+	b.until("it is gone", func() bool { return len(b.Table().List(false)) == 1 })
+}
+
+// A PID is never given twice, also after the node was started again.
+func TestPIDsAreNewAfterARestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := newBed(t, dir, nil)
+	a := b.Adopt(kernel.Entry{Kind: kernel.KindRun, Run: "r"}, func(string) {})
+	first := a.PID()
+	a.Ended(kernel.ExitOf(0, ""))
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := newBed(t, dir, nil).Adopt(kernel.Entry{Kind: kernel.KindRun}, func(string) {})
+	if again.PID() <= first {
+		t.Errorf("PID %s was given after %s", again.PID(), first)
+	}
+	again.Ended(kernel.ExitOf(0, ""))
+	var none *Adopted
+	none.Machine(1)
+	none.Ended(kernel.ExitOf(0, ""))
+}

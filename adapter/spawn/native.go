@@ -1,0 +1,154 @@
+package spawn
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/selvage-mesh/selvage/adapter/process"
+	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/kernel"
+)
+
+// start starts what a slot's specification says.
+func (h *Host) start(ctx context.Context, s *slot, l *living) (control, error) {
+	e, _ := h.table.Find(l.pid)
+	log, err := h.cfg.OpenLog(l.pid)
+	if err != nil {
+		return nil, kernel.Errorf(kernel.SpawnFailed, "the log of the process could not be opened: %v", err)
+	}
+	var c control
+	switch s.spec.Backend {
+	case kernel.KindWasm:
+		c, err = h.startWasm(ctx, s.spec, e, log)
+	case kernel.KindContainer:
+		c, err = h.startContainer(s.spec, e, log, s.deadline(h))
+	default:
+		c, err = h.startNative(s.spec, e, log, l.dir, s.deadline(h))
+	}
+	if err != nil {
+		log.End()
+		return nil, err
+	}
+	return c, nil
+}
+
+// deadline is until when a slot's process may run unless it is renewed; 0: until the node
+// ends.
+func (s *slot) deadline(h *Host) time.Duration {
+	if s.declared == "" {
+		return 0
+	}
+	return max(h.cfg.Authority(), 1)
+}
+
+// environ returns the variables of a process: the node's own that everything gets, those of
+// its specification, and which process it is.
+func (h *Host) environ(spec kernel.Spec, e kernel.Entry, base map[string]string) map[string]string {
+	for k, v := range spec.Env {
+		base[k] = v
+	}
+	base["SELVAGE_PID"] = kernel.Address{Node: h.cfg.Node, PID: e.PID}.String()
+	base["SELVAGE_NODE"] = h.cfg.Node
+	if h.cfg.APIURL != "" {
+		base["SELVAGE_API_URL"] = h.cfg.APIURL
+	}
+	return base
+}
+
+// limitsOf returns what the operating system holds a tree to.
+func limitsOf(l kernel.Limits) shim.Limits {
+	up := func(n, unit int64) int64 { return (n + unit - 1) / unit }
+	return shim.Limits{MemoryMB: up(l.MemoryBytes, 1<<20), CPUSec: up(l.CPUTimeMs, 1000), FileMB: up(l.DiskBytes, 1<<20), Processes: process.PlainProcesses}
+}
+
+func (h *Host) startNative(spec kernel.Spec, e kernel.Entry, log Log, dir string, deadline time.Duration) (control, error) {
+	if len(h.cfg.Shim) == 0 {
+		return nil, kernel.Errorf(kernel.BackendNotAvailable, "native: this node starts no commands")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, kernel.Errorf(kernel.SpawnFailed, "folder of the process: %v", err)
+	}
+	work := dir
+	if spec.Dir != "" {
+		work = spec.Dir
+	}
+	if st, err := os.Stat(work); err != nil || !st.IsDir() {
+		return nil, kernel.Errorf(kernel.SpawnFailed, "dir %s: not a directory of this node", work)
+	}
+	env := h.environ(spec, e, process.BaseEnv(h.cfg.Environ))
+	path, ok := process.LookPath(spec.Command[0], work, env["PATH"])
+	if !ok {
+		return nil, kernel.Errorf(kernel.SpawnFailed, "command %q: no such program in %q on this node", spec.Command[0], env["PATH"])
+	}
+	sh := shim.Spec{Path: path, Args: spec.Command, Dir: work, Env: process.List(env), Deadline: deadline, Limits: limitsOf(e.Capabilities.Limits),
+		Guard: &shim.Guard{Confine: true, Show: []string{dir}, Write: append([]string{dir, work}, shim.Temporary...)}}
+	if spec.OnLimit == kernel.SuspendOnLimit {
+		sh.Limits.CPUSec = 0 // the system would end it
+	}
+	n, err := h.underShim(sh, log, spec)
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// underShim starts a command under a shim.
+func (h *Host) underShim(sh shim.Spec, log Log, spec kernel.Spec) (*native, error) {
+	p, err := process.Begin(sh, func(sh shim.Spec, stdout, stderr *os.File) (*shim.Process, error) {
+		return shim.Start(h.cfg.Shim, sh, stdout, stderr)
+	})
+	if err != nil {
+		return nil, kernel.Errorf(kernel.SpawnFailed, "%s could not be started: %v", filepath.Base(sh.Path), err)
+	}
+	for _, note := range p.Notes {
+		log.Write("system", "[selvage] "+note+"\n")
+	}
+	p.Follow(log.Write, process.SecretsOf(spec.Env))
+	return &native{child: p, log: log, limits: sh.Limits}, nil
+}
+
+// native is a command under a shim.
+type native struct {
+	child  *process.Child
+	log    Log
+	limits shim.Limits
+}
+
+func (n *native) machine() int                  { return n.child.PID }
+func (n *native) terminate(grace time.Duration) { n.child.Terminate(grace) }
+func (n *native) kill()                         { n.child.Kill() }
+func (n *native) renew(until time.Duration)     { n.child.Renew(until) }
+func (n *native) use() (kernel.Use, bool)       { return kernel.Use{}, false }
+func (n *native) signal(name string) error      { n.child.Signal(name); return nil }
+
+func (n *native) wait() kernel.Exit {
+	e := <-n.child.Ended()
+	n.child.Output()
+	n.log.End()
+	return exitOf(e, n.limits)
+}
+
+// exitOf says how a command ended.
+func exitOf(e process.Ending, limits shim.Limits) kernel.Exit {
+	x := e.Exit
+	switch {
+	case e.Err != nil:
+		return kernel.Exit{Code: kernel.ExitReaped, Reason: kernel.Killed, Message: "its shim was lost: " + e.Err.Error()}
+	case x.Killed == "memory":
+		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed, Message: fmt.Sprintf("it passed its limit: its processes together used more than %d MiB of memory", limits.MemoryMB)}
+	case x.Killed == "processes":
+		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed, Message: fmt.Sprintf("it had more than %d processes", limits.Processes)}
+	case x.Killed == "deadline" || x.Killed == "pipe":
+		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed, Message: "the node could not answer for it any longer"}
+	case x.Signal == "SIGXCPU":
+		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Timeout, Message: fmt.Sprintf("it passed its limit: more than %d s of processor time", limits.CPUSec)}
+	case x.Signal != "" && x.Killed != "":
+		return kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Killed, Message: "ended by " + x.Signal}
+	case x.Signal != "":
+		return kernel.Exit{Code: 128 + shim.SignalNumber(x.Signal), Reason: kernel.Crash, Message: "ended by " + x.Signal}
+	}
+	return kernel.ExitOf(x.Code, "")
+}
