@@ -15,6 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
+	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -255,7 +256,8 @@ func (l *Leader) look(ctx context.Context) {
 		do   func(context.Context) error
 	}{
 		{"end lost sessions", l.declareLost}, {"set leases", l.setLeases}, {"settle companies", l.settleCompanies}, {"fire timers", l.fireTimers},
-		{"fire routines", l.fireRoutines}, {"fire monitors", l.fireMonitors}, {"place runs", l.placeRuns}, {"recover issues", l.recoverStranded},
+		{"fire routines", l.fireRoutines}, {"fire monitors", l.fireMonitors}, {"place runs", l.placeRuns},
+		{"place processes", l.placeReplicas}, {"recover issues", l.recoverStranded},
 	} {
 		err := step.do(ctx)
 		if ctx.Err() != nil {
@@ -292,6 +294,11 @@ func (l *Leader) declareLost(ctx context.Context) error {
 	rows := map[uint64]ledger.Session{}
 	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
 		working = place.SessionsAtWork(tx)
+		for _, s := range replica.SessionsAtWork(tx) {
+			if !slices.ContainsFunc(working, func(w entity.NodeLost) bool { return w.Session == s.Session }) {
+				working = append(working, s)
+			}
+		}
 		for _, s := range working {
 			rows[s.Session], _ = ledger.FindSession(tx, s.Session)
 		}

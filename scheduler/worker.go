@@ -62,6 +62,9 @@ type WorkerConfig struct {
 	// Memories returns what the company remembers about a run's issue, quoted; nil: runs are
 	// told nothing of it.
 	Memories func(ctx context.Context, r entity.Run) string
+	// Track is told of a run that its adapter is about to execute. It returns what is called
+	// with the ID of the run's process, if it has one, and with its end. nil: nobody is told.
+	Track func(inv company.Invocation) (began func(pid int64), ended func(company.Outcome))
 
 	Lease  time.Duration // the usual length; default DefaultLease; equal on all nodes of a mesh
 	Margin time.Duration // see limits.go; default DefaultMargin, less than Lease
@@ -506,7 +509,16 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string, start ui
 		return failed("adapter_missing", "This node has no adapter %q", k.run.AdapterType), digest, rest
 	}
 	reports := newReporter(w, k, log)
-	inv.Report = func(r company.Report) { reports.add(clean.whole.CleanReport(r)) }
+	began, ended := func(int64) {}, func(company.Outcome) {}
+	if w.cfg.Track != nil {
+		began, ended = w.cfg.Track(inv)
+	}
+	inv.Report = func(r company.Report) {
+		if r.PID != 0 {
+			began(r.PID)
+		}
+		reports.add(clean.whole.CleanReport(r))
+	}
 	reporting, stop := context.WithCancel(last)
 	done := make(chan struct{})
 	go func() {
@@ -514,6 +526,7 @@ func (w *Worker) invoke(ctx, last context.Context, k *work, ref string, start ui
 		reports.run(reporting)
 	}()
 	out = clean.whole.CleanOutcome(k.adapter.Invoke(ctx, inv))
+	ended(out)
 	clean.flush()
 	stop()
 	<-done

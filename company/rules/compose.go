@@ -13,6 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/place"
+	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/company/skill"
@@ -32,7 +33,8 @@ func Handlers() ledger.Mux {
 }
 
 func init() {
-	company.Compose(people.Rules, care.Rules, routine.Rules, money.Rules, skill.Rules, inbox.Rules, file.Rules, place.Rules, paper.Rules, secret.Rules, transfer.Rules, memory.Rules, treeRules)
+	company.Compose(people.Rules, care.Rules, routine.Rules, money.Rules, skill.Rules, inbox.Rules, file.Rules, place.Rules, paper.Rules, secret.Rules, transfer.Rules, memory.Rules, treeRules,
+		replica.Rules)
 }
 
 // One issue.sweep deletes ThreadChunk rows, each of which may refer to all parts of a long

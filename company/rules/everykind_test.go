@@ -21,6 +21,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/place"
+	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/company/secret"
@@ -76,7 +77,7 @@ func (s *storyteller) newSession() uint64 {
 // ofMesh reports whether a kind is about the mesh, and not about a company.
 func ofMesh(kind string) bool {
 	noun, _, _ := strings.Cut(kind, ".")
-	return slices.Contains([]string{"mesh", "node", "user", "instance", "board_key", "cli_auth", "import_job", "resource_tree"}, noun)
+	return slices.Contains([]string{"mesh", "node", "user", "instance", "board_key", "cli_auth", "import_job", "resource_tree", "process"}, noun)
 }
 
 // by executes a command for the board or an agent. lines are the actions of the lines that it
@@ -644,6 +645,11 @@ func tellOfSecrets(s *storyteller) {
 }
 
 func tellOfTheMesh(s *storyteller) {
+	declared := companytest.UID(77)
+	s.by(companytest.Board, "process.declare", replica.Declare{ID: declared, Name: "web", Spec: json.RawMessage(`{"command":["sleep","9"]}`), Replicas: 2}, "process.declared")
+	s.byNode("process.place", replica.Place{ID: declared, Node: s.node, Session: s.session}, "process.placed")
+	s.byNode("process.report", replica.Report{ID: declared, Generation: 1, Session: s.session, State: replica.Running, PID: 7}, "process.running")
+	s.by(companytest.Board, "process.remove", replica.Remove{ID: declared}, "process.removed")
 	s.by(companytest.Board, "node.cordon", company.Cordon{Node: s.node, Reason: "repairs"}, "node.cordoned")
 	s.by(companytest.Board, "node.uncordon", company.Uncordon{Node: s.node}, "node.uncordoned")
 	ada := s.Hired("Ada")

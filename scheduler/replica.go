@@ -1,0 +1,114 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/replica"
+	"github.com/selvage-mesh/selvage/kernel"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// adapterOf is the adapter that a node has where it can start a process of a kind.
+var adapterOf = map[kernel.Kind]string{kernel.KindNative: "process", kernel.KindWasm: "wasm", kernel.KindContainer: "container"}
+
+// placeReplicas gives each replica of a declared process that has no node, or whose node is
+// lost or drained, to the fitting node with the fewest replicas.
+func (l *Leader) placeReplicas(ctx context.Context) error {
+	live := l.Live()
+	var moves []replica.Place
+	err := view(ctx, l.cfg.Node, func(tx *ledger.Tx) error {
+		moves = placeReplicas(tx, live)
+		return nil
+	})
+	for _, m := range moves {
+		if err != nil {
+			break
+		}
+		_, err = l.submit(ctx, replica.KindPlace, "", m)
+	}
+	return err
+}
+
+// A host is a node that may run replicas.
+type host struct {
+	Beat
+	node     ledger.Node
+	cordoned bool
+	drains   bool
+	replicas int // of all declarations
+}
+
+// placeReplicas decides which replicas go where.
+func placeReplicas(tx *ledger.Tx, live []Beat) (moves []replica.Place) {
+	all := replica.All(tx)
+	if _, halted := entity.Halted(tx); halted || len(all) == 0 {
+		return nil
+	}
+	hosts := make([]host, 0, len(live))
+	for _, b := range live {
+		n, ok := ledger.FindNode(tx, b.Node)
+		if !ok || !n.Member() {
+			continue
+		}
+		h := host{Beat: b, node: n}
+		if d, ok := company.DutyOf(tx, string(b.Node)); ok {
+			h.cordoned, h.drains = true, d.Drain
+		}
+		for _, d := range all {
+			for _, r := range d.Replicas {
+				if r.Session == b.Session && !r.Over() {
+					h.replicas++
+				}
+			}
+		}
+		hosts = append(hosts, h)
+	}
+	for _, d := range all {
+		var spec kernel.Spec
+		if json.Unmarshal(d.Spec, &spec) != nil {
+			continue // its nodes say so
+		}
+		spec = spec.WithDefaults()
+		own := map[uint64]int{} // replicas of this declaration by session
+		for _, r := range d.Replicas {
+			own[r.Session]++
+		}
+		for i, r := range d.Replicas {
+			at := slices.IndexFunc(hosts, func(h host) bool { return h.Session == r.Session })
+			settled := r.Session != 0 && replica.SessionOpen(tx, r) && !(at >= 0 && hosts[at].drains)
+			if r.Over() || settled || len(moves) == placesPerLook {
+				continue
+			}
+			best := -1
+			for n, h := range hosts {
+				if n == at && hosts[at].drains || !h.fits(d, spec) {
+					continue
+				}
+				if best < 0 || cmp.Or(cmp.Compare(own[h.Session], own[hosts[best].Session]), cmp.Compare(h.replicas, hosts[best].replicas)) < 0 {
+					best = n
+				}
+			}
+			if best < 0 {
+				continue
+			}
+			to := &hosts[best]
+			to.replicas++
+			own[to.Session]++
+			own[r.Session]--
+			moves = append(moves, replica.Place{ID: d.ID, Replica: int64(i), Node: string(to.Node), Session: to.Session})
+		}
+	}
+	return moves
+}
+
+// fits reports whether a node may run a replica.
+func (h host) fits(d replica.Declared, spec kernel.Spec) bool {
+	lacks := func(l string) bool { return !slices.Contains(h.node.Labels, l) }
+	return h.Slots > 0 && !h.cordoned && !h.node.Has(ledger.LabelUntrusted) && slices.Contains(h.Adapters, adapterOf[spec.Backend]) &&
+		(d.Node == "" || d.Node == string(h.Node)) && !slices.ContainsFunc(d.Labels, lacks)
+}
