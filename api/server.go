@@ -29,6 +29,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/llm"
 	"github.com/selvage-mesh/selvage/mind"
@@ -148,6 +149,10 @@ type Config struct {
 	// NodeLog reads a piece of a log on a node, such as that of a workspace operation; errors are
 	// those of RunLog.
 	NodeLog func(ctx context.Context, on identity.NodeID, ref string, offset, limit int64) (runlog.Chunk, error)
+	// Processes asks a node about its processes. Boot says where this node is in its life; nil:
+	// it runs.
+	Processes Processes
+	Boot      func() (kernel.KernelState, kernel.Phase)
 	// Offers looks on a node what it offers to agents.
 	Offers func(ctx context.Context, on identity.NodeID, look adapter.Look) ([]adapter.Offer, error)
 	// Variable reads a variable of this node's environment: a vendor's key that an

@@ -18,6 +18,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/scheduler"
@@ -91,6 +92,11 @@ type Config struct {
 	Slots int      // concurrent runs; default scheduler.DefaultSlots
 	Size  Size     // profile of the machine's resources; default SizeAuto
 	Mind  Mind     // whether the node looks for likes among memories; default MindOff
+	// Profile is what the node is made of, which other fields follow; see Profile.Apply.
+	Profile Profile
+	// MaxProcesses bounds the processes that are spawned on this node, without runs and
+	// services; default kernel.DefaultMaxProcesses.
+	MaxProcesses int
 
 	// Advertise is the address that peers are told. Default: the socket's own, or for a
 	// socket on all interfaces the first interface that is up.
@@ -192,6 +198,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// said describes the configuration for the kernel's log, without secrets.
+func (c Config) said() string {
+	return fmt.Sprintf("profile %s, http %s, mesh %s, mdns %s, mind %s, %d seeds", cmp.Or(c.Profile, ProfileDynamic), c.HTTP, c.Mesh, c.MDNS, cmp.Or(c.Mind, MindOff), len(c.Seeds))
+}
+
 // validateTLS returns the errors of the TLS settings.
 func (c Config) validateTLS() error {
 	var errs []error
@@ -237,7 +248,7 @@ func (c Config) Validate() error {
 			errs = append(errs, api.CheckBind(c.HTTP, c.Auth))
 		}
 	}
-	errs = append(errs, c.validateTLS(), c.Backups.validate())
+	errs = append(errs, c.validateTLS(), c.Backups.validate(), c.Profile.validate(c))
 	if len(c.Name) > maxName || strings.ContainsAny(c.Name, "/\n\x00") {
 		errs = append(errs, fmt.Errorf("name %q: at most %d bytes, no slash or line break", c.Name, maxName))
 	}
@@ -249,6 +260,12 @@ func (c Config) Validate() error {
 	}
 	if c.MeshID != "" && c.Found {
 		errs = append(errs, errors.New("a node founds a mesh or joins the one that is named, not both"))
+	}
+	if c.MaxProcesses < 0 || c.MaxProcesses > kernel.MostProcesses {
+		errs = append(errs, fmt.Errorf("max-processes: 1 to %d, not %d", kernel.MostProcesses, c.MaxProcesses))
+	}
+	if c.Slots < 0 || c.Slots > scheduler.MaxSlots {
+		errs = append(errs, fmt.Errorf("slots: 1 to %d, not %d", scheduler.MaxSlots, c.Slots))
 	}
 	if c.Owner != "" {
 		if _, err := identity.DecodeOwnerKey(c.Owner); err != nil {

@@ -36,6 +36,15 @@ type serving struct {
 	nearAddr string
 }
 
+// encrypt returns l with TLS; a nil certificate means plaintext.
+func (c *servedCert) encrypt(l net.Listener) net.Listener {
+	if c == nil {
+		return l
+	}
+	// Live-event sockets hijack their connection, which HTTP/2 does not allow.
+	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{c.pair}, NextProtos: []string{"http/1.1"}})
+}
+
 const (
 	// ClaimFile is the file of the data directory with the code that lets its reader become
 	// the first administrator from another machine.
@@ -54,8 +63,8 @@ const (
 )
 
 // openPort binds the address of the API, so that the announced port is the real one.
-// Requests are answered only after [Node.openAPI].
-func (n *Node) openPort(context.Context) error {
+// Until [Node.openAPI] requests are told that the node boots.
+func (n *Node) openPort(context.Context) (err error) {
 	if n.conf.HTTP == "none" {
 		return nil
 	}
@@ -63,6 +72,11 @@ func (n *Node) openPort(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("HTTP port (another node may have it; choose one with --http): %w", err)
 	}
+	defer func() {
+		if err == nil {
+			n.serveBoot()
+		}
+	}()
 	s := &n.serving
 	s.port, s.addr = l, l.Addr().String()
 	if n.conf.encrypts() {
@@ -83,13 +97,9 @@ func (n *Node) bind(addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.opened("port", func() error {
-		if err := l.Close(); !errors.Is(err, net.ErrClosed) { // the server has closed it already
-			return err
-		}
-		return nil
-	})
-	return l, nil
+	p := &port{TCPListener: l.(*net.TCPListener)}
+	n.opened("port", p.release)
+	return p, nil
 }
 
 // bindNear listens on loopback, on the previous port if that is free.
@@ -134,8 +144,9 @@ func (n *Node) openAPI(ctx context.Context) error {
 		return err
 	}
 	s, err := api.New(api.Config{
-		Serves: routes.Serves(),
-		Node:   asked{n}, Name: n.conf.Name, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
+		Serves:    routes.Serves(),
+		Processes: n.processes, Boot: n.boot.Status,
+		Node: asked{n}, Name: n.conf.Name, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
 		DataKeys: n.keyring.dataKeys, DigestKey: n.digestKey, Unseal: n.unseal, Tools: n.tools(), Ready: n.Ready, Standing: n.standing, Quorum: n.quorum, RunLog: n.RunLog, NodeLog: n.runLog, ProbeAdapter: n.probeAdapter, Offers: n.offers, Variable: os.Getenv, Blobs: n.blobs, Models: n.models, Recall: n.recall, Mind: n.thinking,
 		CreateToken: n.createToken, Joins: n, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.discovery.Alive, Program: n.program, Latency: n.transport.Latency, Raft: n.raftInfo,
 		Verify:   func(ctx context.Context) (ledger.Verified, error) { return n.ledger.Verify(ctx, nil) },
@@ -202,10 +213,8 @@ func (n *Node) Unclaimed(ctx context.Context) bool {
 // serveOn serves the API on a listener until the node closes.
 func (n *Node) serveOn(s *api.Server, l net.Listener, cert *servedCert) {
 	server := s.HTTP()
-	if cert != nil {
-		// Live-event sockets hijack their connection, which HTTP/2 does not allow.
-		l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert.pair}, NextProtos: []string{"http/1.1"}})
-	}
+	p := l.(*port)
+	l = cert.encrypt(p.hire())
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(l) }()
 	n.opened("http", func() error {
@@ -218,6 +227,7 @@ func (n *Node) serveOn(s *api.Server, l net.Listener, cert *servedCert) {
 		if serve := <-done; !errors.Is(serve, http.ErrServerClosed) {
 			err = errors.Join(err, serve)
 		}
+		n.bootOn(p, cert) // until the rest has closed
 		return err
 	})
 }

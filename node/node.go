@@ -20,6 +20,7 @@ import (
 	"github.com/selvage-mesh/selvage/consensus"
 	"github.com/selvage-mesh/selvage/discovery"
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/ledger/store"
@@ -81,15 +82,18 @@ type Node struct {
 	recall      *recall.Recall
 	mind        *mind.Mind // nil where it is switched off
 	serving     serving
-	parts       []part      // in the order of opening
-	remembering atomic.Bool // a write of the file is scheduled
-	freshLog    bool        // the raft log was empty at the start
-	healing     *rebuild    // why the store was set aside, nil when it was not
-	healed      atomic.Bool // and it has been rebuilt
-	gaveUp      atomic.Bool // no quorum was found to rebuild it from
-	hurt        atomic.Bool // the running node found damage
-	clocks      clocks      // of this node and the others
-	pulse       pulse       // how late this node runs
+	parts       []part        // in the order of opening
+	remembering atomic.Bool   // a write of the file is scheduled
+	freshLog    bool          // the raft log was empty at the start
+	healing     *rebuild      // why the store was set aside, nil when it was not
+	healed      atomic.Bool   // and it has been rebuilt
+	gaveUp      atomic.Bool   // no quorum was found to rebuild it from
+	hurt        atomic.Bool   // the running node found damage
+	replicaNews chan struct{} // which declared processes run here may have changed
+	events      *kernel.EventLog
+	boot        *kernel.Boot
+	clocks      clocks // of this node and the others
+	pulse       pulse  // how late this node runs
 
 	sessionID  atomic.Uint64
 	halted     atomic.Pointer[error] // why commands are no longer accepted
@@ -149,8 +153,12 @@ func Open(ctx context.Context, conf Config) (*Node, error) {
 
 // open is one attempt of Open. On an error it returns the node, closed.
 func open(ctx context.Context, conf Config) (_ *Node, err error) {
-	n := &Node{conf: conf, scrubs: newScrubber(max(conf.ScrubEvery, 0)), log: conf.Logger, failed: make(chan error, 1), sessionEnd: make(chan uint64, 1), doubted: make(chan struct{}, 1)}
+	n := &Node{conf: conf, scrubs: newScrubber(max(conf.ScrubEvery, 0)), log: conf.Logger, failed: make(chan error, 1), sessionEnd: make(chan uint64, 1), doubted: make(chan struct{}, 1), replicaNews: make(chan struct{}, 1)}
 	n.pulse.clock = conf.Clock
+	n.events = kernel.NewEventLog(time.Now)
+	n.boot = kernel.NewBoot(n.events, time.Now())
+	n.boot.Enter(kernel.PhaseInit, fmt.Sprintf("selvage %s, node %s, directory %s", conf.Version, conf.Name, conf.Dir))
+	n.boot.Enter(kernel.PhaseConfig, conf.said())
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.spawn(n.pulse.beatOn)
 	defer func() {
@@ -159,31 +167,35 @@ func open(ctx context.Context, conf Config) (_ *Node, err error) {
 		}
 	}()
 	for _, step := range []struct {
-		name string
-		do   func(context.Context) error
+		phase kernel.Phase
+		name  string
+		do    func(context.Context) error
 	}{
-		{"machine", n.measure},
-		{"store", n.openStore},
-		{"identity", n.openIdentity},
-		{"ledger", n.openLedger},
-		{"blobs", n.openBlobs},
-		{"transport", n.openTransport},
-		{"lan", n.openLAN},
-		{"mesh", n.openMembership},
-		{"listen", n.openPort},
-		{"discovery", n.openDiscovery},
-		{"consensus", n.openConsensus},
-		{"founding", n.found},
-		{"work", n.openWork},
-		{"models", n.openModels},
-		{"memories", n.openRecall},
-		{"mind", n.openMind},
-		{"api", n.openAPI},
+		{kernel.PhaseServices, "machine", n.measure},
+		{kernel.PhaseServices, "store", n.openStore},
+		{kernel.PhaseServices, "identity", n.openIdentity},
+		{kernel.PhaseServices, "listen", n.openPort},
+		{kernel.PhaseTree, "ledger", n.openLedger},
+		{kernel.PhaseTree, "blobs", n.openBlobs},
+		{kernel.PhaseNetwork, "transport", n.openTransport},
+		{kernel.PhaseNetwork, "lan", n.openLAN},
+		{kernel.PhaseNetwork, "mesh", n.openMembership},
+		{kernel.PhaseNetwork, "discovery", n.openDiscovery},
+		{kernel.PhaseNetwork, "consensus", n.openConsensus},
+		{kernel.PhaseNetwork, "founding", n.found},
+		{kernel.PhaseAgents, "work", n.openWork},
+		{kernel.PhaseAgents, "models", n.openModels},
+		{kernel.PhaseECC, "memories", n.openRecall},
+		{kernel.PhaseECC, "mind", n.openMind},
+		{kernel.PhaseReady, "api", n.openAPI},
 	} {
+		n.boot.Enter(step.phase, step.name)
 		if err := readable(func() error { return step.do(ctx) }); err != nil {
+			n.events.Add(kernel.Event{Level: kernel.LevelError, Phase: step.phase, Message: fmt.Sprintf("%s: %v", step.name, err)})
 			return n, fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
+	n.lives(kernel.NodeRunning)
 	return n, nil
 }
 
@@ -512,6 +524,7 @@ func (n *Node) openConsensus(context.Context) error {
 // transferred, then everything closed in the reverse order of opening.
 func (n *Node) Close() error {
 	n.once.Do(func() {
+		n.lives(kernel.ShuttingDown)
 		var errs []error
 		for i := len(n.parts) - 1; i >= 0; i-- {
 			if err := n.parts[i].close(); err != nil {
@@ -524,6 +537,7 @@ func (n *Node) Close() error {
 				errs = append(errs, fmt.Errorf("put the store back: %w", err))
 			}
 		}
+		n.lives(kernel.Halted)
 		n.closed = errors.Join(errs...)
 	})
 	return n.closed

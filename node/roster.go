@@ -118,6 +118,9 @@ func (n *Node) followRoster(ctx context.Context) {
 			}
 			after = e.Height
 			n.tally.see(e)
+			if concernsReplicas(e.Kind) {
+				kick(n.replicaNews)
+			}
 			if touchesRoster(e.Kind) {
 				after = max(after, n.refreshRoster())
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/place"
+	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -341,6 +342,7 @@ func (k *keeper) once(ctx context.Context, s place.RuntimeService, p spacePlace,
 	now := place.ReportService{Status: place.ServiceStarting, Health: "unknown", Port: port, URL: url, Restarts: restarts, Cwd: dir, LogRef: ref}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	why := "" // it must stop
 	started := make(chan int, 1)
 	ended := make(chan process.ShellEnd, 1)
 	go func() {
@@ -350,12 +352,14 @@ func (k *keeper) once(ctx context.Context, s place.RuntimeService, p spacePlace,
 	select {
 	case pid := <-started:
 		now.PID = int64(pid)
+		shown := k.n.work.host.Adopt(kernel.Entry{Kind: kernel.KindService, Name: s.Name, Company: string(s.Company), Run: string(s.StartedByRun), Machine: pid, Restarts: int(restarts),
+			Declared: s.ID, Role: kernel.RoleService}, func(string) { stop() })
+		defer func() { shown.Ended(kernel.ExitOf(serviceExit(why), why)) }()
 	case end := <-ended:
 		return "the service could not be started: " + end.Error
 	}
 	k.report(ctx, s, now)
 	check := readiness(d, fill.Replace(d.Readiness.URL), url, port)
-	why := ""
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -369,11 +373,21 @@ func (k *keeper) once(ctx context.Context, s place.RuntimeService, p spacePlace,
 	<-over
 	switch {
 	case why != "":
-		return why
 	case end.Error == "":
-		return "the service ended by itself"
+		why = "the service ended by itself"
+	default:
+		why = "the service ended: " + end.Error
 	}
-	return "the service ended: " + end.Error
+	return why
+}
+
+// serviceExit is the exit code of a service in the table of processes: a service that ends
+// has failed unless it was stopped.
+func serviceExit(why string) int {
+	if why == "" {
+		return kernel.ExitOK
+	}
+	return 1
 }
 
 // attend waits until a service is ready, and then checks its health. It returns why the

@@ -18,6 +18,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/adapter/shim"
+	"github.com/selvage-mesh/selvage/adapter/spawn"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
 	"github.com/selvage-mesh/selvage/adapter/weftos"
 	"github.com/selvage-mesh/selvage/adapter/worktree"
@@ -43,7 +44,8 @@ type work struct {
 	active  sync.Map               // IDs of the operations in progress here
 	purse   *purse.Purse
 	facts   facts
-	sandbox *sandbox.Engine            // nil if adapters were replaced
+	sandbox *sandbox.Engine // nil if adapters were replaced
+	host    *spawn.Host
 	api     atomic.Pointer[api.Server] // set once the node serves
 
 	turn chan struct{} // holds a token while line is in use; waiting for it is bounded
@@ -108,10 +110,13 @@ func (n *Node) openWork(context.Context) (err error) {
 			return err
 		}
 	}
+	if err := n.openHost(dir); err != nil {
+		return err
+	}
 	n.work.runs = func(kind string) bool { return adapters[kind] != nil }
 	n.work.worker, err = scheduler.NewWorker(scheduler.WorkerConfig{
 		Node: n, Self: n.ID(), Session: n.session, SessionOver: n.sessionOver, KeepAlive: n.keepAlive,
-		Adapters: adapters, Folder: n.runFolder, Facts: n.work.facts.look, Secrets: n.resolveSecrets, Skills: runSkills, Memories: n.remembered, Slots: n.conf.Slots,
+		Adapters: adapters, Folder: n.runFolder, Facts: n.work.facts.look, Secrets: n.resolveSecrets, Skills: runSkills, Memories: n.remembered, Track: n.track, Slots: n.conf.Slots,
 		Price: priceOfRun, Paid: func(run string) bool { return n.work.purse.Paid(run) },
 		Refused: func(run string) bool { return n.work.purse.Refused(run) },
 		OpenLog: func(ref string) (scheduler.Log, error) { return n.work.logs.Create(ref) }, LogRef: runlog.Ref,
@@ -138,14 +143,17 @@ func (n *Node) openWork(context.Context) (err error) {
 	wg.Go(func() { n.keepLogs(ctx) })
 	keep := &keeper{n: n, services: map[string]*keptService{}, jobs: map[string]bool{}}
 	wg.Go(func() { keep.run(ctx) })
+	wg.Go(func() { n.keepProcesses(ctx) })
 	wg.Go(func() { every(ctx, handOnEvery, n.handOn) })
 	wg.Go(func() { n.keepTree(ctx) })
 	n.opened("work", func() error {
+		n.handBackReplicas()
 		cancel()
 		wg.Wait()
+		ended := n.work.host.Close()
 		spent := n.work.purse.Close(context.Background())
 		n.work.hangUp()
-		return errors.Join(spent, n.work.logs.Close())
+		return errors.Join(ended, spent, n.work.logs.Close())
 	})
 	return nil
 }
@@ -229,14 +237,16 @@ func (n *Node) runToken(run entity.Run) (string, error) {
 // ms since 1970) and the beat in deterministic CBOR, for a refusal its reason as text.
 // Other types end the stream.
 const (
-	ipcBeat     = 1 // → clock, scheduler.Beat
-	ipcGranted  = 2 // ← length of the lease, 8 bytes, big endian, ms; empty: the default
-	ipcNoLeader = 3 // ← reason
-	ipcOver     = 4 // ← empty: the session has ended
-	ipcProbe    = 5 // → probeAsk as JSON
-	ipcProbed   = 6 // ← []adapter.Finding as JSON
-	ipcOffers   = 7 // → adapter.Look as JSON
-	ipcOffered  = 8 // ← []adapter.Offer as JSON
+	ipcBeat      = 1  // → clock, scheduler.Beat
+	ipcGranted   = 2  // ← length of the lease, 8 bytes, big endian, ms; empty: the default
+	ipcNoLeader  = 3  // ← reason
+	ipcOver      = 4  // ← empty: the session has ended
+	ipcProbe     = 5  // → probeAsk as JSON
+	ipcProbed    = 6  // ← []adapter.Finding as JSON
+	ipcOffers    = 7  // → adapter.Look as JSON
+	ipcOffered   = 8  // ← []adapter.Offer as JSON
+	ipcProcess   = 9  // → api.ProcessAsk as JSON
+	ipcProcesses = 10 // ← api.ProcessAnswer as JSON
 )
 
 // keepAlive sends a beat to the leader, which may be this node.
@@ -318,6 +328,10 @@ func (n *Node) serveIPC(from identity.NodeID, c net.Conn) {
 		}
 		if err == nil && typ == ipcOffers {
 			_ = n.offersQuestion().answer(n.ctx, c, payload)
+			return
+		}
+		if err == nil && typ == ipcProcess {
+			_ = n.processQuestion().answer(n.ctx, c, payload)
 			return
 		}
 		if err != nil || typ != ipcBeat || len(payload) < 8 {

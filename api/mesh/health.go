@@ -3,10 +3,12 @@ package mesh
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company/people"
+	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -123,6 +125,8 @@ func tellHealth(rc *api.Request) (api.Response, error) {
 
 type readiness struct {
 	Status   string `json:"status"` // "ready" or "not_ready"
+	State    string `json:"state,omitempty" enum:"booting,running,shutting_down,halted"`
+	Phase    string `json:"phase,omitempty"` // of booting, the last one that was entered
 	Reason   string `json:"reason,omitempty"`
 	Warning  string `json:"warning,omitempty"`
 	Height   uint64 `json:"height"`
@@ -145,6 +149,15 @@ func tellReady(rc *api.Request) (api.Response, error) {
 		out.Voters, out.Failover = stats.Voters, stats.Voters >= 3
 		if !out.Failover {
 			out.Warning = "no failover until a third node"
+		}
+	}
+	if s.Cfg.Boot != nil {
+		state, phase := s.Cfg.Boot()
+		out.State, out.Phase = string(state), string(phase)
+		if state != kernel.NodeRunning {
+			out.Status, out.Reason = "not_ready", "this node is "+strings.ReplaceAll(out.State, "_", " ")
+			rc.SetHeader("Retry-After", "1")
+			return api.Reply(http.StatusServiceUnavailable, out), nil
 		}
 	}
 	if s.Cfg.Ready == nil {

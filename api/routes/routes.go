@@ -11,6 +11,7 @@ import (
 	"github.com/selvage-mesh/selvage/api/mesh"
 	"github.com/selvage-mesh/selvage/api/money"
 	"github.com/selvage-mesh/selvage/api/people"
+	"github.com/selvage-mesh/selvage/api/process"
 	"github.com/selvage-mesh/selvage/api/routine"
 	"github.com/selvage-mesh/selvage/api/run"
 	"github.com/selvage-mesh/selvage/api/secret"
@@ -86,6 +87,7 @@ func Serves() api.Table {
 		money.ModelRoutes(),
 		run.ExecuteRoutes(), agents.ToolRoutes(), agents.MemoryRoutes(), memory.Routes(), govern.Routes(), why.Routes(),
 		weftos.CapabilityRoutes(), weftos.CompanyRoutes(), weftos.TreeRoutes(),
+		process.Routes(),
 	} {
 		all = append(all, rows...)
 	}

@@ -86,6 +86,7 @@ func newRootWith(c *cli.CLI) *cobra.Command {
 	)
 	root.AddCommand(apiCommand(c), eventsCommand(c), sandboxCommand(c), toolCommand(c), ownerKeyCommand(c), keyringCommand(c))
 	root.AddCommand(snapshotCommand(c), recoverCommand(c), autopilotCommand(c), doctorCommand(c), scrubCommand(c), debugCommand(c), monitorCommand(c))
+	root.AddCommand(processCommands(c)...)
 	root.AddCommand(drainCommand(c)) // people type selvage drain NODE
 	for _, cmd := range nodeCommands(c) {
 		if cmd.Name() == "remove" {

@@ -22,6 +22,7 @@ import (
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/node"
 	"github.com/selvage-mesh/selvage/scheduler"
 	"github.com/selvage-mesh/selvage/testnet"
@@ -34,6 +35,7 @@ const maxTokenFile = 8 << 10
 type upOptions struct {
 	conf                                              node.Config
 	engine, faults, level, file, profiles, size, mind string
+	profile                                           string
 	labels                                            map[string]string
 	backups                                           opener
 	noFiles                                           bool
@@ -87,6 +89,11 @@ func (o *upOptions) up(cmd *cobra.Command) error {
 	if conf.Size, err = node.ParseSize(o.size); err != nil {
 		return cli.Misuse(err)
 	}
+	profile, err := node.ParseProfile(o.profile)
+	if err != nil {
+		return cli.Misuse(err)
+	}
+	profile.Apply(conf, cmd.Flags().Changed)
 	conf.Version, conf.Labels = version, o.labels
 	if level != "" {
 		if conf.Level, err = strconv.ParseUint(level, 10, 8); err != nil {
@@ -174,6 +181,8 @@ func (o *upOptions) declare(f *pflag.FlagSet) {
 		return err
 	})
 	f.IntVar(&o.conf.Slots, "slots", scheduler.DefaultSlots, "how many runs this node carries out at once")
+	f.IntVar(&o.conf.MaxProcesses, "max-processes", kernel.DefaultMaxProcesses, "how many processes are spawned on this node at once, beside runs and services")
+	f.StringVar(&o.profile, "profile", string(node.ProfileDynamic), "what the node is made of: single (no mesh), static (peers by --seed and --join alone), dynamic, or cognitive (as dynamic, with --mind on)")
 	f.StringVar(&o.mind, "mind", string(node.MindAuto), "look for memories that are alike and link them: on, off, or auto: where there is memory enough")
 	f.StringVar(&o.size, "size", string(node.SizeAuto), "small for a board with little memory, normal, or auto: by the memory there is")
 	f.DurationVar(&o.conf.Backups.Every, "snapshot-every", 0, "how often this node makes a backup by itself, such as 24h (default: never)")
