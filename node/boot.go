@@ -45,6 +45,7 @@ type port struct {
 // the port.
 func (p *port) hire() net.Listener {
 	p.dismiss()
+	_ = p.SetDeadline(time.Time{}) // of the one before, which has ended
 	return &tenant{port: p, closed: make(chan struct{})}
 }
 
@@ -79,7 +80,6 @@ func (t *tenant) Accept() (net.Conn, error) {
 		if err == nil {
 			c.Close()
 		}
-		_ = t.TCPListener.SetDeadline(time.Time{}) // for the next one
 		return nil, net.ErrClosed
 	default:
 		return c, err

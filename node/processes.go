@@ -241,6 +241,9 @@ func (n *Node) processQuestion() question[api.ProcessAsk, api.ProcessAnswer] {
 // processesHere answers a question about the processes of this node.
 func (n *Node) processesHere(ctx context.Context, ask api.ProcessAsk) (out api.ProcessAnswer) {
 	h := n.work.host
+	if h == nil { // others ask as soon as this node is a member
+		return api.ProcessAnswer{Kind: kernel.SpawnFailed, Error: "the node is booting"}
+	}
 	one := func(e kernel.Entry) { out.Entries = []kernel.Entry{e} }
 	var err error
 	switch ask.Op {
