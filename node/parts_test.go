@@ -3,7 +3,10 @@ package node
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -16,6 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/identity"
+	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
@@ -297,14 +301,95 @@ func TestAdvertisedAddressIsReachable(t *testing.T) {
 }
 
 func TestConfigSaysAllThatIsWrong(t *testing.T) {
-	err := Config{HTTP: "0.0.0.0:3100", Auth: "local_trusted", TLS: "off", BehindProxy: true, TLSKey: "key", Name: "a/b"}.withDefaults().Validate()
+	err := Config{HTTP: "0.0.0.0:3100", Auth: "local_trusted", TLS: "off", BehindProxy: true, TLSKey: "key", Name: "a/b",
+		Slots: -1, MaxProcesses: -1, Profile: ProfileSingle, Seeds: []string{"192.0.2.1:9470"}, MDNS: MDNSAuto}.withDefaults().Validate()
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{"data directory", "without authentication", "without TLS", "behind a proxy", "both --tls-cert", "no slash"} {
+	for _, want := range []string{"data directory", "without authentication", "without TLS", "behind a proxy", "both --tls-cert", "no slash", "slots", "max-processes", "takes no --join, --owner or --seed", "leave --mdns out"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not mention %q", err, want)
 		}
+	}
+}
+
+// A profile sets what nobody has set, and keeps what somebody has.
+func TestProfilesSetWhatIsOpen(t *testing.T) {
+	none := func(string) bool { return false }
+	for _, c := range []struct {
+		profile Profile
+		given   func(string) bool
+		want    Config
+	}{
+		{ProfileSingle, none, Config{MDNS: MDNSOff, Mesh: "127.0.0.1:0", Mind: MindOff, Found: true}},
+		{ProfileStatic, none, Config{MDNS: MDNSOff, Mesh: ":9470", Mind: MindOff, Found: true}},
+		{ProfileDynamic, none, Config{MDNS: MDNSAuto, Mesh: ":9470", Mind: MindAuto}},
+		{ProfileCognitive, none, Config{MDNS: MDNSAuto, Mesh: ":9470", Mind: MindOn}},
+		{ProfileCognitive, func(flag string) bool { return flag == "mind" }, Config{MDNS: MDNSAuto, Mesh: ":9470", Mind: MindAuto}},
+	} {
+		got := Config{MDNS: MDNSAuto, Mesh: ":9470", Mind: MindAuto}
+		c.profile.Apply(&got, c.given)
+		if got.Profile != c.profile || got.MDNS != c.want.MDNS || got.Mesh != c.want.Mesh || got.Mind != c.want.Mind || got.Found != c.want.Found {
+			t.Errorf("%s gives mdns %s, mesh %s, mind %s, found %v; want %+v", c.profile, got.MDNS, got.Mesh, got.Mind, got.Found, c.want)
+		}
+	}
+	if _, err := ParseProfile("huge"); err == nil {
+		t.Error("a profile huge was read")
+	}
+}
+
+// While the API is not served its port says so, and again when the node closes; the API
+// follows on the same port.
+func TestThePortSaysHowTheNodeStands(t *testing.T) {
+	events := kernel.NewEventLog(time.Now)
+	n := &Node{log: slog.New(slog.DiscardHandler), events: events, boot: kernel.NewBoot(events, time.Now())}
+	l, err := n.bind("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := l.(*port)
+	ask := func(path string) (int, string) {
+		t.Helper()
+		a, err := http.Get("http://" + p.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		b, _ := io.ReadAll(a.Body)
+		return a.StatusCode, string(b)
+	}
+	n.boot.Enter(kernel.PhaseNetwork, "consensus")
+	n.bootOn(p, nil)
+	if status, said := ask("/readyz"); status != 503 || !strings.Contains(said, `"state":"booting"`) || !strings.Contains(said, `"phase":"network"`) {
+		t.Errorf("while it boots it says %d %s", status, said)
+	}
+	if status, _ := ask("/healthz"); status != 200 {
+		t.Errorf("while it boots /healthz says %d", status)
+	}
+	for range 3 {
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "the API") })}
+		served := make(chan error, 1)
+		api := p.hire()
+		go func() { served <- server.Serve(api) }()
+		if status, said := ask("/readyz"); status != 200 || said != "the API" {
+			t.Errorf("the API says %d %s", status, said)
+		}
+		http.DefaultClient.CloseIdleConnections()
+		if err := server.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-served
+		n.bootOn(p, nil)
+		n.lives(kernel.ShuttingDown)
+		if status, said := ask("/readyz"); status != 503 || !strings.Contains(said, "shutting down") {
+			t.Errorf("while it closes it says %d %s", status, said)
+		}
+	}
+	if err := p.release(); err != nil {
+		t.Error(err)
+	}
+	if _, err := http.Get("http://" + p.Addr().String() + "/readyz"); err == nil {
+		t.Error("the port is open after it was closed")
 	}
 }
 

@@ -29,7 +29,7 @@ var notConfigured = []string{"config", "help", "faults"}
 // environment. A key of the file is a flag's name. A variable is SELVAGE_ and the flag's
 // name in capitals with _ for -. Flags take precedence over variables, variables over
 // the file. Unknown keys and values of a wrong type are errors; unknown variables are
-// ignored.
+// ignored. All problems are reported at once.
 func configure(cmd *cobra.Command, path string) error {
 	flags := map[string]*pflag.Flag{}
 	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
@@ -44,14 +44,19 @@ func configure(cmd *cobra.Command, path string) error {
 		if err != nil {
 			return cli.Misuse(err)
 		}
+		var errs []error
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			f, ok := flags[key]
 			if !ok {
-				return cli.Misuse(fmt.Errorf("%s: unknown key %q; there are %s", path, key, strings.Join(slices.Sorted(maps.Keys(flags)), ", ")))
+				errs = append(errs, fmt.Errorf("%s: unknown key %q; there are %s", path, key, strings.Join(slices.Sorted(maps.Keys(flags)), ", ")))
+				continue
 			}
 			if _, err := textsOf(f, values[key]); err != nil {
-				return cli.Misuse(fmt.Errorf("%s: %s: %w", path, key, err))
+				errs = append(errs, fmt.Errorf("%s: %s: %w", path, key, err))
 			}
+		}
+		if err := errors.Join(errs...); err != nil {
+			return cli.Misuse(err)
 		}
 		if err := k.Load(confmap.Provider(values, ""), nil); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
@@ -73,6 +78,7 @@ func configure(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		f := flags[name]
 		v := k.Get(name)
@@ -87,13 +93,16 @@ func configure(cmd *cobra.Command, path string) error {
 				list = []string{fmt.Sprint(v)}
 			}
 		} else if list, err = textsOf(f, v); err != nil {
-			return cli.Misuse(fmt.Errorf("%s: %w", source, err))
+			errs = append(errs, fmt.Errorf("%s: %w", source, err))
 		}
 		for _, text := range list {
 			if err := cmd.Flags().Set(name, text); err != nil {
-				return cli.Misuse(fmt.Errorf("%s: %w", source, errors.Unwrap(err)))
+				errs = append(errs, fmt.Errorf("%s: %w", source, errors.Unwrap(err)))
 			}
 		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return cli.Misuse(err)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
 
 // configured runs configure on a command with one flag of each type.
@@ -83,5 +85,25 @@ func TestWhatIsWrongInAConfigurationIsNamed(t *testing.T) {
 	t.Setenv("SELVAGE_SLOTS", "many")
 	if _, err := configured(t, ""); err == nil || !strings.Contains(err.Error(), "SELVAGE_SLOTS") {
 		t.Errorf("a bad variable: %v", err)
+	}
+}
+
+// A file, variables and flags with several mistakes are told of all of them at once.
+func TestConfigurationSaysAllThatIsWrong(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "selvage.yaml")
+	if err := os.WriteFile(path, []byte("slots: many\nprofil: single\nname: [a]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, _, talk := told(t, "up", "--config", path, "--dir", t.TempDir())
+	for _, want := range []string{"slots", `unknown key "profil"`, "name"} {
+		if status != cli.ExitMisused || !strings.Contains(talk, want) {
+			t.Errorf("ended with %d and %q, want 2 and %s", status, talk, want)
+		}
+	}
+	status, _, talk = told(t, "up", "--profile", "big", "--mind", "x", "--size", "y", "--log-level", "z", "--dir", t.TempDir())
+	for _, want := range []string{"profile big", `mind "x"`, `size "y"`, "z"} {
+		if status != cli.ExitMisused || !strings.Contains(talk, want) {
+			t.Errorf("ended with %d and %q, want 2 and %s", status, talk, want)
+		}
 	}
 }

@@ -80,17 +80,13 @@ func (o *upOptions) up(cmd *cobra.Command) error {
 	}
 	conf.Notice = notices(cmd.ErrOrStderr())
 	var l slog.Level
-	if err := l.UnmarshalText([]byte(o.level)); err != nil {
-		return cli.Misuse(err)
-	}
-	if conf.Mind, err = node.ParseMind(o.mind); err != nil {
-		return cli.Misuse(err)
-	}
-	if conf.Size, err = node.ParseSize(o.size); err != nil {
-		return cli.Misuse(err)
-	}
-	profile, err := node.ParseProfile(o.profile)
-	if err != nil {
+	var profile node.Profile
+	errs := make([]error, 4) // all that is wrong is said at once
+	errs[0] = l.UnmarshalText([]byte(o.level))
+	conf.Mind, errs[1] = node.ParseMind(o.mind)
+	conf.Size, errs[2] = node.ParseSize(o.size)
+	profile, errs[3] = node.ParseProfile(o.profile)
+	if err := errors.Join(errs...); err != nil {
 		return cli.Misuse(err)
 	}
 	profile.Apply(conf, cmd.Flags().Changed)
