@@ -324,7 +324,10 @@ func (h *Host) enter(s *slot) (*living, error) {
 		return nil, err
 	}
 	s.caps, s.pid, s.fate = &e.Capabilities, e.PID, supervised
-	l := &living{pid: e.PID, slot: s, done: make(chan struct{}), dir: filepath.Join(h.cfg.Dir, e.PID.String())}
+	l := &living{pid: e.PID, slot: s, done: make(chan struct{})}
+	if s.spec.Backend == kernel.KindNative {
+		l.dir = filepath.Join(h.cfg.Dir, e.PID.String())
+	}
 	h.living[e.PID], h.slots[s.name] = l, s
 	select {
 	case h.busy <- struct{}{}:

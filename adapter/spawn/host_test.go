@@ -30,7 +30,7 @@ var spins = []byte("\x00asm\x01\x00\x00\x00" + "\x01\x04\x01\x60\x00\x00" + "\x0
 // A bed is a host, and what its processes wrote.
 type bed struct {
 	*Host
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	events *kernel.EventLog
 	lease  atomic.Int64 // boot-clock time at which authority ends
@@ -51,7 +51,7 @@ func (l memoryLog) Write(stream, text string) {
 }
 func (memoryLog) End() {}
 
-func newBed(t *testing.T, dir string, change func(*Config)) *bed {
+func newBed(t testing.TB, dir string, change func(*Config)) *bed {
 	t.Helper()
 	b := &bed{t: t, dir: dir, events: kernel.NewEventLog(time.Now), log: map[kernel.PID]string{}}
 	b.lease.Store(int64(shim.BootTime() + time.Hour))
