@@ -226,7 +226,7 @@ func (n *Node) everyAsk(ctx context.Context, typ byte, payload []byte) (out []wa
 	} else {
 		n.asks.refuse(string(payload), time.Now())
 	}
-	live := n.discovery.Live()
+	live := n.others()
 	for _, m := range live[:min(len(live), maxAsked)] {
 		wg.Go(func() {
 			c, err := n.transport.Dial(ctx, m.Meta.Node, transport.KindSync)

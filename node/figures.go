@@ -12,6 +12,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/discovery"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -166,7 +167,11 @@ func lag(committed, applied uint64) float64 { return float64(max(committed, appl
 // stats returns the node's figures for /metrics.
 func (n *Node) stats() []api.Stat {
 	c, l, p := n.consensus.Stats(), n.ledger.Stats(), n.proposer.Stats()
-	d, t, b := n.discovery.Stats(), n.transport.Stats(), n.blobs.Stats()
+	var d discovery.Stats // none without discovery
+	if n.discovery != nil {
+		d = n.discovery.Stats()
+	}
+	t, b := n.transport.Stats(), n.blobs.Stats()
 	pos := n.ledger.Position()
 	gauge := func(name, help string, v float64) api.Stat {
 		return api.Stat{Name: "selvage_" + name, Help: help, Value: v}

@@ -148,7 +148,7 @@ func (n *Node) openAPI(ctx context.Context) error {
 		Processes: n.processes, Boot: n.boot.Status,
 		Node: asked{n}, Name: n.conf.Name, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
 		DataKeys: n.keyring.dataKeys, DigestKey: n.digestKey, Unseal: n.unseal, Tools: n.tools(), Ready: n.Ready, Standing: n.standing, Quorum: n.quorum, RunLog: n.RunLog, NodeLog: n.runLog, ProbeAdapter: n.probeAdapter, Offers: n.offers, Variable: os.Getenv, Blobs: n.blobs, Models: n.models, Recall: n.recall, Mind: n.thinking,
-		CreateToken: n.createToken, Joins: n, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.discovery.Alive, Program: n.program, Latency: n.transport.Latency, Raft: n.raftInfo,
+		CreateToken: n.createToken, Joins: n, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.alive, Program: n.program, Latency: n.transport.Latency, Raft: n.raftInfo,
 		Verify:   func(ctx context.Context) (ledger.Verified, error) { return n.ledger.Verify(ctx, nil) },
 		Operator: api.Operator{Autopilot: n.consensus.Autopilot, OwnView: n.consensus.OwnView, Doctor: n.Doctor, Scrub: n.Scrub, Scrubbed: n.Scrubbed, Logs: n.logLines, Transfer: n.consensus.TransferLeadership},
 		Backup: func(ctx context.Context, w io.Writer, to []identity.Recipient, files bool) error {

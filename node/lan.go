@@ -413,7 +413,7 @@ func (n *Node) followLAN(ctx context.Context) {
 				for _, a := range v.Addrs {
 					n.transport.Learn(v.Node, a)
 				}
-				news = news || !n.discovery.Alive(v.Node)
+				news = news || !n.alive(v.Node)
 			case v.Mesh != "" && v.Mesh != n.Mesh() && !others[v.Mesh] && len(others) < maxRefused:
 				others[v.Mesh] = true
 				n.log.Info("another mesh is announced on this network", "mesh", discovery.ShortMesh(v.MeshName, v.Mesh))
@@ -459,6 +459,9 @@ func (n *Node) followAddress(ctx context.Context) {
 		}
 		n.log.Info("this node has another address", "was", now, "is", next)
 		n.setAdvertise(next)
+		if n.discovery == nil {
+			return
+		}
 		if err := n.discovery.SetAdvertise(next); err != nil {
 			n.log.Warn("tell gossip of the new address", "error", err)
 		}

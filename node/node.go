@@ -441,6 +441,9 @@ func (n *Node) openMembership(ctx context.Context) (err error) {
 }
 
 func (n *Node) openDiscovery(ctx context.Context) error {
+	if n.conf.Profile == ProfileSingle {
+		return nil // there is nobody to be found
+	}
 	epoch, _, gossip := n.keyring.current()
 	d, err := discovery.Open(discovery.Config{
 		Port: n.transport.Gossip(), Advertise: n.advertised(), Dir: n.conf.Dir, Logger: n.log,

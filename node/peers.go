@@ -15,13 +15,27 @@ import (
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// alive reports to consensus whether discovery considers a node alive.
-func (n *Node) alive(id identity.NodeID) bool { return n.discovery.Alive(id) }
+// alive reports whether discovery considers a node alive. A node without discovery knows
+// itself alone.
+func (n *Node) alive(id identity.NodeID) bool {
+	if n.discovery == nil {
+		return id == n.ID()
+	}
+	return n.discovery.Alive(id)
+}
+
+// others returns the live members, without this node.
+func (n *Node) others() []discovery.Member {
+	if n.discovery == nil {
+		return nil
+	}
+	return n.discovery.Live()
+}
 
 // peers returns the members that this node may ask for enrollment: first those that are
 // alive, then everyone in the roster.
 func (n *Node) peers() (out []identity.NodeID) {
-	for _, m := range n.discovery.Live() {
+	for _, m := range n.others() {
 		out = append(out, m.Meta.Node)
 	}
 	var rest []identity.NodeID
@@ -85,7 +99,7 @@ func (n *Node) hints() (out []netip.AddrPort) {
 func (n *Node) announce(ctx context.Context) {
 	role := ""
 	every(ctx, rotateRetry, func() {
-		if now := n.Role(); now != role {
+		if now := n.Role(); now != role && n.discovery != nil {
 			m := n.discovery.Self().Meta
 			m.Role = now
 			if n.discovery.SetMeta(m) == nil {

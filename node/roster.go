@@ -140,7 +140,9 @@ func (n *Node) disconnect(ctx context.Context, id identity.NodeID) {
 	case <-ctx.Done():
 	case <-time.After(revokeGrace):
 		n.transport.Disconnect(id)
-		n.discovery.RosterChanged()
+		if n.discovery != nil {
+			n.discovery.RosterChanged()
+		}
 	}
 }
 

@@ -149,7 +149,7 @@ func (n *Node) RunLog(ctx context.Context, run entity.Run, offset, limit int64) 
 		return c, nil
 	}
 	n.log.Warn("a kept log can not be read; asking the node that wrote it", "run", run.ID, "error", err)
-	if on == n.ID() || n.discovery.Alive(on) {
+	if on == n.ID() || n.alive(on) {
 		if own, ownErr := n.runLog(ctx, on, ref, offset, limit); ownErr == nil {
 			return own, nil
 		}

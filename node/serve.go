@@ -99,8 +99,10 @@ func (n *Node) Leave(ctx context.Context) error {
 	if err := receipt.Err(); err != nil {
 		return err
 	}
-	if err := n.discovery.Leave(); err != nil {
-		n.log.Warn("tell the others of leaving", "error", err)
+	if n.discovery != nil {
+		if err := n.discovery.Leave(); err != nil {
+			n.log.Warn("tell the others of leaving", "error", err)
+		}
 	}
 	n.expelled()
 	return nil

@@ -23,6 +23,9 @@ func (n *Node) program(id identity.NodeID) string {
 	if id == n.ID() {
 		return shortVersion(n.conf.Version)
 	}
+	if n.discovery == nil {
+		return ""
+	}
 	if m, ok := n.discovery.Member(id); ok && m.State == discovery.Live {
 		return m.Meta.Program
 	}
@@ -46,7 +49,7 @@ func (n *Node) levelToRaise() uint64 {
 	for id, m := range n.roster.all() {
 		switch {
 		case !m.Member() || id == n.ID():
-		case n.alive(id):
+		case n.alive(id): // discovery has heard it
 			about, _ := n.discovery.Member(id)
 			known = append(known, uint64(about.Meta.Level))
 		case votes[id]:

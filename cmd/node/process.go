@@ -428,16 +428,12 @@ func storeModule(c *cli.CLI, cmd *cobra.Command, path string, body map[string]an
 	if err != nil {
 		return err
 	}
-	var raw []byte
-	if err := up.Upload(cmd.Context(), "/api/v1/modules", filepath.Base(path), f, nil, &raw); err != nil {
-		return c.NoAnswer(err)
-	}
 	var m struct {
 		SHA256 string `json:"sha256"`
 		Size   int64  `json:"size"`
 	}
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return fmt.Errorf("answer about the module: %w", err)
+	if err := up.Upload(cmd.Context(), "/api/v1/modules", filepath.Base(path), f, nil, &m); err != nil {
+		return c.NoAnswer(err)
 	}
 	body["module"], body["module_bytes"], body["backend"] = m.SHA256, m.Size, "wasm"
 	if body["name"] == nil {

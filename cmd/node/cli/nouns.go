@@ -48,6 +48,7 @@ var nouns = map[string]nounRows{
 		list: "secret mine list"},
 	"node": {Path: "/api/v1/mesh/members", names: []string{"name"}, about: "status", list: "members",
 		past: "revoked"},
+	"process": {Path: "/api/v1/processes", id: "address", names: []string{"name"}, about: "state", list: "ps", loose: true},
 	"project": {Path: "/api/companies/{company}/projects", names: []string{"name"}, about: "status"},
 	"routine": {Path: "/api/companies/{company}/routines", names: []string{"title"}, about: "status"},
 	"run":     {Path: "/api/companies/{company}/heartbeat-runs?limit=1000", about: "status"},
