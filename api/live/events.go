@@ -193,33 +193,6 @@ func (f *following) merge(ctx context.Context, feed <-chan []LiveEvent, tail *ta
 	}
 }
 
-// A watch checks from time to time that the reader of a stream is still permitted: a
-// credential can be revoked, and a person be removed from the company, while the stream
-// is open.
-type watch struct {
-	rc  *api.Request
-	gen uint64 // generation of cached keys at the last check
-}
-
-func serveWatch(rc *api.Request) watch { return watch{rc, rc.Server.Keys.Generation()} }
-
-// holds checks again when a credential may have been revoked since the last check, and
-// always if must is set.
-func (w *watch) holds(ctx context.Context, must bool) bool {
-	s := w.rc.Server
-	gen := s.Keys.Generation()
-	if gen == w.gen && !must {
-		return true
-	}
-	w.gen = gen
-	ctx, cancel := context.WithTimeout(ctx, api.RequestTimeout)
-	defer cancel()
-	again := &api.Request{HTTP: w.rc.HTTP.WithContext(ctx), ID: w.rc.ID, Server: s, Route: w.rc.Route, W: w.rc.W}
-	err := again.Open()
-	status, _, _ := api.AnswerOf(err)
-	return err == nil && again.Actor == w.rc.Actor || err != nil && status >= http.StatusInternalServerError
-}
-
 // followEvents writes server-sent events:
 //
 //	id: 348
@@ -252,7 +225,7 @@ func followEvents(rc *api.Request) (api.Response, error) {
 		done := make(chan struct{})
 		go func() { defer close(done); start(ctx) }()
 		defer func() { cancel(); <-done }()
-		tick, look, watch := time.NewTicker(api.Heartbeat), time.NewTicker(api.KeyAge), serveWatch(rc)
+		tick, look, watch := time.NewTicker(api.Heartbeat), time.NewTicker(api.KeyAge), api.NewWatch(rc)
 		defer tick.Stop()
 		defer look.Stop()
 		out := fmt.Appendf(nil, "retry: %d\n: after %d\n\n", api.RetryAfter.Milliseconds(), f.after)
@@ -267,7 +240,7 @@ func followEvents(rc *api.Request) (api.Response, error) {
 			out = out[:0]
 			select {
 			case frames, open := <-f.frames:
-				if !open || !watch.holds(ctx, false) {
+				if !open || !watch.Holds(ctx, false) {
 					return nil
 				}
 				if out, err = appendEvents(out[:0], frames); err != nil {
@@ -276,7 +249,7 @@ func followEvents(rc *api.Request) (api.Response, error) {
 			case <-tick.C:
 				out = append(out, ": alive\n\n"...)
 			case <-look.C:
-				if !watch.holds(ctx, true) {
+				if !watch.Holds(ctx, true) {
 					return nil
 				}
 			case <-ctx.Done():

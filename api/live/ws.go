@@ -39,7 +39,7 @@ func followSocket(rc *api.Request) (api.Response, error) {
 		done := make(chan struct{})
 		go func() { defer close(done); start(ctx) }()
 		defer func() { cancel(); <-done }()
-		tick, look, watch := time.NewTicker(api.PingEvery), time.NewTicker(api.KeyAge), serveWatch(rc)
+		tick, look, watch := time.NewTicker(api.PingEvery), time.NewTicker(api.KeyAge), api.NewWatch(rc)
 		defer tick.Stop()
 		defer look.Stop()
 		for {
@@ -49,7 +49,7 @@ func followSocket(rc *api.Request) (api.Response, error) {
 					c.Close(websocket.StatusGoingAway, "the feed ended; resume after the last id")
 					return nil
 				}
-				if !watch.holds(ctx, false) {
+				if !watch.Holds(ctx, false) {
 					return c.Close(websocket.StatusPolicyViolation, "the credential is over")
 				}
 				for _, ev := range frames {
@@ -62,7 +62,7 @@ func followSocket(rc *api.Request) (api.Response, error) {
 					}
 				}
 			case <-look.C:
-				if !watch.holds(ctx, true) {
+				if !watch.Holds(ctx, true) {
 					return c.Close(websocket.StatusPolicyViolation, "the credential is over")
 				}
 			case <-tick.C:

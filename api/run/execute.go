@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -155,7 +153,7 @@ func executeTask(rc *api.Request) (api.Response, error) {
 	if err := rc.Granted(agent.Company, agent.ID, in.Agent); err != nil {
 		return api.Response{}, err
 	}
-	issue, no, err := taskIssue(s, rc, agent, task, in.Context, about.Budget)
+	issue, no, err := taskIssue(rc, agent, task, in.Context, about.Budget)
 	if err != nil || issue == "" {
 		return no, err
 	}
@@ -187,7 +185,7 @@ func executor(rc *api.Request, ref string, of ledger.CompanyID) (a entity.Agent,
 
 // taskIssue creates the task's issue through the public route, as the caller of this
 // request, so that the same rules apply.
-func taskIssue(s *api.Server, rc *api.Request, a entity.Agent, task string, context json.RawMessage, budget *float64) (id string, no api.Response, err error) {
+func taskIssue(rc *api.Request, a entity.Agent, task string, context json.RawMessage, budget *float64) (id string, no api.Response, err error) {
 	title, _, _ := strings.Cut(task, "\n")
 	if r := []rune(strings.TrimSpace(title)); len(r) > maxExecuteTitle {
 		title = string(r[:maxExecuteTitle-1]) + "…"
@@ -208,63 +206,24 @@ func taskIssue(s *api.Server, rc *api.Request, a entity.Agent, task string, cont
 	if err != nil {
 		return "", no, err
 	}
-	r := rc.HTTP.Clone(rc.Within())
-	r.Method, r.URL = http.MethodPost, &url.URL{Path: "/api/companies/" + string(a.Company) + "/issues"}
-	r.RequestURI, r.Pattern = r.URL.Path, ""
-	r.Body, r.ContentLength = http.NoBody, int64(len(body))
-	r.Body = readCloser{bytes.NewReader(body)}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Del("Content-Encoding")
-	w := &kept{header: http.Header{}}
-	s.Mux.ServeHTTP(w, r)
+	w := rc.Inside(http.MethodPost, "/api/companies/"+string(a.Company)+"/issues", "application/json", body)
 	var said struct {
 		ID    string `json:"id"`
 		Error string `json:"error"`
 		Code  string `json:"code"`
 	}
-	if err := json.Unmarshal(w.body.Bytes(), &said); err != nil {
+	if err := json.Unmarshal(w.Body, &said); err != nil {
 		return "", no, errors.New("execute: the answer of POST issues does not decode")
 	}
-	if w.status/100 != 2 {
-		refusal := api.KernelBodyOf(w.status, api.ErrorBody{Code: said.Code, Error: said.Error})
-		no = kernelError(w.status, refusal.Code, refusal.Message)
-		if after := w.header.Get("Retry-After"); after != "" {
+	if w.Status/100 != 2 {
+		refusal := api.KernelBodyOf(w.Status, api.ErrorBody{Code: said.Code, Error: said.Error})
+		no = kernelError(w.Status, refusal.Code, refusal.Message)
+		if after := w.Header.Get("Retry-After"); after != "" {
 			no.Header = http.Header{"Retry-After": {after}}
 		}
 		return "", no, nil
 	}
-	rc.Submits++ // later reads must reflect the new issue
-	if rc.Read.Mode == ledger.ReadStale {
-		rc.Read.Mode = ledger.ReadDefault
-	}
-	if at, err := strconv.ParseUint(w.header.Get(api.HeaderHeight), 10, 64); err == nil {
-		rc.Index = max(rc.Index, at)
-	}
 	return said.ID, no, nil
-}
-
-type readCloser struct{ *bytes.Reader }
-
-func (readCloser) Close() error { return nil }
-
-// kept records an answer within the process.
-type kept struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (k *kept) Header() http.Header { return k.header }
-
-func (k *kept) WriteHeader(status int) {
-	if k.status == 0 {
-		k.status = status
-	}
-}
-
-func (k *kept) Write(b []byte) (int, error) {
-	k.WriteHeader(http.StatusOK)
-	return k.body.Write(b)
 }
 
 // awaitExecution answers when the work has ended, or with 202 when the wait has.
@@ -396,26 +355,9 @@ func taskOf(tx *ledger.Tx, of ledger.CompanyID, issue string) (execution, error)
 		e.Result = told.Result
 	}
 	if e.Result == nil {
-		e.Result = wordsOf(tx, i, last)
+		e.Result = api.WordsOf(tx, i, last)
 	}
 	return e, nil
-}
-
-// wordsOf returns the agent's answer: its last comment on the issue, else the end of its
-// run's output.
-func wordsOf(tx *ledger.Tx, i entity.Issue, r entity.Run) *string {
-	comments, err := entity.CommentsOf(tx, i, entity.CommentQuery{Limit: 20})
-	if err == nil {
-		for _, c := range comments {
-			if string(c.AuthorAgent) == r.Agent {
-				return &c.Body
-			}
-		}
-	}
-	if r.StdoutExcerpt != nil && *r.StdoutExcerpt != "" {
-		return r.StdoutExcerpt
-	}
-	return nil
 }
 
 // spent adds up the costs of the issue's runs since the first one started. The model is
