@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/adapter/a2a"
 	"github.com/selvage-mesh/selvage/adapter/acp"
 	"github.com/selvage-mesh/selvage/adapter/claude"
 	"github.com/selvage-mesh/selvage/adapter/cli"
@@ -114,6 +115,11 @@ func tool(program string, gateway bool, more ...ConfigField) []ConfigField {
 func command(more any) []any { return []any{process.Settings(), cli.Options{}, more} }
 
 var kinds = []Kind{
+	{Type: "a2a", takes: []any{a2a.Settings()}, Name: "A2A agent", Level: Status,
+		Fields: []ConfigField{{Key: "url", Label: "URL", Type: "text", Required: true, Hint: "of the agent, or of its card"},
+			{Key: "token", Label: "Token", Type: "text", Hint: "best as a reference to a secret"}, {Key: "tenant", Label: "Tenant", Type: "text", Hint: "where the agent's server wants one"},
+			{Key: "headers", Label: "Headers", Type: "list"}, {Key: "message", Label: "Message", Type: "textarea", Hint: "{{issue.title}}, {{issue.description}} and others are filled in; both unless given"}, timeout},
+		Note: "An agent outside that speaks the Agent2Agent protocol 1.0: the issue is a task there, and its result comes back as a comment and attachments; addresses that are not public are refused unless the operator lists them."},
 	{Type: "acp", takes: command(acp.Options{}), Name: "Agent Client Protocol", Level: Status, Tool: true, ACP: true,
 		Fields: []ConfigField{
 			{Key: "command", Label: "Program", Type: "text", Required: true, Hint: "an agent that speaks the Agent Client Protocol on its standard input and output"},

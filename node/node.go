@@ -187,6 +187,7 @@ func open(ctx context.Context, conf Config) (_ *Node, err error) {
 		{kernel.PhaseAgents, "models", n.openModels},
 		{kernel.PhaseECC, "memories", n.openRecall},
 		{kernel.PhaseECC, "mind", n.openMind},
+		{kernel.PhaseAgents, "webhooks of tasks", n.openPusher},
 		{kernel.PhaseReady, "api", n.openAPI},
 	} {
 		n.boot.Enter(step.phase, step.name)

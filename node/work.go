@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/a2a"
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/adapter/shim"
@@ -102,6 +103,7 @@ func (n *Node) openWork(context.Context) (err error) {
 			return err
 		}
 		adapters = map[string]scheduler.Adapter{"process": p, "wasm": w, "http": webcall.New(webcall.Config{Private: n.conf.Private, Token: n.runToken, APIURL: "http://" + addr, Told: n.toldOfRun, Logger: n.log})}
+		adapters["a2a"] = a2a.New(a2a.Config{API: n.handler, Token: n.runToken, Private: n.conf.Private, Logger: n.log})
 		if err := n.addContainers(adapters, p, dir); err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ type bookFinance struct {
 	Direction   string                   `json:"direction,omitempty" enum:"debit,credit"`
 	Biller      string                   `json:"biller" minLength:"1" maxLength:"100"`
 	Provider    api.Opt[string]          `json:"provider" minLength:"1" maxLength:"100"`
-	Adapter     api.Opt[string]          `json:"executionAdapterType" enum:"process,http,claude_local,codex_local,paperclip_runner,cursor_cloud,gemini_local,grok_local,hermes_gateway,hermes_local,kimi_local,opencode_local,pi_local,cursor,openclaw_gateway,acp,wasm,container"`
+	Adapter     api.Opt[string]          `json:"executionAdapterType" enum:"process,http,claude_local,codex_local,paperclip_runner,cursor_cloud,gemini_local,grok_local,hermes_gateway,hermes_local,kimi_local,opencode_local,pi_local,cursor,openclaw_gateway,acp,wasm,container,a2a"`
 	Tier        api.Opt[string]          `json:"pricingTier" minLength:"1" maxLength:"100"`
 	Region      api.Opt[string]          `json:"region" minLength:"1" maxLength:"100"`
 	Model       api.Opt[string]          `json:"model" minLength:"1" maxLength:"200"`

@@ -3,6 +3,7 @@ package routes
 
 import (
 	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/api/a2a"
 	"github.com/selvage-mesh/selvage/api/agents"
 	"github.com/selvage-mesh/selvage/api/govern"
 	"github.com/selvage-mesh/selvage/api/live"
@@ -88,10 +89,13 @@ func Serves() api.Table {
 		run.ExecuteRoutes(), agents.ToolRoutes(), agents.MemoryRoutes(), memory.Routes(), govern.Routes(), why.Routes(),
 		weftos.CapabilityRoutes(), weftos.CompanyRoutes(), weftos.TreeRoutes(),
 		process.Routes(),
+		a2a.Routes(),
 	} {
 		all = append(all, rows...)
 	}
-	return api.Table{Routes: all, Handlers: []api.Handler{{Pattern: "/llm/", Serve: money.ServeModelCall}, {Pattern: "/cli-auth/{id}", Serve: people.ServeApproval}}}
+	handlers := []api.Handler{{Pattern: "/llm/", Serve: money.ServeModelCall}, {Pattern: "/cli-auth/{id}", Serve: people.ServeApproval}}
+	handlers = append(handlers, a2a.Handlers()...)
+	return api.Table{Routes: all, Handlers: handlers}
 }
 
 // Tools returns the MCP tools that a node of this version offers, for clients

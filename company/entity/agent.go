@@ -30,7 +30,8 @@ const (
 var (
 	Roles        = []string{"ceo", "cto", "cmo", "cfo", "security", "engineer", "designer", "pm", "qa", "devops", "researcher", "general"}
 	AdapterTypes = []string{"process", "http", "claude_local", "codex_local", "gemini_local", "opencode_local", "cursor", "pi_local",
-		"hermes_local", "openclaw_gateway", "acp", "wasm", "container", "weftos"}
+		"hermes_local", "openclaw_gateway", "acp", "wasm", "container", "weftos",
+		"a2a"}
 )
 
 // An Agent is a worker of a company: who it is, whom it reports to, and how it is invoked.

@@ -21,6 +21,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/paper"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/place"
+	"github.com/selvage-mesh/selvage/company/push"
 	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/company/rules"
@@ -201,13 +202,24 @@ var stories = []struct {
 	{"approvals", tellOfApprovals}, {"access", tellOfAccess}, {"people", tellOfPeople}, {"money", tellOfMoney}, {"runs", tellOfRuns},
 	{"workspaces", tellOfWorkspaces}, {"routines", tellOfRoutines}, {"skills", tellOfSkills}, {"secrets", tellOfSecrets}, {"the mesh", tellOfTheMesh},
 	{"imports", tellOfImports}, {"upkeep", tellOfUpkeep}, {"memories", tellOfMemories},
-	{"the resource tree", tellOfTheTree}}
+	{"the resource tree", tellOfTheTree}, {"webhooks of tasks", tellOfHooks}}
 
 func tellOfTheTree(s *storyteller) {
 	s.by(companytest.Board, "resource_tree.grant", rules.SaveTreeGrant{Path: "/apps", Subject: "user:ada", Role: "operator", Delegate: true}, "resource_tree.granted")
 	s.by(companytest.Board, "resource_tree.grant", rules.SaveTreeGrant{Path: "/kernel", Subject: "*", Deny: true}, "resource_tree.granted")
 	s.by(companytest.Board, "resource_tree.revoke", rules.DropTreeGrant{Path: "/apps", Subject: "user:ada"}, "resource_tree.revoked")
 	s.byNode("resource_tree.commit", rules.CommitTree{}, "resource_tree.committed")
+}
+
+func tellOfHooks(s *storyteller) {
+	i := s.Issue(s.t, company.CreateIssue{})
+	var one, two string
+	s.by(companytest.Board, "push.set", push.Set{ID: s.ID(), Issue: i.ID, Name: "mine", URL: "https://example.com/hook", Scheme: "Bearer", Auth: json.RawMessage(`{"token":{"$sealed":"c2VhbGVk"}}`)}, "issue.push_set", &one)
+	s.by(companytest.Board, "push.set", push.Set{ID: s.ID(), Issue: i.ID, Name: "mine", URL: "https://example.com/hook"}, "issue.push_set", &one)
+	s.by(companytest.Board, "push.set", push.Set{ID: s.ID(), Issue: i.ID, URL: "https://example.com/other"}, "issue.push_set", &two)
+	s.byNode("push.told", push.Tell{ID: one, Digest: "a"}, "issue.push_told")
+	s.byNode("push.told", push.Tell{ID: one, Digest: "b", Failed: true, Last: true}, "issue.push_failed")
+	s.by(companytest.Board, "push.delete", push.Delete{ID: two}, "issue.push_removed")
 }
 
 func tellOfCompanies(s *storyteller) {
