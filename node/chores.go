@@ -74,6 +74,7 @@ func (n *Node) carryOut(ctx context.Context, cmd ledger.Command) error {
 func (n *Node) chores() (due []ledger.Command) {
 	err := n.ledger.View(func(tx *ledger.Tx) error {
 		now := core.TimeOf(n.consensus.Now()) // in an idle mesh the newest entry's time is old
+		due = append(due, n.decidedApps(tx, now)...)
 		for _, id := range entity.UnfinishedDeletions(tx) {
 			due = append(due, n.command(company.KindCompanyDelete, id, company.ChangeCompany{}))
 		}

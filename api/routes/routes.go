@@ -5,6 +5,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/a2a"
 	"github.com/selvage-mesh/selvage/api/agents"
+	"github.com/selvage-mesh/selvage/api/apps"
 	"github.com/selvage-mesh/selvage/api/govern"
 	"github.com/selvage-mesh/selvage/api/live"
 	"github.com/selvage-mesh/selvage/api/mcp"
@@ -90,6 +91,7 @@ func Serves() api.Table {
 		weftos.CapabilityRoutes(), weftos.CompanyRoutes(), weftos.TreeRoutes(),
 		process.Routes(),
 		a2a.Routes(),
+		apps.Routes(),
 	} {
 		all = append(all, rows...)
 	}

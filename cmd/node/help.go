@@ -18,7 +18,7 @@ type heading struct{ title, first, rest string }
 var headings = []heading{
 	{"Start:", "up onboard status members doctor", "version"},
 	{"Work:", "company project issue routine inbox", "goal label search extract feedback folder"},
-	{"Agents:", "agent run logs skill", "memory org workspace environment tool team adapter mcp sandbox"},
+	{"Agents:", "agent run logs skill", "memory org workspace environment tool app team adapter mcp sandbox"},
 	{"Money and decisions:", "approval budget cost model secret", "govern tree member user key auth settings"},
 	{"What happened:", "activity", "why effects path mind audit events ledger monitor api"},
 	{"Processes:", "", "ps top spawn kill dmesg process"},

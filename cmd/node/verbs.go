@@ -82,6 +82,7 @@ func addVerbs(root *cobra.Command, c *cli.CLI) {
 	)
 	cli.With(c, find("node"), nodeVerbs...)
 	cli.With(c, find("tool"), toolVerbs...)
+	cli.With(c, find("app"), appVerbs...)
 	cli.With(c, root, topVerbs...)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/app"
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/conceal"
@@ -202,13 +203,38 @@ var stories = []struct {
 	{"approvals", tellOfApprovals}, {"access", tellOfAccess}, {"people", tellOfPeople}, {"money", tellOfMoney}, {"runs", tellOfRuns},
 	{"workspaces", tellOfWorkspaces}, {"routines", tellOfRoutines}, {"skills", tellOfSkills}, {"secrets", tellOfSecrets}, {"the mesh", tellOfTheMesh},
 	{"imports", tellOfImports}, {"upkeep", tellOfUpkeep}, {"memories", tellOfMemories},
-	{"the resource tree", tellOfTheTree}, {"webhooks of tasks", tellOfHooks}}
+	{"the resource tree", tellOfTheTree}, {"webhooks of tasks", tellOfHooks}, {"apps", tellOfApps}}
 
 func tellOfTheTree(s *storyteller) {
 	s.by(companytest.Board, "resource_tree.grant", rules.SaveTreeGrant{Path: "/apps", Subject: "user:ada", Role: "operator", Delegate: true}, "resource_tree.granted")
 	s.by(companytest.Board, "resource_tree.grant", rules.SaveTreeGrant{Path: "/kernel", Subject: "*", Deny: true}, "resource_tree.granted")
 	s.by(companytest.Board, "resource_tree.revoke", rules.DropTreeGrant{Path: "/apps", Subject: "user:ada"}, "resource_tree.revoked")
 	s.byNode("resource_tree.commit", rules.CommitTree{}, "resource_tree.committed")
+}
+
+func tellOfApps(s *storyteller) {
+	id, agent := s.ID(), s.ID()
+	hash := strings.Repeat("a", 64)
+	step := func(kind string, payload any) app.Step { return app.Step{Kind: kind, Payload: ledger.Marshal(payload)} }
+	release := func(version string) app.Release {
+		return app.Release{Version: version, Digest: strings.Repeat(version[:1], 64), Signer: hash, Manifest: json.RawMessage("{}"), Within: 600_000,
+			Parts: []app.Part{{Kind: "agent", Name: "ada", ID: agent}}}
+	}
+	hire := entity.SaveAgent{ID: agent, Name: new("watch/ada"), Role: new("engineer"), AdapterType: new("process")}
+	s.by(companytest.Board, "app.install", app.Install{ID: id, Name: "watch", Release: release("1.0.0"), Start: true,
+		Steps: []app.Step{step("agent.create", hire), step("issue.create", company.CreateIssue{ID: s.ID(), Title: "Set up", Status: entity.IssueTodo, Assignee: agent})}}, "app.installed")
+	up := func(from, to string) app.Upgrade {
+		return app.Upgrade{ID: id, From: strings.Repeat(from, 64), Release: release(to), Before: release(to).Parts,
+			Steps: []app.Step{step("agent.update", entity.SaveAgent{ID: agent, Title: new(to)})}, Back: []app.Step{step("agent.update", entity.SaveAgent{ID: agent, Title: new(from)})}}
+	}
+	s.by(companytest.Board, "app.upgrade", up("1", "2.0.0"), "app.upgraded")
+	s.Now = s.Now.Add(11 * time.Minute)
+	s.byNode("app.settle", app.Change{ID: id}, "app.upgrade_kept")
+	s.by(companytest.Board, "app.upgrade", up("2", "3.0.0"), "app.upgraded")
+	s.by(companytest.Board, "app.rollback", app.Change{ID: id}, "app.rolled_back")
+	s.by(companytest.Board, "app.stop", app.Change{ID: id, From: strings.Repeat("2", 64), Steps: []app.Step{step("agent.pause", company.ChangeAgent{Agent: agent})}}, "app.stopped")
+	s.by(companytest.Board, "app.start", app.Change{ID: id, From: strings.Repeat("2", 64), Steps: []app.Step{step("agent.resume", company.ChangeAgent{Agent: agent})}}, "app.started")
+	s.by(companytest.Board, "app.remove", app.Change{ID: id, From: strings.Repeat("2", 64), Steps: []app.Step{step("agent.terminate", company.ChangeAgent{Agent: agent})}}, "app.removed")
 }
 
 func tellOfHooks(s *storyteller) {

@@ -30,6 +30,7 @@ type nounRows struct {
 // that applies to one group only has the group as a prefix.
 var nouns = map[string]nounRows{
 	"agent":    {Path: "/api/companies/{company}/agents", names: []string{"name"}, about: "role"},
+	"app":      {Path: "/api/companies/{company}/apps", names: []string{"name"}, about: "version", list: "app ls"},
 	"approval": {Path: "/api/companies/{company}/approvals?limit=1000", about: "type"},
 	"company":  {Path: "/api/companies", names: []string{"issuePrefix", "name"}, about: "name"},
 	"definition": {Path: "/api/companies/{company}/user-secret-definitions", names: []string{"key"}, about: "name",
