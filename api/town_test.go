@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/api/apitest"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/place"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -91,6 +93,7 @@ func newTown(h *apitest.Harness, name string) *town {
 	keep("attachments", h.Call("POST", in+"/issues/"+issue+"/attachments", form, contentType).Want(t, 201, ""))
 	form, contentType = apitest.FormOf(t, canaryTown+".png", "image/png", apitest.Dot())
 	w.values["assets"] = h.Call("POST", in+"/assets/images", form, contentType).Want(t, 201, "").Field(t, "assetId")
+	w.values["decisions"] = w.decided()
 	keep("memory", post("/api/v1/memory", `{"companyId":"`+w.of+`","text":`+mark+`}`, 201))
 	w.values["why"], w.values["effects"] = issue, issue
 	keep("labels", post(in+"/labels", `{"name":`+mark+`,"color":"#ff0000"}`, 201))
@@ -251,6 +254,22 @@ func (w *town) id(field string) string {
 		return w.agent
 	}
 	return api.NewID()
+}
+
+// decided has the node record a decision of the gate about the town's agent, and returns its ID.
+func (w *town) decided() string {
+	of := ledger.CompanyID(w.of)
+	d := govern.Decision{}
+	err := w.h.Node.Ledger.View(func(tx *ledger.Tx) error {
+		d, _, _ = govern.WeighLocal(tx, govern.Local{Action: "exec", Agent: w.agent, Company: of})
+		return nil
+	})
+	if err != nil {
+		w.h.T.Fatal(err)
+	}
+	node := string(w.h.Node.Keys.ID())
+	r := w.h.SubmitAs(ledger.Actor{Type: "node", ID: node}, ledger.Credential{Kind: "node", ID: node}, govern.KindRecord, of, govern.Record{Decisions: []govern.Decision{d}})
+	return strconv.FormatUint(r.Height, 10)
 }
 
 // path fills a route's pattern with the town's rows; whole is false when the

@@ -24,7 +24,7 @@ type Note struct {
 const KindActivityNote = "activity.note"
 
 var activityKinds = []Kind{
-	{Name: KindActivityNote, From: FromBoard | FromNode, Do: ledger.Typed(note)},
+	{Name: KindActivityNote, From: FromBoard | FromNode, Weight: Weights.Talk, Do: ledger.Typed(note)},
 }
 
 func note(c *ledger.Context, p Note) (any, error) {

@@ -39,14 +39,14 @@ const (
 )
 
 var agentKinds = []Kind{
-	{Name: KindAgentCreate, From: FromBoard, Needs: entity.CreateAgents, Traits: Importable | EndsKeys, Do: ledger.Typed(createAgent)},
-	{Name: KindAgentUpdate, From: FromBoard | FromAgent, Needs: entity.ConfigureAgents, Traits: Importable | EndsKeys, Do: ledger.Typed(updateAgent)},
-	{Name: KindAgentRollback, From: FromBoard, Needs: entity.ConfigureAgents, Traits: EndsKeys, Do: ledger.Typed(rollbackAgent)},
-	{Name: KindAgentPermissions, From: FromBoard, Needs: entity.ConfigureAgents, Traits: Importable | EndsKeys, Do: ledger.Typed(grantAgent)},
-	{Name: KindAgentPause, From: FromBoard, Traits: EndsKeys, Do: ledger.Typed(pauseAgent)},
-	{Name: KindAgentResume, From: FromBoard, Traits: EndsKeys, Do: ledger.Typed(resumeAgent)},
-	{Name: KindAgentTerminate, From: FromBoard, Needs: entity.ConfigureAgents, Traits: Importable | EndsKeys, Do: ledger.Typed(terminateAgent)},
-	{Name: KindAgentDelete, From: FromBoard, Needs: entity.ConfigureAgents, Traits: EndsKeys, Do: ledger.Typed(deleteAgent)},
+	{Name: KindAgentCreate, From: FromBoard, Needs: entity.CreateAgents, Traits: Importable | EndsKeys, Weight: Weights.Hire, Do: ledger.Typed(createAgent)},
+	{Name: KindAgentUpdate, From: FromBoard | FromAgent, Needs: entity.ConfigureAgents, Traits: Importable | EndsKeys, Weight: Weights.SetUp, Do: ledger.Typed(updateAgent)},
+	{Name: KindAgentRollback, From: FromBoard, Needs: entity.ConfigureAgents, Traits: EndsKeys, Weight: Weights.SetUp, Do: ledger.Typed(rollbackAgent)},
+	{Name: KindAgentPermissions, From: FromBoard, Needs: entity.ConfigureAgents, Traits: Importable | EndsKeys, Weight: Weights.Empowering, Do: ledger.Typed(grantAgent)},
+	{Name: KindAgentPause, From: FromBoard, Traits: EndsKeys, Weight: Weights.Halting, Do: ledger.Typed(pauseAgent)},
+	{Name: KindAgentResume, From: FromBoard, Traits: EndsKeys, Weight: Weights.Steering, Do: ledger.Typed(resumeAgent)},
+	{Name: KindAgentTerminate, From: FromBoard, Needs: entity.ConfigureAgents, Traits: Importable | EndsKeys, Weight: Weights.Retires, Do: ledger.Typed(terminateAgent)},
+	{Name: KindAgentDelete, From: FromBoard, Needs: entity.ConfigureAgents, Traits: EndsKeys, Weight: Weights.Ends, Do: ledger.Typed(deleteAgent)},
 }
 
 // checkEnvironment refuses an environment that does not exist, unless the agent named it before.

@@ -39,9 +39,9 @@ const (
 )
 
 var checkoutKinds = []Kind{
-	{Name: KindIssueCheckout, From: FromBoard | FromAgent, Traits: FencesItself | SeldomWork, Reads: issueFirst, Do: ledger.Typed(checkOut)},
-	{Name: KindIssueRelease, From: FromBoard | FromAgent, Traits: FencesItself | SeldomWork, Reads: issueFirst, Do: ledger.Typed(release)},
-	{Name: KindIssueForceRelease, From: FromBoard, Traits: SeldomWork, Do: ledger.Typed(forceRelease)},
+	{Name: KindIssueCheckout, From: FromBoard | FromAgent, Traits: FencesItself | SeldomWork, Reads: issueFirst, Weight: Weights.Task, Do: ledger.Typed(checkOut)},
+	{Name: KindIssueRelease, From: FromBoard | FromAgent, Traits: FencesItself | SeldomWork, Reads: issueFirst, Weight: Weights.Task, Do: ledger.Typed(release)},
+	{Name: KindIssueForceRelease, From: FromBoard, Traits: SeldomWork, Weight: Weights.Task, Do: ledger.Typed(forceRelease)},
 }
 
 // checkOut returns the issue's row as stored. An agent checks out for itself only, under

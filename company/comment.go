@@ -20,8 +20,8 @@ const (
 )
 
 var commentKinds = []Kind{
-	{Name: KindCommentCreate, From: FromBoard | FromAgent, Traits: Importable | FencesItself | SeldomWork, Do: ledger.Typed(createComment)},
-	{Name: KindCommentDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(deleteComment)},
+	{Name: KindCommentCreate, From: FromBoard | FromAgent, Traits: Importable | FencesItself | SeldomWork, Weight: Weights.Talk, Do: ledger.Typed(createComment)},
+	{Name: KindCommentDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Weight: Weights.Erase, Do: ledger.Typed(deleteComment)},
 }
 
 func createComment(c *ledger.Context, p entity.CreateComment) (any, error) {

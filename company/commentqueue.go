@@ -70,10 +70,10 @@ const (
 )
 
 var commentQueueKinds = []Kind{
-	{Name: KindQueueEdit, From: FromBoard, Do: ledger.Typed(onQueue(editQueued))},
-	{Name: KindQueueDrop, From: FromBoard, Do: ledger.Typed(onQueue(dropQueued))},
-	{Name: KindQueueOrder, From: FromBoard, Do: ledger.Typed(onQueue(orderQueue))},
-	{Name: KindQueueInterrupt, From: FromBoard, Do: ledger.Typed(onQueue(interruptFor))},
+	{Name: KindQueueEdit, From: FromBoard, Weight: Weights.Talk, Do: ledger.Typed(onQueue(editQueued))},
+	{Name: KindQueueDrop, From: FromBoard, Weight: Weights.Talk, Do: ledger.Typed(onQueue(dropQueued))},
+	{Name: KindQueueOrder, From: FromBoard, Weight: Weights.Talk, Do: ledger.Typed(onQueue(orderQueue))},
+	{Name: KindQueueInterrupt, From: FromBoard, Weight: Weights.Talk, Do: ledger.Typed(onQueue(interruptFor))},
 }
 
 // onQueue calls a handler with the queue, which must have the revision that the caller saw.

@@ -45,14 +45,14 @@ const (
 )
 
 var companyKinds = []Kind{
-	{Name: KindCompanyCreate, From: FromBoard, Traits: AdminsOnly | Founds | Importable | EndsKeys, Do: ledger.Typed(createCompany)},
-	{Name: KindCompanyUpdate, From: FromBoard, Traits: Importable | EndsKeys, Do: ledger.Typed(updateCompany)},
-	{Name: KindCompanyBranding, From: FromBoard, Traits: EndsKeys, Do: ledger.Typed(brandCompany)},
-	{Name: KindCompanyArchive, From: FromBoard, Traits: LeadersOnly | EndsKeys, Do: ledger.Typed(archiveCompany)},
-	{Name: KindCompanyPause, From: FromBoard, Traits: LeadersOnly | EndsKeys, Do: ledger.Typed(pauseCompany)},
-	{Name: KindCompanySettle, From: FromNode, Traits: EndsKeys, Do: ledger.Typed(settleCompany)},
-	{Name: KindCompanyResume, From: FromBoard, Traits: LeadersOnly | EndsKeys, Do: ledger.Typed(resumeCompany)},
-	{Name: KindCompanyDelete, From: FromBoard | FromNode, Traits: LeadersOnly | WindsUp | EndsKeys, Do: ledger.Typed(deleteCompany)},
+	{Name: KindCompanyCreate, From: FromBoard, Traits: AdminsOnly | Founds | Importable | EndsKeys, Weight: Weights.SetUp, Do: ledger.Typed(createCompany)},
+	{Name: KindCompanyUpdate, From: FromBoard, Traits: Importable | EndsKeys, Weight: Weights.SetUp, Do: ledger.Typed(updateCompany)},
+	{Name: KindCompanyBranding, From: FromBoard, Traits: EndsKeys, Weight: Weights.SetUp, Do: ledger.Typed(brandCompany)},
+	{Name: KindCompanyArchive, From: FromBoard, Traits: LeadersOnly | EndsKeys, Weight: Weights.Retires, Do: ledger.Typed(archiveCompany)},
+	{Name: KindCompanyPause, From: FromBoard, Traits: LeadersOnly | EndsKeys, Weight: Weights.Halting, Do: ledger.Typed(pauseCompany)},
+	{Name: KindCompanySettle, From: FromNode, Traits: EndsKeys, Weight: Weights.ByNodes, Do: ledger.Typed(settleCompany)},
+	{Name: KindCompanyResume, From: FromBoard, Traits: LeadersOnly | EndsKeys, Weight: Weights.Steering, Do: ledger.Typed(resumeCompany)},
+	{Name: KindCompanyDelete, From: FromBoard | FromNode, Traits: LeadersOnly | WindsUp | EndsKeys, Weight: Weights.Ends, Do: ledger.Typed(deleteCompany)},
 }
 
 // prefixOf returns the first three letters of a name in upper case.

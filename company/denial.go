@@ -27,9 +27,10 @@ const (
 	DeniedTreeHold     Denial = "issue_tree_held"
 	DeniedStrategy     Denial = "ceo_strategy_required"
 	DeniedStage        Denial = "execution_stage_participant_required"
+	DeniedRule         Denial = "rule" // of the constitution
 )
 
-var denials = []Denial{DeniedMeshStopped, DeniedCompany, DeniedAgent, DeniedAgentStopped, DeniedBudget, DeniedNoProgress, DeniedTreeHold, DeniedStrategy, DeniedStage}
+var denials = []Denial{DeniedMeshStopped, DeniedCompany, DeniedAgent, DeniedAgentStopped, DeniedBudget, DeniedNoProgress, DeniedTreeHold, DeniedStrategy, DeniedStage, DeniedRule}
 
 // IsDenial reports whether a refusal's code is a decision of governance. The same
 // request gets it again until somebody decides otherwise. All other codes depend on

@@ -41,8 +41,8 @@ const (
 )
 
 var dutyKinds = []Kind{
-	{Name: KindNodeCordon, From: FromRoster, Do: ledger.Typed(cordon)},
-	{Name: KindNodeUncordon, From: FromRoster, Do: ledger.Typed(uncordon)},
+	{Name: KindNodeCordon, From: FromRoster, Weight: Weights.MeshSettings, Do: ledger.Typed(cordon)},
+	{Name: KindNodeUncordon, From: FromRoster, Weight: Weights.MeshSettings, Do: ledger.Typed(uncordon)},
 }
 
 func member(tx *ledger.Tx, id string) error {

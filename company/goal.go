@@ -28,9 +28,9 @@ const (
 )
 
 var goalKinds = []Kind{
-	{Name: KindGoalCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(createGoal)},
-	{Name: KindGoalUpdate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(updateGoal)},
-	{Name: KindGoalDelete, From: FromBoard, Do: ledger.Typed(deleteGoal)},
+	{Name: KindGoalCreate, From: FromBoard | FromAgent, Traits: Importable, Weight: Weights.Task, Do: ledger.Typed(createGoal)},
+	{Name: KindGoalUpdate, From: FromBoard | FromAgent, Traits: Importable, Weight: Weights.Task, Do: ledger.Typed(updateGoal)},
+	{Name: KindGoalDelete, From: FromBoard, Weight: Weights.Erase, Do: ledger.Typed(deleteGoal)},
 }
 
 // checkGoalLinks refuses a parent or owner that does not exist, and a cycle of parents.

@@ -37,9 +37,9 @@ const (
 )
 
 var haltKinds = []Kind{
-	{Name: KindMeshStop, From: FromBoard, Do: ledger.Typed(stopAll)},
-	{Name: KindMeshResume, From: FromBoard, Do: ledger.Typed(resumeAll)},
-	{Name: KindMeshQuiesce, From: FromNode, Do: ledger.Typed(quiesce)},
+	{Name: KindMeshStop, From: FromBoard, Weight: Weights.Halting, Do: ledger.Typed(stopAll)},
+	{Name: KindMeshResume, From: FromBoard, Weight: Weights.MeshSettings, Do: ledger.Typed(resumeAll)},
+	{Name: KindMeshQuiesce, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(quiesce)},
 }
 
 func stopAll(c *ledger.Context, p StopAll) (any, error) {

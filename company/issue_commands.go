@@ -68,9 +68,9 @@ const (
 )
 
 var issueKinds = []Kind{
-	{Name: KindIssueCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Do: ledger.Typed(MakeIssue)},
-	{Name: KindIssueUpdate, From: FromBoard | FromAgent, Traits: Importable | FencesItself | SeldomWork, Reads: issueFirst, Do: ledger.Typed(updateIssue)},
-	{Name: KindIssueDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(deleteIssue)},
+	{Name: KindIssueCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Weight: Weights.Task, Do: ledger.Typed(MakeIssue)},
+	{Name: KindIssueUpdate, From: FromBoard | FromAgent, Traits: Importable | FencesItself | SeldomWork, Reads: issueFirst, Weight: Weights.Task, Do: ledger.Typed(updateIssue)},
+	{Name: KindIssueDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Weight: Weights.Erase, Do: ledger.Typed(deleteIssue)},
 }
 
 // The duplicate guard and the body's idempotencyKey keep one row each:

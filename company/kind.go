@@ -20,6 +20,8 @@ type Kind struct {
 	// administers the instance; "": every member except viewers.
 	Needs  entity.Permission
 	Traits Traits
+	// Weight is what the gate takes it for.
+	Weight Weight
 	// Reads names rows that the handler reads in addition to those of [Prefetch].
 	Reads func(cmd *ledger.Command, want func(key []byte))
 	// Do is the handler; nil when the ledger itself executes the kind.
@@ -75,20 +77,20 @@ func (k Kind) Has(t Traits) bool { return k.Traits&t == t }
 
 // meshKinds are about the mesh itself; the ledger executes them.
 var meshKinds = []Kind{
-	{Name: ledger.KindGenesis, From: FromRoster},
-	{Name: ledger.KindEpoch, From: FromNode},
-	{Name: ledger.KindNodeAdmit, From: FromRoster},
-	{Name: ledger.KindNodeRevoke, From: FromRoster},
-	{Name: ledger.KindTokenCreate, From: FromRoster},
-	{Name: ledger.KindTokenRevoke, From: FromRoster},
-	{Name: ledger.KindOwnerAdd, From: FromBoard},
-	{Name: ledger.KindSessionOpen, From: FromNode},
-	{Name: ledger.KindSessionEnd, From: FromNode},
-	{Name: ledger.KindSessionLease, From: FromNode},
-	{Name: ledger.KindTimeStep, From: FromRoster},
-	{Name: ledger.KindFeatureRaise, From: FromRoster},
-	{Name: ledger.KindKeysRotate, From: FromRoster},
-	{Name: ledger.KindNodeUpdate, From: FromRoster},
+	{Name: ledger.KindGenesis, From: FromRoster, Weight: Weights.Upkeep},
+	{Name: ledger.KindEpoch, From: FromNode, Weight: Weights.ByNodes},
+	{Name: ledger.KindNodeAdmit, From: FromRoster, Weight: Weights.AdmittingNodes},
+	{Name: ledger.KindNodeRevoke, From: FromRoster, Weight: Weights.Expelling},
+	{Name: ledger.KindTokenCreate, From: FromRoster, Weight: Weights.AdmittingNodes},
+	{Name: ledger.KindTokenRevoke, From: FromRoster, Weight: Weights.AdmittingNodes},
+	{Name: ledger.KindOwnerAdd, From: FromBoard, Weight: Weights.AdmittingNodes},
+	{Name: ledger.KindSessionOpen, From: FromNode, Weight: Weights.ByNodes},
+	{Name: ledger.KindSessionEnd, From: FromNode, Weight: Weights.ByNodes},
+	{Name: ledger.KindSessionLease, From: FromNode, Weight: Weights.ByNodes},
+	{Name: ledger.KindTimeStep, From: FromRoster, Weight: Weights.Upkeep},
+	{Name: ledger.KindFeatureRaise, From: FromRoster, Weight: Weights.Upkeep},
+	{Name: ledger.KindKeysRotate, From: FromRoster, Weight: Weights.Upkeep},
+	{Name: ledger.KindNodeUpdate, From: FromRoster, Weight: Weights.Upkeep},
 }
 
 // kernel is the kernel's own Rules.

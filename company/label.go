@@ -39,8 +39,8 @@ const (
 )
 
 var labelKinds = []Kind{
-	{Name: KindLabelCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Do: ledger.Typed(createLabel)},
-	{Name: KindLabelDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Do: ledger.Typed(deleteLabel)},
+	{Name: KindLabelCreate, From: FromBoard | FromAgent, Traits: Importable | SeldomWork, Weight: Weights.Task, Do: ledger.Typed(createLabel)},
+	{Name: KindLabelDelete, From: FromBoard | FromAgent, Traits: SeldomWork, Weight: Weights.Erase, Do: ledger.Typed(deleteLabel)},
 }
 
 func createLabel(c *ledger.Context, p CreateLabel) (any, error) {

@@ -70,8 +70,8 @@ const (
 )
 
 var PartKinds = []Kind{
-	{Name: KindPartPut, From: FromBoard | FromAgent | FromNode, Traits: SeldomWork, Do: ledger.Typed(putPart)},
-	{Name: KindPartSweep, From: FromNode, Traits: SeldomWork, Do: ledger.Typed(sweepParts)},
+	{Name: KindPartPut, From: FromBoard | FromAgent | FromNode, Traits: SeldomWork, Weight: Weights.Bytes, Do: ledger.Typed(putPart)},
+	{Name: KindPartSweep, From: FromNode, Traits: SeldomWork, Weight: Weights.ByNodes, Do: ledger.Typed(sweepParts)},
 }
 
 // PartName returns the name of a part: the SHA-256 of its bytes, in hex.

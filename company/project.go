@@ -34,9 +34,9 @@ const (
 )
 
 var projectKinds = []Kind{
-	{Name: KindProjectCreate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(createProject)},
-	{Name: KindProjectUpdate, From: FromBoard | FromAgent, Traits: Importable, Do: ledger.Typed(updateProject)},
-	{Name: KindProjectDelete, From: FromBoard, Do: ledger.Typed(deleteProject)},
+	{Name: KindProjectCreate, From: FromBoard | FromAgent, Traits: Importable, Weight: Weights.Task, Do: ledger.Typed(createProject)},
+	{Name: KindProjectUpdate, From: FromBoard | FromAgent, Traits: Importable, Weight: Weights.Task, Do: ledger.Typed(updateProject)},
+	{Name: KindProjectDelete, From: FromBoard, Weight: Weights.Ends, Do: ledger.Typed(deleteProject)},
 }
 
 func checkProject(tx *ledger.Tx, p entity.Project) error {

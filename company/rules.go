@@ -62,16 +62,23 @@ type Rules struct {
 	NodeLost   func(c *ledger.Context, node string)
 
 	// Ports: questions that one room answers.
-	People   People
-	Limits   Limits
-	Places   Places
-	Stages   Stages
-	Secrets  Secrets
-	Skills   Skills
-	Watches  Watches
-	Files    Files
-	Papers   Papers
-	Routines Routines
+	People    People
+	Limits    Limits
+	Places    Places
+	Stages    Stages
+	Secrets   Secrets
+	Skills    Skills
+	Watches   Watches
+	Files     Files
+	Papers    Papers
+	Routines  Routines
+	Approvals Approvals
+
+	// Reweigh is called before the board approves an act that waits, and Answered when it is approved, or
+	// will not be. What Reweigh writes is kept when it refuses. A refusal of Answered refuses
+	// the approval.
+	Reweigh  func(c *ledger.Context, approval string) error
+	Answered func(c *ledger.Context, approval string, approved bool) error
 
 	// Sealed lists the rows of a company that hold sealed values, or of the mesh for "".
 	// Reseal stores values that were sealed again, by the type of row.
@@ -193,6 +200,21 @@ type Routines interface {
 	DescriptionAt(tx *ledger.Tx, company ledger.CompanyID, id, revision string, number uint64) (version uint64, text string, ok bool)
 }
 
+// Approvals are what people are asked.
+type Approvals interface {
+	// Ask opens an approval. Lapse closes one that nobody has answered.
+	Ask(c *ledger.Context, q Question) error
+	Lapse(c *ledger.Context, approval, note string)
+}
+
+// A Question is an act that waits for the board.
+type Question struct {
+	ID      string
+	Agent   string          // who wants to do it
+	Payload json.RawMessage // what it is, as people see it
+	Issues  []string
+}
+
 // An EnvUse is a set of variables and its owner.
 type EnvUse struct {
 	Env json.RawMessage
@@ -224,6 +246,7 @@ var (
 		Files
 		Papers
 		Routines
+		Approvals
 	}
 )
 
@@ -247,6 +270,7 @@ func Compose(rooms ...Rules) {
 		provide(&Ask.Files, r.Files)
 		provide(&Ask.Papers, r.Papers)
 		provide(&Ask.Routines, r.Routines)
+		provide(&Ask.Approvals, r.Approvals)
 	}
 	kinds = index(lists...)
 }
@@ -270,6 +294,26 @@ func firstRefusal(ask func(r Rules) error) error {
 		}
 	}
 	return nil
+}
+
+// Reweigh asks whether an act that waits may still be approved.
+func Reweigh(c *ledger.Context, approval string) error {
+	return firstRefusal(func(r Rules) error {
+		if r.Reweigh == nil {
+			return nil
+		}
+		return r.Reweigh(c, approval)
+	})
+}
+
+// Answered tells what became of an act that waited.
+func Answered(c *ledger.Context, approval string, approved bool) error {
+	return firstRefusal(func(r Rules) error {
+		if r.Answered == nil {
+			return nil
+		}
+		return r.Answered(c, approval, approved)
+	})
 }
 
 // Causes returns the causal graph of companies: the parts of all rooms.

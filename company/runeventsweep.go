@@ -40,7 +40,7 @@ type SweepEvents struct{}
 const KindRunEventSweep = "run_event.sweep"
 
 var runEventKinds = []Kind{
-	{Name: KindRunEventSweep, From: FromNode, Do: ledger.Typed(sweepEvents)},
+	{Name: KindRunEventSweep, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(sweepEvents)},
 }
 
 // eventsSweptKey holds the position in the index of all runs up to which events are gone.

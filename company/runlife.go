@@ -136,17 +136,17 @@ const (
 )
 
 var runKinds = []Kind{
-	{Name: KindRunPlace, From: FromNode, Do: ledger.Typed(placeRun)},
-	{Name: KindRunUnplaced, From: FromNode, Do: ledger.Typed(unplaced)},
-	{Name: KindRunReturn, From: FromNode, Do: ledger.Typed(returnRun)},
-	{Name: KindRunStart, From: FromNode, Do: ledger.Typed(startRun)},
-	{Name: KindRunReport, From: FromNode, Traits: NoWork, Do: ledger.Typed(reportRun)},
-	{Name: KindRunFinish, From: FromNode, Do: ledger.Typed(FinishRun)},
-	{Name: KindRunCancel, From: FromBoard | FromAgent | FromNode, Traits: FencesItself, Do: ledger.Typed(cancelRun)},
-	{Name: KindRunRetryNow, From: FromBoard | FromAgent, Do: ledger.Typed(retryNow)},
-	{Name: KindRunCallback, From: FromAgent, Traits: FencesItself, Do: ledger.Typed(callBack)},
-	{Name: KindNodeLost, From: FromNode, Do: ledger.Typed(loseNode)},
-	{Name: KindRunLost, From: FromNode, Do: ledger.Typed(tellLoss)},
+	{Name: KindRunPlace, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(placeRun)},
+	{Name: KindRunUnplaced, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(unplaced)},
+	{Name: KindRunReturn, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(returnRun)},
+	{Name: KindRunStart, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(startRun)},
+	{Name: KindRunReport, From: FromNode, Traits: NoWork, Weight: Weights.ByNodes, Do: ledger.Typed(reportRun)},
+	{Name: KindRunFinish, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(FinishRun)},
+	{Name: KindRunCancel, From: FromBoard | FromAgent | FromNode, Traits: FencesItself, Weight: Weights.Steering, Do: ledger.Typed(cancelRun)},
+	{Name: KindRunRetryNow, From: FromBoard | FromAgent, Weight: Weights.Steering, Do: ledger.Typed(retryNow)},
+	{Name: KindRunCallback, From: FromAgent, Traits: FencesItself, Weight: Weights.Reporting, Do: ledger.Typed(callBack)},
+	{Name: KindNodeLost, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(loseNode)},
+	{Name: KindRunLost, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(tellLoss)},
 }
 
 // newRun returns the run for a wake.

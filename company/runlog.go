@@ -53,8 +53,8 @@ const (
 )
 
 var runLogKinds = []Kind{
-	{Name: KindRunLogKeep, From: FromNode, Do: ledger.Typed(keepLogs)},
-	{Name: KindRunLogSweep, From: FromNode, Do: ledger.Typed(sweepLogs)},
+	{Name: KindRunLogKeep, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(keepLogs)},
+	{Name: KindRunLogSweep, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(sweepLogs)},
 }
 
 // dueLog notes that the run's node must store its log.

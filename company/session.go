@@ -20,7 +20,7 @@ const maxTaskSessions = 200
 const KindAgentResetSession = "agent.reset_session"
 
 var sessionKinds = []Kind{
-	{Name: KindAgentResetSession, From: FromBoard | FromAgent, Traits: EndsKeys, Do: ledger.Typed(resetSession)},
+	{Name: KindAgentResetSession, From: FromBoard | FromAgent, Traits: EndsKeys, Weight: Weights.SetUp, Do: ledger.Typed(resetSession)},
 }
 
 // sessionFingerprint returns the fingerprint of the session on a run's task, "" for none.

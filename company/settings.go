@@ -69,8 +69,8 @@ const (
 )
 
 var settingKinds = []Kind{
-	{Name: KindInstanceSettings, From: FromBoard, Traits: EndsKeys, Do: ledger.Typed(patchSettings)},
-	{Name: KindSidebarOrder, From: FromBoard, Traits: Personal, Do: ledger.Typed(orderSidebar)},
+	{Name: KindInstanceSettings, From: FromBoard, Traits: EndsKeys, Weight: Weights.MeshSettings, Do: ledger.Typed(patchSettings)},
+	{Name: KindSidebarOrder, From: FromBoard, Traits: Personal, Weight: Weights.Marks, Do: ledger.Typed(orderSidebar)},
 }
 
 // SettingsOf returns a section; Values is nil when nothing was changed.

@@ -24,7 +24,7 @@ type SweepThreads struct{}
 const KindIssueSweep = "issue.sweep"
 
 var threadKinds = []Kind{
-	{Name: KindIssueSweep, From: FromNode, Traits: SeldomWork, Do: ledger.Typed(sweepThreads)},
+	{Name: KindIssueSweep, From: FromNode, Traits: SeldomWork, Weight: Weights.ByNodes, Do: ledger.Typed(sweepThreads)},
 }
 
 func ThreadKey(company ledger.CompanyID, issue string) []byte {

@@ -29,6 +29,7 @@ var Travelling = []string{
 // Derived are the tables that are derived from others, or only count or reserve.
 var Derived = []string{
 	"issue-said", "issue-index", "part", "part-total", "memory-use", "agent-clock", "tree-hold-count", "asset", "budget-resume", "memory-count", "memory-change", "memory-like", "memory-linking",
+	"decision-count", "decision-same",
 }
 
 // Staying are all other tables. The API shows Kind: do not rename.
@@ -42,6 +43,8 @@ var Staying = []StayingKind{
 	{"routine_revisions", "An imported routine begins as it is.", []string{"routine-revision"}},
 	{"skill_versions", "An imported skill begins as it is.", []string{"skill-version"}},
 	{"approvals", "What was decided is history of the company that decided; the strategies that its board has approved travel.", []string{"approval", "approval-draft", "approval-comment"}},
+	{"governance_decisions", "What the gate decided is history of the company and of the constitution that decided.", []string{"decision", "governance-waiting"}},
+	{"governance_places", "How careful a place is belongs to the place.", []string{"governance-place"}},
 	{"execution_decisions", "What was decided is history of the company that decided; the comments that say why travel.", []string{"execution-decision"}},
 	{"interactions", "What is asked on an issue is answered where it was asked.", []string{"interaction"}},
 	{"decompositions", "The issues that were made of a plan travel; that it was agreed on is history.", []string{"decomposition"}},

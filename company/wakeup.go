@@ -25,8 +25,8 @@ const (
 )
 
 var wakeupKinds = []Kind{
-	{Name: KindAgentWake, From: FromBoard | FromAgent | FromNode, Do: ledger.Typed(wakeAgent)},
-	{Name: KindTimerTick, From: FromNode, Do: ledger.Typed(fireTimer)},
+	{Name: KindAgentWake, From: FromBoard | FromAgent | FromNode, Weight: Weights.Steering, Do: ledger.Typed(wakeAgent)},
+	{Name: KindTimerTick, From: FromNode, Weight: Weights.ByNodes, Do: ledger.Typed(fireTimer)},
 }
 
 // wakeAgent executes a requested wake. A wake that is not possible now is refused when a

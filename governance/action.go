@@ -39,10 +39,10 @@ var Classes = []Class{Read, Write, Remove, Shell, Code, Spawn, Steer, Message, M
 
 // An Action is one row of the table: what can be done, and the effect that it has by itself.
 type Action struct {
-	Name  string
-	Class Class
-	Title string // as a reason names it: "shell command"
-	Base  Effect
+	Name  string `cbor:"1,keyasint"`
+	Class Class  `cbor:"2,keyasint"`
+	Title string `cbor:"3,keyasint"` // as a reason names it: "shell command"
+	Base  Effect `cbor:"4,keyasint"`
 }
 
 // actions is the table, by class. Tools of the kernel have the effects of their catalogue.

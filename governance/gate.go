@@ -251,8 +251,8 @@ func (r *compiledRule) ask(f *facts) (Voice, bool) {
 	return v, true
 }
 
-// verdict is what it means that the rule speaks. A person can lift what blocks, where there is one to ask; nobody
-// lifts what is critical.
+// verdict is what it means that the rule speaks. A person can lift what blocks, where there is one to ask, and has lifted
+// what a person does; nobody lifts what is critical.
 func (r *compiledRule) verdict(a *Act) Verdict {
 	switch r.Severity {
 	case Advisory:
@@ -260,6 +260,9 @@ func (r *compiledRule) verdict(a *Act) Verdict {
 	case Warning:
 		return Warn
 	case Blocking:
+		if a.Context.Approved {
+			return Warn
+		}
 		if len(a.Context.Approvers) > 0 || a.Scope.HumanApproval {
 			return Defer
 		}

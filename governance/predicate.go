@@ -148,7 +148,10 @@ var environments = sync.OnceValues(func() (map[Branch]*cel.Env, error) {
 // A predicate is compiled CEL.
 type predicate struct {
 	program cel.Program
-	counted bool // its cost
+	counted bool     // its cost
+	reads   []string // variables, ascending
+	// partial evaluates it where the values of some variables are not known.
+	partial func() (cel.Program, error)
 }
 
 // holds evaluates the predicate.
@@ -202,7 +205,19 @@ func compile(branch Branch, when string) (predicate, error) {
 	if err != nil {
 		return predicate{}, fmt.Errorf("can not be planned: %s", firstLine(err))
 	}
-	return predicate{program, counted}, nil
+	partial := sync.OnceValues(func() (cel.Program, error) { return env.Program(checked, cel.EvalOptions(cel.OptPartialEval)) })
+	return predicate{program, counted, readsOf(checked.NativeRep()), partial}, nil
+}
+
+// readsOf returns the variables that an expression names.
+func readsOf(a *ast.AST) (out []string) {
+	for _, r := range a.ReferenceMap() {
+		if _, ok := place[r.Name]; ok {
+			out = append(out, r.Name)
+		}
+	}
+	slices.Sort(out) // the order of the map does not show
+	return slices.Compact(out)
 }
 
 // forbidden returns the name of a type in the expression that rules do not have, or "".

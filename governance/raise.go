@@ -32,33 +32,47 @@ const (
 // An Act is what the gate is asked about. What lowers a decision (rank, clearances, approvers, a record) has to come
 // from a source that is believed; whoever makes the act from a request leaves out what an agent claims of itself.
 type Act struct {
-	Action  string
-	Agent   string // who does it
-	Role    string // its role, such as "engineer"
-	Rank    Rank
-	Company ledger.CompanyID
-	Scope   Scope
-	Context Context
+	Action  string           `cbor:"1,keyasint"`
+	Agent   string           `cbor:"2,keyasint,omitempty"` // who does it
+	Role    string           `cbor:"3,keyasint,omitempty"` // its role, such as "engineer"
+	Rank    Rank             `cbor:"4,keyasint,omitempty"`
+	Company ledger.CompanyID `cbor:"5,keyasint,omitempty"`
+	Scope   Scope            `cbor:"6,keyasint"`
+	Context Context          `cbor:"7,keyasint"`
+	// Row is what the action is by itself where the table of actions does not say it: a
+	// kind of command has its own. nil: the table says it.
+	Row *Action `cbor:"8,keyasint,omitempty"`
+}
+
+// row returns what the action is by itself, and whether anybody has said so.
+func (a Act) row() (Action, bool) {
+	if a.Row != nil {
+		return *a.Row, true
+	}
+	return ActionOf(a.Action)
 }
 
 // Context is what is known of an act beside its action and who does it. The zero value knows nothing.
 type Context struct {
-	Given        Effect   // levels that somebody has estimated: the effect is not below them
-	Command      string   // of a shell
-	Path         string   // of a file
-	Workspace    string   // folder that belongs to the agent
-	Data         string   // kind of data that it touches, "" when none is named
-	Reason       string   // why it is done
-	Issue        string   // that it serves
-	Revision     string   // of the code that it is about
-	Amount       int64    // money that it commits, in cents
-	Drift        Level    // how far it is from what the agent did before
-	Outside      bool     // its target is outside the company
-	First        bool     // the agent does it for the first time
-	Irreversible bool     // it can not be undone
-	Incident     bool     // an incident is open
-	Clearances   []string // what was cleared for this act, such as "deploy"
-	Approvers    []string // managers or people who can approve it
+	Given        Effect   `cbor:"1,keyasint"`            // levels that somebody has estimated: the effect is not below them
+	Command      string   `cbor:"2,keyasint,omitempty"`  // of a shell
+	Path         string   `cbor:"3,keyasint,omitempty"`  // of a file
+	Workspace    string   `cbor:"4,keyasint,omitempty"`  // folder that belongs to the agent
+	Data         string   `cbor:"5,keyasint,omitempty"`  // kind of data that it touches, "" when none is named
+	Reason       string   `cbor:"6,keyasint,omitempty"`  // why it is done
+	Issue        string   `cbor:"7,keyasint,omitempty"`  // that it serves
+	Revision     string   `cbor:"8,keyasint,omitempty"`  // of the code that it is about
+	Amount       int64    `cbor:"9,keyasint,omitempty"`  // money that it commits, in cents
+	Drift        Level    `cbor:"10,keyasint,omitempty"` // how far it is from what the agent did before
+	Outside      bool     `cbor:"11,keyasint,omitempty"` // its target is outside the company
+	First        bool     `cbor:"12,keyasint,omitempty"` // the agent does it for the first time
+	Irreversible bool     `cbor:"13,keyasint,omitempty"` // it can not be undone
+	Incident     bool     `cbor:"14,keyasint,omitempty"` // an incident is open
+	Clearances   []string `cbor:"15,keyasint,omitempty"` // what was cleared for this act, such as "deploy"
+	Approvers    []string `cbor:"16,keyasint,omitempty"` // managers or people who can approve it
+	// Approved: a person of the board does the act, or has approved it. What would wait for a person is then
+	// done with a warning.
+	Approved bool `cbor:"17,keyasint,omitempty"`
 }
 
 // inside reports whether the path lies in the agent's own folder. Steps upwards are resolved first.
@@ -84,7 +98,7 @@ type Step struct {
 // Weigh returns the effect of an act and how it came to be: the base of its action, then each raise in a fixed order.
 // Nothing in an act lowers an effect.
 func Weigh(a Act) (Action, Effect, []Step) {
-	action, known := ActionOf(a.Action)
+	action, known := a.row()
 	w := weighing{}
 	base := "base of " + string(action.Class) + " action " + action.Name
 	if !known {

@@ -15,9 +15,9 @@ const (
 
 // A Scope is what is set for the place of an act.
 type Scope struct {
-	Class EnvironmentClass
+	Class EnvironmentClass `cbor:"1,keyasint,omitempty"`
 	// HumanApproval: what a rule blocks is put before a person, also where the act names nobody who could approve.
-	HumanApproval bool
+	HumanApproval bool `cbor:"2,keyasint,omitempty"`
 }
 
 // Threshold is the magnitude above which an act of high risk is reviewed: the more careful the place, the lower.

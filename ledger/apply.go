@@ -465,16 +465,22 @@ func (a *applier) command(index uint64, b *Batch, i int, r *Receipt, s *speaker)
 	a.child.reset()
 	a.child.entry = c.Height
 	value, refusal := a.authorize(c)
-	authorized := refusal == nil
+	authorized, stopped := refusal == nil, false
 	if authorized {
 		if a.remembered(c, r) {
 			a.l.stats.repeated.Add(1)
 			return true
 		}
-		value, refusal = a.handle(c)
+		_, refusal = a.weigh(c)
+		stopped = refusal != nil && refusal.Code != Internal
+		if refusal == nil {
+			value, refusal = a.handle(c)
+		}
 	}
 	r.Value, r.Refusal = value, refusal
 	switch {
+	case stopped:
+		a.stop(c, b, i, r)
 	case refusal == nil:
 		a.merge()
 		outcome := Applied
@@ -493,6 +499,28 @@ func (a *applier) command(index uint64, b *Batch, i int, r *Receipt, s *speaker)
 		a.remember(c, r)
 	}
 	return true
+}
+
+// weigh asks the configuration's gate.
+func (a *applier) weigh(c *Context) (value []byte, f *Refusal) {
+	if a.l.cfg.Gate == nil {
+		return nil, nil
+	}
+	return a.guard(c, func() ([]byte, error) { return nil, a.l.cfg.Gate(c) })
+}
+
+// stop keeps what the gate wrote about a command that it refused, and enters it.
+func (a *applier) stop(c *Context, b *Batch, i int, r *Receipt) {
+	a.merge()
+	if c.unentered {
+		return
+	}
+	outcome := Denied
+	if c.deferred {
+		outcome = Deferred
+	}
+	a.enter(c, b, i, outcome, r.Refusal.Message)
+	r.Height = a.pos.Height
 }
 
 // moveMesh follows the two commands that change what the position itself holds.

@@ -9,8 +9,8 @@
 // A committed batch goes through apply in this order: its form and version
 // (what is newer stops the ledger, see [ErrUpgrade]); mesh and origin; then for
 // each command: sequence, origin not revoked and session not ended, the
-// configured Authorize, Idempotency-Key, handler; and for what was applied or
-// denied a link of the chain. One write per group holds all of it.
+// configured Authorize, Idempotency-Key, configured Gate, handler; and for what was
+// applied, denied or deferred a link of the chain. One write per group holds all of it.
 //
 // Keys of the state, each format described where it is written:
 //

@@ -28,9 +28,10 @@ type Context struct {
 	// [Context.Within]): rules then start nothing of themselves, such as runs.
 	Quiet bool
 
-	changes  []Change
-	deferred bool
-	wide     bool
+	changes   []Change
+	deferred  bool
+	unentered bool
+	wide      bool
 }
 
 // Record adds a line to the summary of the command's entry. More than
@@ -49,6 +50,10 @@ func (c *Context) Record(ch Change) {
 
 // Defer marks the command's entry as deferred: accepted, and waiting for an approval.
 func (c *Context) Defer() { c.deferred = true }
+
+// Unenter leaves out the entry of a command that the gate refuses: an earlier entry tells of
+// it, and what the gate writes counts it.
+func (c *Context) Unenter() { c.unentered = true }
 
 // Widen lets the command write MaxTouchedWide keys: for the one whose point is
 // that much becomes true at once, or none of it.

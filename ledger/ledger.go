@@ -38,6 +38,10 @@ type Config struct {
 	// still valid and whether its actor may ask for it. It is a rule: pure, and a
 	// refusal or nil. nil allows everything.
 	Authorize func(*Context) error
+	// Gate decides, after Authorize and before the handler, whether a command should be
+	// carried out. It is a rule like Authorize, but what it writes and records is kept when
+	// it refuses: the entry is then denied or, after [Context.Defer], deferred.
+	Gate func(*Context) error
 	// Prefetch names rows that a command will probably read. They are then read
 	// in parallel before the commands are applied one by one. It only makes
 	// apply faster: it may name too many or too few. It must be pure.

@@ -182,6 +182,11 @@ func (t MeshTable[ID, T]) Get(tx *Tx, id ID) (row T, ok bool) {
 	return t.rows.get(tx, tx.key("m", t.name, string(id)))
 }
 
+// Look returns the row with the given ID as [Table.Look] does.
+func (t MeshTable[ID, T]) Look(tx *Tx, id ID) *T {
+	return t.rows.look(tx, tx.key("m", t.name, string(id)))
+}
+
 // Put writes a row and returns its encoding.
 func (t MeshTable[ID, T]) Put(tx *Tx, id ID, row T) []byte {
 	return t.rows.put(tx, tx.key("m", t.name, string(id)), row)

@@ -13,7 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -38,6 +40,8 @@ type Config struct {
 	Self string
 	// Purse pays for calls. nil: every call is refused.
 	Purse Purse
+	// Weigh asks the gate whether a call should be made; a *ledger.Refusal says no. nil: every call should.
+	Weigh func(govern.Local) error
 	// Mesh is bound into sealed keys; Open decrypts them, nil on a node without a data key.
 	Mesh string
 	Open func(tx *ledger.Tx, aad, sealed []byte) ([]byte, error)
@@ -198,7 +202,7 @@ func asRefusal(err error) *refusal {
 	}
 	if l, ok := errors.AsType[*ledger.Refusal](err); ok {
 		r := refuse(402, cmp.Or(l.ErrCode, "budget_refused"), "%s", l.Message)
-		if l.ErrCode == "run_not_running" || l.ErrCode == "agent_stopped" {
+		if l.ErrCode == "run_not_running" || l.ErrCode == "agent_stopped" || l.ErrCode == company.GovernanceDenied {
 			r.status = 403
 		}
 		if len(l.Detail) > 0 {
@@ -310,6 +314,9 @@ func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, 
 		g.mu.Unlock()
 	}()
 	if c.scene, err = g.look(who); err == nil {
+		err = g.weigh(who)
+	}
+	if err == nil {
 		err = c.do()
 	}
 	switch {
@@ -319,6 +326,14 @@ func (g *Gateway) serveCall(w http.ResponseWriter, r *http.Request, who Caller, 
 	default:
 		writeRefusal(w, d, err)
 	}
+}
+
+// weigh asks the gate about a call of a run.
+func (g *Gateway) weigh(who Caller) error {
+	if g.conf.Weigh == nil {
+		return nil
+	}
+	return g.conf.Weigh(govern.Local{Action: "model.call", Agent: who.Agent, Company: who.Company, Run: who.Run})
 }
 
 // do calls the targets in order until one answers.

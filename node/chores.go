@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	memories "github.com/selvage-mesh/selvage/company/memory"
 	"github.com/selvage-mesh/selvage/company/money"
@@ -108,6 +109,9 @@ func (n *Node) chores() (due []ledger.Command) {
 			}
 			if len(memories.Expiring(tx, c.ID, now, 1)) > 0 {
 				due = append(due, n.command(memories.KindExpire, c.ID, memories.Expire{}))
+			}
+			if len(govern.Lapsing(tx, c.ID, now, 1)) > 0 {
+				due = append(due, n.command(govern.KindLapse, c.ID, govern.Lapse{}))
 			}
 			if company.PartsToSweep(tx, c.ID, now) {
 				due = append(due, n.command(company.KindPartSweep, c.ID, company.SweepParts{}))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/consensus"
@@ -78,6 +79,7 @@ type Node struct {
 	advertise   atomic.Pointer[netip.AddrPort]
 	work        work
 	tally       tally
+	gate        localGate
 	models      *llm.Gateway
 	recall      *recall.Recall
 	mind        *mind.Mind // nil where it is switched off
@@ -349,7 +351,7 @@ func (n *Node) openLedger(context.Context) error {
 		}
 	}
 	conf := ledger.Config{
-		Span: n.store.Span(spanState), Mux: rules, Authorize: people.Authorize, Prefetch: people.Prefetch,
+		Span: n.store.Span(spanState), Mux: rules, Authorize: people.Authorize, Gate: govern.Weigh, Prefetch: people.Prefetch,
 		Level: n.conf.Level, Clock: time.Now, Logger: n.log, Faults: n.conf.Faults.Ledger,
 	}
 	if n.small {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/consensus"
@@ -303,7 +304,7 @@ func withStore(dir string, salvage bool, f func(*store.Store, *ledger.Ledger) er
 }
 
 func withLedger(s *store.Store, f func(*store.Store, *ledger.Ledger) error) (err error) {
-	l, err := ledger.Open(ledger.Config{Span: s.Span(spanState), Mux: rules.Handlers(), Authorize: people.Authorize, Prefetch: people.Prefetch})
+	l, err := ledger.Open(ledger.Config{Span: s.Span(spanState), Mux: rules.Handlers(), Authorize: people.Authorize, Gate: govern.Weigh, Prefetch: people.Prefetch})
 	if err != nil {
 		return err
 	}

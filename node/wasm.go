@@ -18,7 +18,8 @@ func (n *Node) wasmAdapter(dir string) (*wasm.Adapter, error) {
 	n.opened("sandbox", engine.Close)
 	n.work.sandbox = engine
 	return wasm.New(wasm.Config{Engine: engine, API: n.handler, Token: n.runToken, Private: n.conf.Private, Logger: n.log,
-		Home: filepath.Join(dir, "runs", "workspaces"), Hide: n.floor(dir).Hidden})
+		Home: filepath.Join(dir, "runs", "workspaces"), Hide: n.floor(dir).Hidden,
+		Weigh: n.Weigh})
 }
 
 // handler serves requests from within this process; nil while the node opens.

@@ -141,6 +141,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	wg.Go(func() { n.keepSession(ctx) })
 	wg.Go(func() { n.pruneLogs(ctx) })
 	wg.Go(func() { n.keepHouse(ctx) })
+	wg.Go(func() { n.recordDecisions(ctx) })
 	wg.Go(func() { n.cleanTrees(ctx) })
 	wg.Go(func() { n.keepLogs(ctx) })
 	keep := &keeper{n: n, services: map[string]*keptService{}, jobs: map[string]bool{}}

@@ -14,7 +14,9 @@ import (
 
 	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/secret"
+	"github.com/selvage-mesh/selvage/governance"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
 
@@ -77,9 +79,9 @@ func (r *run) host() sandbox.Host {
 		all[name] = func(ctx context.Context, request json.RawMessage) (any, error) { return r.route(ctx, to, request) }
 	}
 	if len(r.config.FetchHosts) > 0 {
-		all["http.fetch"] = sandbox.Fetch(sandbox.Egress{Hosts: r.config.FetchHosts, Private: r.adapter.cfg.Private, Seen: func(method, host string, status int) {
+		all["http.fetch"] = r.weighed("network.egress", sandbox.Fetch(sandbox.Egress{Hosts: r.config.FetchHosts, Private: r.adapter.cfg.Private, Seen: func(method, host string, status int) {
 			r.inv.Log("system", fmt.Sprintf("[selvage] fetch %s %s %d\n", method, host, status))
-		}})
+		}}))
 	}
 	granted := sandbox.Host{}
 	for _, name := range []string{"clock.now", "random"} { // every guest has these unless they are denied here
@@ -104,6 +106,20 @@ func (r *run) granted(method string) bool {
 		group, all := strings.CutSuffix(g, "*")
 		return g == method || all && strings.HasPrefix(method, group)
 	})
+}
+
+// weighed asks the gate before a host function acts outside the company.
+func (r *run) weighed(action string, f sandbox.HostFunc) sandbox.HostFunc {
+	if r.adapter.cfg.Weigh == nil {
+		return f
+	}
+	return func(ctx context.Context, request json.RawMessage) (any, error) {
+		l := govern.Local{Action: action, Agent: r.inv.Run.Agent, Company: r.inv.Run.Company, Run: r.inv.Run.ID, Known: governance.Context{Outside: true}}
+		if err := r.adapter.cfg.Weigh(l); err != nil {
+			return nil, &sandbox.HostError{Code: string(sandbox.GovernanceDenied), Message: err.Error(), Reason: string(company.DeniedRule)}
+		}
+		return f(ctx, request)
+	}
 }
 
 // acting makes a host function fail when the node may no longer act.

@@ -44,6 +44,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/sandbox"
 )
@@ -74,7 +75,9 @@ type Config struct {
 	Home string
 	// Hide returns the directories that no module can access, except Home: those of this node
 	// and of other nodes on the machine. It is called for each run; nil: none.
-	Hide   func() []string
+	Hide func() []string
+	// Weigh asks the gate whether a request to the network should be made; nil: each should.
+	Weigh  func(govern.Local) error
 	Logger *slog.Logger // default: discard
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/selvage-mesh/selvage/api/described"
 	"github.com/selvage-mesh/selvage/api/routes"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/identity"
@@ -65,7 +66,7 @@ func NewSoloOf(t testing.TB, mode string) *Solo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: rules.Handlers(), Authorize: people.Authorize})
+	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: rules.Handlers(), Authorize: people.Authorize, Gate: govern.Weigh})
 	if err != nil {
 		t.Fatal(err)
 	}

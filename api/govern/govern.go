@@ -7,27 +7,29 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/selvage-mesh/selvage/api"
+	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/governance"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
-// Routes are the rows of the gate. Nothing that they answer is recorded, and asking changes nothing.
+// Routes are the rows of the gate, of its decisions and of the constitution.
 func Routes() []api.Route {
+	return slices.Concat(askRoutes(), constitutionRoutes(), decisionRoutes(), amendmentRoutes())
+}
+
+// askRoutes ask the gate. Nothing that they answer is recorded, and asking changes nothing.
+func askRoutes() []api.Route {
 	const tag, at = "governance", "/api/v1/govern"
 	return []api.Route{
 		{Method: "POST", Path: at, Kernel: true, Capability: "govern", Tag: tag, Summary: "Ask the gate whether an act should happen", In: askBody{}, Out: decision{}, Handle: decide},
-		{Method: "GET", Path: at + "/rules", Kernel: true, Capability: "govern", Tag: tag, Summary: "List the rules in force and what their predicates can read", Out: constitution{}, Handle: listRules},
 		{Method: "POST", Path: at + "/explain", Kernel: true, Capability: "govern", Tag: tag, Summary: "Tell how the effect of an act comes to be, step by step", In: askBody{}, Out: explanation{}, Handle: explain},
 	}
 }
-
-// gate is compiled once, when somebody first asks.
-var gate = sync.OnceValues(func() (*governance.Gate, error) { return new(governance.Compiler).Compile(governance.Genesis()) })
 
 type (
 	askBody struct {
@@ -47,7 +49,7 @@ type (
 
 		Company     string `json:"company_id,omitempty" maxLength:"256" maxBytes:"256"`
 		Paperclip   string `json:"paperclip_company,omitempty" maxLength:"256" maxBytes:"256" doc:"company of another system that agent_id is of: it is not looked up here; not believed from an agent"`
-		Environment string `json:"environment,omitempty" enum:"dev,staging,prod" doc:"the threshold is 0.9, 0.6 and 0.3, without one 0.7; an agent can not say dev"`
+		Environment string `json:"environment,omitempty" enum:"dev,staging,prod" doc:"that of the company unless given; the threshold is 0.9, 0.6 and 0.3, without one 0.7; an agent can not say dev"`
 		Command     string `json:"command,omitempty" maxLength:"4096" maxBytes:"4096"`
 		Path        string `json:"path,omitempty" maxLength:"4096" maxBytes:"4096"`
 		Workspace   string `json:"workspace,omitempty" maxLength:"4096" maxBytes:"4096" doc:"folder of the agent; not believed from an agent"`
@@ -130,21 +132,6 @@ type (
 		Why       string  `json:"why"`
 	}
 
-	constitution struct {
-		Version   string     `json:"constitution"`
-		Rules     []rule     `json:"rules"`
-		Variables []variable `json:"variables"`
-	}
-	rule struct {
-		ID        string   `json:"id"`
-		Title     string   `json:"title"`
-		Branch    string   `json:"branch"`
-		Severity  string   `json:"severity"`
-		On        []string `json:"on"` // actions and classes; empty: every action
-		When      string   `json:"when"`
-		Reason    string   `json:"reason"`
-		Reference *string  `json:"reference"`
-	}
 	variable struct {
 		Name     string   `json:"name"`
 		Type     string   `json:"type"`
@@ -188,6 +175,11 @@ func asked(rc *api.Request) (governance.Act, []string, api.Response, error) {
 		Scope: governance.Scope{Class: governance.EnvironmentClass(c.Environment), HumanApproval: c.Human},
 		Context: governance.Context{Command: c.Command, Path: c.Path, Workspace: c.Workspace, Data: c.Data, Reason: c.Reason, Issue: c.Issue, Revision: c.Revision,
 			Amount: c.Amount, Outside: c.Outside, First: c.First, Irreversible: c.Irreversible, Incident: c.Incident, Clearances: c.Clearances, Approvers: c.Approvers}}
+	if k, ok := company.KindOf(in.Action); ok && k.Weight.Free == "" {
+		row := k.Action()
+		act.Row = &row
+		act.Context.Irreversible = act.Context.Irreversible || k.Weight.Irreversible
+	}
 	levels := []json.RawMessage{c.Risk, c.Fairness, c.Privacy, c.Novelty, c.Security, c.Drift}
 	for i, raw := range levels {
 		l, err := levelOf(raw)
@@ -255,7 +247,7 @@ func place(tx *ledger.Tx, rc *api.Request, act *governance.Act, c contextBody) (
 	case rc.IsAgent() && a.ID != "" && a.ID != rc.Actor.ID && !slices.ContainsFunc(superiors(tx, a), func(s entity.Agent) bool { return s.ID == rc.Actor.ID }):
 		return nil, api.Forbidden("agent_id: an agent asks about itself and those that report to it")
 	case a.ID != "":
-		act.Agent, act.Company, act.Role, act.Rank = a.ID, a.Company, a.Role, rankOf(tx, a)
+		act.Agent, act.Company, act.Role, act.Rank = a.ID, a.Company, a.Role, govern.RankOf(tx, a.Company, a.ID, true)
 	case act.Company != "":
 		act.Rank = governance.Nobody // the company does not have it
 	case rank != "":
@@ -269,6 +261,13 @@ func place(tx *ledger.Tx, rc *api.Request, act *governance.Act, c contextBody) (
 			ignored = append(ignored, "context.paperclip_company")
 		}
 		ignored = append(ignored, disbelieve(tx, act, a)...)
+	}
+	if act.Scope.Class == governance.Unnamed {
+		s, err := govern.InForce(tx)
+		if err != nil {
+			return nil, err
+		}
+		act.Scope.Class = govern.ScopeOf(tx, s, act.Company, "").Class
 	}
 	return ignored, nil
 }
@@ -287,17 +286,6 @@ func agentOf(tx *ledger.Tx, rc *api.Request, act *governance.Act) (entity.Agent,
 		err = entity.ErrNoAgent()
 	}
 	return a, err
-}
-
-// rankOf returns the rank of an agent: who has reports is a manager.
-func rankOf(tx *ledger.Tx, a entity.Agent) governance.Rank {
-	if a.Role == "ceo" {
-		return governance.Chief
-	}
-	for range entity.AgentsByManager.IDs(tx, a.Company, a.ID, false) {
-		return governance.Manager
-	}
-	return governance.Worker
 }
 
 // disbelieve takes out of an act what an agent says in its own favour: that it was cleared, that people approve, where
@@ -351,7 +339,14 @@ func decide(rc *api.Request) (api.Response, error) {
 	if err != nil || no.Body != nil {
 		return no, err
 	}
-	g, err := gate()
+	var g *govern.Gate
+	err = rc.View(func(tx *ledger.Tx) error {
+		s, err := govern.InForce(tx)
+		if err == nil {
+			g, err = govern.GateOf(tx, s)
+		}
+		return err
+	})
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -387,34 +382,12 @@ func explain(rc *api.Request) (api.Response, error) {
 	}
 	action, e, steps := governance.Weigh(act)
 	_, known := governance.ActionOf(act.Action)
+	known = known || act.Row != nil
 	out := explanation{Action: action.Name, Class: string(action.Class), Title: action.Title, Known: known, Base: effectOf(action.Base), Steps: []step{},
 		Vector: vectorOf(e), Effect: effectOf(e), Magnitude: part(e.Magnitude()), Threshold: part(act.Scope.Threshold()), Rank: string(act.Rank),
 		Ignored: append([]string{}, ignored...)}
 	for _, s := range steps {
 		out.Steps = append(out.Steps, step{s.Dimension.String(), part(s.From), part(s.To), s.Why})
-	}
-	return api.OK(out), nil
-}
-
-func listRules(*api.Request) (api.Response, error) {
-	g, err := gate()
-	if err != nil {
-		return api.Response{}, err
-	}
-	out := constitution{Version: g.Version(), Rules: []rule{}, Variables: []variable{}}
-	for _, r := range g.Rules() {
-		shown := rule{ID: r.ID, Title: r.Title, Branch: string(r.Branch), Severity: string(r.Severity), On: append([]string{}, r.On...), When: r.When, Reason: r.Reason}
-		if r.Reference != "" {
-			shown.Reference = &r.Reference
-		}
-		out.Rules = append(out.Rules, shown)
-	}
-	for _, v := range governance.Variables() {
-		shown := variable{Name: v.Name, Type: v.Type, Branches: []string{}, About: v.About}
-		for _, b := range v.Branches {
-			shown.Branches = append(shown.Branches, string(b))
-		}
-		out.Variables = append(out.Variables, shown)
 	}
 	return api.OK(out), nil
 }

@@ -42,10 +42,43 @@ var capabilityVerb = cli.Verb{Use: "capability", Short: "Make a capability token
 	Fields: []cli.Field{{Name: "can", Member: "capabilities", Kind: "list", About: "execute or govern; repeat for both"}, {Name: "agent", Member: "agent_id", Kind: "agent", About: "the only agent that it is for"},
 		{Name: "seconds", Member: "ttl_seconds", Kind: "int", About: "how long it lasts; an hour unless given, at most 86400"}}}
 
-// governVerbs are about the gate: they ask, and change nothing.
+// packVerbs are about packs of rules.
+var packVerbs = []cli.Verb{
+	{Use: "list", Short: "List the packs", Path: "/api/v1/govern/packs", Columns: "PACK=name RULES=count ENVIRONMENT=environment ABOUT=about"},
+	{Use: "show NAME", Short: "Show the rules of a pack", Path: "/api/v1/govern/packs/{1}", Rows: "rules", Columns: "RULE=id BRANCH=branch SEVERITY=severity ON=on TITLE=title WHEN=when"},
+	{Use: "apply NAME", Short: "Propose a pack: relaxed, standard or strict; without signing keys of the board it is in force at once",
+		Method: "POST", Path: "/api/v1/govern/packs/{1}/apply", Lines: "id=id title=title status=status version=version height=height signed=signed required=required"},
+}
+
+// governVerbs are about the gate, its decisions and the constitution.
 var governVerbs = []cli.Verb{
 	{Use: "rules", Short: "List the rules in force", Example: "  selvage govern rules\n  selvage govern rules -o json", Path: "/api/v1/govern/rules",
-		Rows: "rules", Columns: "RULE=id BRANCH=branch SEVERITY=severity ON=on TITLE=title WHEN=when"},
+		Fields: []cli.Field{{Name: "version", Member: "version", Kind: "int", About: "of the constitution; the one in force unless given"}},
+		Rows:   "rules", Columns: "RULE=id BRANCH=branch SEVERITY=severity ON=on TITLE=title WHEN=when"},
+	{Use: "decisions", Short: "List what the gate decided, newest first: denials, deferrals, warnings and permits of high risk", Path: "/api/v1/govern/decisions",
+		Example: "  selvage govern decisions --decision deny,escalate --limit 20\n  selvage govern decisions --rule GOV-001 -o json",
+		Fields: []cli.Field{{Name: "decision", Member: "decision", About: "permit, warn, escalate or deny; several with commas"}, {Name: "agent", Member: "agentId", Kind: "agent", About: "who acts"},
+			{Name: "action", Member: "action", About: "such as issue.delete"}, {Name: "rule", Member: "rule", About: "that spoke"}, {Name: "run", Member: "runId", About: "ID of the run"},
+			{Name: "version", Member: "version", Kind: "int", About: "of the constitution"}, {Name: "since", Member: "since", About: "a time, such as 2026-11-24T00:00:00Z"}, {Name: "limit", Member: "limit", Kind: "int", About: "100 unless given"}},
+		Columns: "ID=id DECISION=decision ACTION=action BY=actorId RULES=spoken_rules COUNT=count V=constitution REASON=reason"},
+	{Use: "decision ID", Short: "Show a decision, with everything that led to it", Path: "/api/v1/govern/decisions/{1}",
+		Lines: "id=id decision=decision reason=reason action=action class=class by=actorId rank=rank run=runId node=nodeId rules_that_spoke=spoken_rules rules_asked=evaluated_rules risk=effect.risk " +
+			"fairness=effect.fairness privacy=effect.privacy novelty=effect.novelty security=effect.security magnitude=effect_magnitude threshold=threshold environment=environment " +
+			"count=count approval=approvalId answer=answer constitution=constitution height=height at=at"},
+	{Use: "amendments", Short: "List amendments, newest first", Path: "/api/v1/govern/amendments", Columns: "ID=id STATUS=status TITLE=title BASE=base SIGNED=signed REQUIRED=required VERSION=version HEIGHT=height"},
+	{Use: "amendment ID", Short: "Show an amendment, and the message that is signed", Path: "/api/v1/govern/amendments/{1}",
+		Lines: "id=id title=title status=status base=base version=version height=height signed=signed required=required stale=stale by=proposedBy digest=digest message=message"},
+	{Use: "place", Short: "Show what is set for the mesh, a company or a project", Path: "/api/v1/govern/place",
+		Fields: []cli.Field{{Name: "of", Member: "companyId", About: "ID of the company; the mesh unless given"}, {Name: "project", Member: "projectId", About: "ID of a project of the company"}},
+		Lines:  "company=companyId project=projectId environment=environment threshold=threshold human_approval=humanApproval minutes=approvalMinutes"},
+	{Use: "amend ID", Short: "Bring an amendment into force that enough have signed", Method: "POST", Path: "/api/v1/govern/amendments/{1}/enact", Example: "  selvage govern amend 3",
+		Lines: "id=id title=title status=status version=version height=height signed=signed required=required"},
+	{Use: "withdraw ID", Short: "Withdraw an amendment", Method: "POST", Path: "/api/v1/govern/amendments/{1}/withdraw", Lines: "id=id title=title status=status"},
+	{Use: "environment dev|staging|prod|none", Short: "Set the environment of the mesh, a company or a project; none: as further out", Method: "PUT", Path: "/api/v1/govern/place",
+		Example: "  selvage govern environment prod --of 0193f2a1-7c55-7d01-9a6b-2f0c8f1e4d10\n  selvage govern environment dev",
+		Fields: []cli.Field{{Place: 1, Member: "environment"}, {Name: "of", Member: "companyId", About: "ID of the company; the mesh unless given"}, {Name: "project", Member: "projectId", About: "ID of a project of the company"},
+			{Name: "human-approval", Member: "humanApproval", Kind: "bool", About: "with =false what a rule blocks is denied, and no person is asked"}, {Name: "minutes", Member: "approvalMinutes", Kind: "int", About: "how long a command waits for a person"}},
+		Lines: "company=companyId project=projectId environment=environment threshold=threshold human_approval=humanApproval minutes=approvalMinutes"},
 	{Use: "explain ACTION", Short: "Show how the effect of an act comes to be, step by step",
 		Example: "  selvage govern explain network.egress --outside\n  selvage govern explain money.spend --cents 250000 --irreversible",
 		Method:  "POST", Path: "/api/v1/govern/explain", Rows: "steps", Columns: "DIMENSION=dimension FROM=from TO=to WHY=why", Fixed: somebody, Fields: slices.Clone(aboutAct)},

@@ -57,7 +57,8 @@ func addVerbs(root *cobra.Command, c *cli.CLI) {
 	cli.With(c, find("routine"), routineVerbs...)
 	cli.With(c, find("routine", "trigger"), triggerVerbs...)
 	root.AddCommand(cli.Noun(c, "workspace", "Where runs work", spaceVerbs...), cli.Noun(c, "memory", "What a company remembers, and finding it again", recallVerbs...),
-		cli.Noun(c, "govern", "Ask the gate what it decides, and by which rules", governVerbs...))
+		subs(subs(cli.Noun(c, "govern", "Ask the gate what it decides, by which rules, and change the rules", governVerbs...), amendmentCommands(c)...),
+			cli.Noun(c, "pack", "Packs of rules to start from", packVerbs...)))
 	find("memory").AddCommand(memoryConsolidate(c))
 	root.AddCommand(treeCommand(c))
 	root.AddCommand(whyCommands(c)...)

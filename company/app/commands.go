@@ -47,13 +47,13 @@ const (
 
 // Rules are the rules of this room.
 var Rules = company.Rules{Kinds: []company.Kind{
-	{Name: KindInstall, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Do: ledger.Typed(install)},
-	{Name: KindUpgrade, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Do: ledger.Typed(upgrade)},
-	{Name: KindStart, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Do: ledger.Typed(start)},
-	{Name: KindStop, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Do: ledger.Typed(stop)},
-	{Name: KindRollback, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Do: ledger.Typed(rollback)},
-	{Name: KindSettle, From: company.FromNode, Traits: company.EndsKeys, Do: ledger.Typed(settle)},
-	{Name: KindRemove, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Do: ledger.Typed(remove)},
+	{Name: KindInstall, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Weight: company.Weights.Installing, Do: ledger.Typed(install)},
+	{Name: KindUpgrade, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Weight: company.Weights.Installing, Do: ledger.Typed(upgrade)},
+	{Name: KindStart, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Weight: company.Weights.Execute, Do: ledger.Typed(start)},
+	{Name: KindStop, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Weight: company.Weights.Halting, Do: ledger.Typed(stop)},
+	{Name: KindRollback, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Weight: company.Weights.Installing, Do: ledger.Typed(rollback)},
+	{Name: KindSettle, From: company.FromNode, Traits: company.EndsKeys, Weight: company.Weights.ByNodes, Do: ledger.Typed(settle)},
+	{Name: KindRemove, From: company.FromBoard, Traits: company.LeadersOnly | company.EndsKeys, Weight: company.Weights.Removing, Do: ledger.Typed(remove)},
 }}
 
 func install(c *ledger.Context, p Install) (any, error) {

@@ -34,7 +34,7 @@ func MonitorKey(i entity.Issue) []byte {
 const KindIssueMonitor = "issue.monitor"
 
 var monitorKinds = []company.Kind{
-	{Name: KindIssueMonitor, From: company.FromBoard | company.FromAgent | company.FromNode, Traits: company.SeldomWork, Do: ledger.Typed(checkMonitor)},
+	{Name: KindIssueMonitor, From: company.FromBoard | company.FromAgent | company.FromNode, Traits: company.SeldomWork, Weight: company.Weights.Task, Do: ledger.Typed(checkMonitor)},
 }
 
 // monitored applies what the execution policy of next says about a monitor, if that changed.

@@ -73,7 +73,7 @@ var recoveries = ledger.NewTable[string, RecoveryAction]("recovery-action")
 const KindIssueResolveRecovery = "issue.resolve_recovery"
 
 var recoveryKinds = []company.Kind{
-	{Name: KindIssueResolveRecovery, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(resolveRecovery)},
+	{Name: KindIssueResolveRecovery, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Task, Do: ledger.Typed(resolveRecovery)},
 }
 
 // RecoveriesOf returns the recovery actions of an issue, newest first.

@@ -48,7 +48,7 @@ type RecoverIssue struct {
 const KindIssueRecover = "issue.recover"
 
 var strandedKinds = []company.Kind{
-	{Name: KindIssueRecover, From: company.FromNode, Traits: company.SeldomWork, Do: ledger.Typed(recoverIssue)},
+	{Name: KindIssueRecover, From: company.FromNode, Traits: company.SeldomWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(recoverIssue)},
 }
 
 // Stranded returns up to n issues of a company without a path. It reads up to reads issues of

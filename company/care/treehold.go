@@ -116,8 +116,8 @@ const (
 )
 
 var treeHoldKinds = []company.Kind{
-	{Name: KindTreeHold, From: company.FromBoard, Do: ledger.Typed(holdTree)},
-	{Name: KindTreeRelease, From: company.FromBoard, Do: ledger.Typed(releaseTree)},
+	{Name: KindTreeHold, From: company.FromBoard, Weight: company.Weights.Halting, Do: ledger.Typed(holdTree)},
+	{Name: KindTreeRelease, From: company.FromBoard, Weight: company.Weights.Task, Do: ledger.Typed(releaseTree)},
 }
 
 // TreeHoldsOf returns the holds on an issue, newest first.

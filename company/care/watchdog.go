@@ -69,9 +69,9 @@ const (
 )
 
 var watchdogKinds = []company.Kind{
-	{Name: KindWatchdogSet, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Do: ledger.Typed(setWatchdog)},
-	{Name: KindWatchdogRemove, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(removeWatchdog)},
-	{Name: KindRunWatch, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(decideWatch)},
+	{Name: KindWatchdogSet, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.Task, Do: ledger.Typed(setWatchdog)},
+	{Name: KindWatchdogRemove, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Task, Do: ledger.Typed(removeWatchdog)},
+	{Name: KindRunWatch, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Task, Do: ledger.Typed(decideWatch)},
 }
 
 // WatchdogOf returns the watchdog of an issue.

@@ -118,10 +118,10 @@ const (
 )
 
 var assetKinds = []company.Kind{
-	{Name: KindAssetCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork, Do: ledger.Typed(createAsset)},
-	{Name: KindAttachmentCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork, Do: ledger.Typed(createAttachment)},
-	{Name: KindAttachmentDelete, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(deleteAttachment)},
-	{Name: KindAttachmentSweep, From: company.FromNode, Traits: company.SeldomWork, Do: ledger.Typed(HandleSweepAttachments)},
+	{Name: KindAssetCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(createAsset)},
+	{Name: KindAttachmentCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(createAttachment)},
+	{Name: KindAttachmentDelete, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Erase, Do: ledger.Typed(deleteAttachment)},
+	{Name: KindAttachmentSweep, From: company.FromNode, Traits: company.SeldomWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(HandleSweepAttachments)},
 }
 
 // AssetByID returns an asset.

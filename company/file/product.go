@@ -93,9 +93,9 @@ const (
 )
 
 var productKinds = []company.Kind{
-	{Name: KindProductCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork, Do: ledger.Typed(createProduct)},
-	{Name: KindProductUpdate, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(updateProduct)},
-	{Name: KindProductDelete, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(deleteProduct)},
+	{Name: KindProductCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(createProduct)},
+	{Name: KindProductUpdate, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(updateProduct)},
+	{Name: KindProductDelete, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Erase, Do: ledger.Typed(deleteProduct)},
 }
 
 // ProductByID returns a work product, unless its issue is deleted.

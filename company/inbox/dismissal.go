@@ -57,8 +57,8 @@ const (
 )
 
 var dismissalKinds = []company.Kind{
-	{Name: KindInboxDismiss, From: company.FromBoard, Do: ledger.Typed(dismiss)},
-	{Name: KindInboxRestore, From: company.FromBoard, Do: ledger.Typed(restoreToInbox)},
+	{Name: KindInboxDismiss, From: company.FromBoard, Weight: company.Weights.Marks, Do: ledger.Typed(dismiss)},
+	{Name: KindInboxRestore, From: company.FromBoard, Weight: company.Weights.Marks, Do: ledger.Typed(restoreToInbox)},
 }
 
 // DismissalsOf returns the dismissals of a user in a company, newest first.

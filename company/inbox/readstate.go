@@ -58,10 +58,10 @@ const (
 )
 
 var readStateKinds = []company.Kind{
-	{Name: KindIssueRead, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(markRead)},
-	{Name: KindIssueUnread, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(markUnread)},
-	{Name: KindIssueArchive, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(archiveIssue)},
-	{Name: KindIssueUnarchive, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(unarchiveIssue)},
+	{Name: KindIssueRead, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Marks, Do: ledger.Typed(markRead)},
+	{Name: KindIssueUnread, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Marks, Do: ledger.Typed(markUnread)},
+	{Name: KindIssueArchive, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Marks, Do: ledger.Typed(archiveIssue)},
+	{Name: KindIssueUnarchive, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Marks, Do: ledger.Typed(unarchiveIssue)},
 }
 
 // marked returns the issue and the user whose view changes. An agent has no inbox; it marks

@@ -36,7 +36,7 @@ type IndexIssues struct{}
 const KindIssueIndex = "issue.index"
 
 var indexingKinds = []company.Kind{
-	{Name: KindIssueIndex, From: company.FromNode, Traits: company.SeldomWork, Do: ledger.Typed(indexIssues)},
+	{Name: KindIssueIndex, From: company.FromNode, Traits: company.SeldomWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(indexIssues)},
 }
 
 // IssuesToIndex reports whether the index of a company may lack comments older than itself.

@@ -47,7 +47,7 @@ var votes = ledger.NewTable[string, Vote]("issue-vote")
 const KindIssueVote = "issue.vote"
 
 var voteKinds = []company.Kind{
-	{Name: KindIssueVote, From: company.FromBoard, Traits: company.SeldomWork, Do: ledger.Typed(castVote)},
+	{Name: KindIssueVote, From: company.FromBoard, Traits: company.SeldomWork, Weight: company.Weights.Marks, Do: ledger.Typed(castVote)},
 }
 
 // VotesOf returns the votes on an issue.

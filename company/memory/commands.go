@@ -57,11 +57,11 @@ const (
 )
 
 var kinds = []company.Kind{
-	{Name: KindAdd, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Do: ledger.Typed(add)},
-	{Name: KindUpdate, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Do: ledger.Typed(update)},
-	{Name: KindForget, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Do: ledger.Typed(forget)},
-	{Name: KindLink, From: company.FromNode, Traits: company.NoWork, Do: ledger.Typed(link)},
-	{Name: KindExpire, From: company.FromNode, Traits: company.NoWork, Do: ledger.Typed(expire)},
+	{Name: KindAdd, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.Text, Do: ledger.Typed(add)},
+	{Name: KindUpdate, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.Text, Do: ledger.Typed(update)},
+	{Name: KindForget, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.Erase, Do: ledger.Typed(forget)},
+	{Name: KindLink, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(link)},
+	{Name: KindExpire, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(expire)},
 }
 
 // Rules are the rules of this room.

@@ -216,6 +216,6 @@ func (r Record) withoutVector(tx *ledger.Tx) Record {
 }
 
 var embeddingKinds = []company.Kind{
-	{Name: KindConfigure, From: company.FromBoard, Traits: company.NoWork | company.LeadersOnly, Do: ledger.Typed(configure)},
-	{Name: KindEmbed, From: company.FromNode, Traits: company.NoWork, Do: ledger.Typed(embed)},
+	{Name: KindConfigure, From: company.FromBoard, Traits: company.NoWork | company.LeadersOnly, Weight: company.Weights.SetUp, Do: ledger.Typed(configure)},
+	{Name: KindEmbed, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(embed)},
 }

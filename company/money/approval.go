@@ -19,10 +19,11 @@ const (
 	ApprovalStrategy ApprovalType = "approve_ceo_strategy"
 	ApprovalBudget   ApprovalType = "budget_override_required"
 	ApprovalRequest  ApprovalType = "request_board_approval" // any other question; approving it is only an answer
+	ApprovalAct      ApprovalType = "governed_act"           // an act that a rule of the constitution lets wait
 )
 
 // ApprovalTypes lists all types, in the contract's order.
-var ApprovalTypes = []ApprovalType{ApprovalHire, ApprovalStrategy, ApprovalBudget, ApprovalRequest}
+var ApprovalTypes = []ApprovalType{ApprovalHire, ApprovalStrategy, ApprovalBudget, ApprovalRequest, ApprovalAct}
 
 // An ApprovalStatus is the status of an approval. Persisted: do not rename.
 type ApprovalStatus string

@@ -74,15 +74,15 @@ const (
 )
 
 var approvalKinds = []company.Kind{
-	{Name: KindApprovalCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.EndsKeys, Do: ledger.Typed(createApproval)},
-	{Name: KindApprovalApprove, From: company.FromBoard, Traits: company.Importable | company.EndsKeys, Do: ledger.Typed(approveApproval)},
-	{Name: KindApprovalReject, From: company.FromBoard, Traits: company.EndsKeys, Do: ledger.Typed(rejectApproval)},
-	{Name: KindApprovalRevise, From: company.FromBoard, Traits: company.EndsKeys, Do: ledger.Typed(reviseApproval)},
-	{Name: KindApprovalCancel, From: company.FromBoard, Traits: company.EndsKeys, Do: ledger.Typed(cancelApproval)},
-	{Name: KindApprovalResubmit, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys, Do: ledger.Typed(resubmitApproval)},
-	{Name: KindApprovalComment, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys, Do: ledger.Typed(commentApproval)},
-	{Name: KindApprovalLink, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys, Do: ledger.Typed(linkApprovalCommand)},
-	{Name: KindApprovalUnlink, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys, Do: ledger.Typed(unlinkApprovalCommand)},
+	{Name: KindApprovalCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.EndsKeys, Weight: company.Weights.Talk, Do: ledger.Typed(createApproval)},
+	{Name: KindApprovalApprove, From: company.FromBoard, Traits: company.Importable | company.EndsKeys, Weight: company.Weights.Answering, Do: ledger.Typed(approveApproval)},
+	{Name: KindApprovalReject, From: company.FromBoard, Traits: company.EndsKeys, Weight: company.Weights.Answering, Do: ledger.Typed(rejectApproval)},
+	{Name: KindApprovalRevise, From: company.FromBoard, Traits: company.EndsKeys, Weight: company.Weights.Answering, Do: ledger.Typed(reviseApproval)},
+	{Name: KindApprovalCancel, From: company.FromBoard, Traits: company.EndsKeys, Weight: company.Weights.Answering, Do: ledger.Typed(cancelApproval)},
+	{Name: KindApprovalResubmit, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys, Weight: company.Weights.Talk, Do: ledger.Typed(resubmitApproval)},
+	{Name: KindApprovalComment, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys, Weight: company.Weights.Talk, Do: ledger.Typed(commentApproval)},
+	{Name: KindApprovalLink, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys, Weight: company.Weights.Talk, Do: ledger.Typed(linkApprovalCommand)},
+	{Name: KindApprovalUnlink, From: company.FromBoard | company.FromAgent, Traits: company.EndsKeys, Weight: company.Weights.Talk, Do: ledger.Typed(unlinkApprovalCommand)},
 }
 
 func createApproval(c *ledger.Context, p CreateApproval) (any, error) {
@@ -90,7 +90,7 @@ func createApproval(c *ledger.Context, p CreateApproval) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(ApprovalTypes, p.Type) {
+	if !slices.Contains(ApprovalTypes, p.Type) || p.Type == ApprovalAct { // the gate alone opens these
 		return nil, ledger.Refuse(ledger.Invalid, nil, "Unknown type of approval: %s", p.Type)
 	}
 	payload, err := core.CheckObject("payload", p.Payload, MaxApprovalPayload)
@@ -251,6 +251,12 @@ func approveApproval(c *ledger.Context, p DecideApproval) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.Type == ApprovalAct {
+		err = company.Reweigh(c, a.ID)
+	}
+	if err != nil {
+		return refused(c, a, err)
+	}
 	err = c.Try(func(c *ledger.Context) error {
 		draft := a.draft(c.Tx)
 		putApproval(c.Tx, a, next)
@@ -266,24 +272,32 @@ func approveApproval(c *ledger.Context, p DecideApproval) (any, error) {
 			company.ApproveStrategy(c, next.ID)
 		case ApprovalBudget:
 			return overrideBudget(c, next, draft, p.Amount)
+		case ApprovalAct:
+			return company.Answered(c, next.ID, true)
 		}
 		return nil
 	})
-	if refusal, ok := errors.AsType[*ledger.Refusal](err); ok {
-		a.Refused = &Refused{Error: core.Snippet(refusal.Message, 1_000), Code: core.NullText(refusal.ErrCode), At: core.TimeOf(c.Now), By: core.NullText(c.Cmd.Actor.ID)}
-		a.UpdatedAt = core.TimeOf(c.Now)
-		putApproval(c.Tx, a, a)
-		c.Record(ledger.Change{Action: "approval.refused", EntityType: "approval", EntityID: a.ID,
-			Details: core.Object{}.Str("type", string(a.Type)).Str("error", a.Refused.Error).Close()})
-		return Decision{a, refusal}, nil
-	}
 	if err != nil {
-		return nil, err
+		return refused(c, a, err)
 	}
 	links := linkedIssues(c.Tx, next)
 	c.Record(ledger.Change{Action: "approval.approved", EntityType: "approval", EntityID: next.ID, Details: core.Object{}.Str("type", string(next.Type)).
 		List("linkedIssueIds", links).Null("requestedByAgentId", string(next.RequestedByAgent)).Close()})
 	return Decision{Approval: next}, wakeRequester(c, next, links)
+}
+
+// refused notes on an approval, which stays open, why its command could not be executed.
+func refused(c *ledger.Context, a Approval, err error) (any, error) {
+	refusal, ok := errors.AsType[*ledger.Refusal](err)
+	if !ok {
+		return nil, err
+	}
+	a.Refused = &Refused{Error: core.Snippet(refusal.Message, 1_000), Code: core.NullText(refusal.ErrCode), At: core.TimeOf(c.Now), By: core.NullText(c.Cmd.Actor.ID)}
+	a.UpdatedAt = core.TimeOf(c.Now)
+	putApproval(c.Tx, a, a)
+	c.Record(ledger.Change{Action: "approval.refused", EntityType: "approval", EntityID: a.ID,
+		Details: core.Object{}.Str("type", string(a.Type)).Str("error", a.Refused.Error).Close()})
+	return Decision{a, refusal}, nil
 }
 
 func linkedIssues(tx *ledger.Tx, a Approval) []string {
@@ -327,6 +341,10 @@ func dropApproval(c *ledger.Context, p DecideApproval, to ApprovalStatus) (any, 
 		}
 	case a.Incident != "":
 		closeIncident(c, string(a.Incident), "dismissed")
+	case a.Type == ApprovalAct:
+		if err := company.Answered(c, a.ID, false); err != nil {
+			return nil, err
+		}
 	}
 	return Decision{Approval: next}, wakeRequester(c, next, linkedIssues(c.Tx, next))
 }
@@ -461,6 +479,30 @@ func wakeRequester(c *ledger.Context, a Approval, links []string) error {
 			Details: core.Object{}.Str("wakeRunId", res.Run.ID).Str("requesterAgentId", agent.ID).List("linkedIssueIds", links).Close()})
 	}
 	return nil
+}
+
+// questions lets other rooms ask the board.
+type questions struct{}
+
+// Ask implements [company.Approvals].
+func (questions) Ask(c *ledger.Context, q company.Question) error {
+	a := Approval{ID: q.ID, Company: c.Cmd.Company, Type: ApprovalAct, RequestedByAgent: core.NullText(q.Agent)}
+	_, err := openApproval(c, a.showing(c.Tx, q.Payload), q.Issues)
+	return err
+}
+
+// Lapse implements [company.Approvals].
+func (questions) Lapse(c *ledger.Context, id, note string) {
+	a, ok := Approvals.Get(c.Tx, c.Cmd.Company, id)
+	if !ok || !a.Status.Open() {
+		return
+	}
+	next, err := a.decided(c, ApprovalRejected, note)
+	if err != nil {
+		return
+	}
+	putApproval(c.Tx, a, next)
+	company.RecordLive(c, ledger.Change{Action: "approval.rejected", EntityType: "approval", EntityID: id, Details: core.Object{}.Str("type", string(a.Type)).Close()})
 }
 
 // settleApproval closes an open approval whose question was decided elsewhere. It does

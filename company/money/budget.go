@@ -584,7 +584,8 @@ var Rules = company.Rules{
 	Awaits: func(tx *ledger.Tx, i entity.Issue) bool {
 		return slices.ContainsFunc(ApprovalsOfIssue(tx, i.Company, i.ID), func(a Approval) bool { return a.Status.Open() })
 	},
-	Limits: limits{},
+	Limits:    limits{},
+	Approvals: questions{},
 	Sealed: func(tx *ledger.Tx, company ledger.CompanyID) (out []conceal.SealedConfig) {
 		for _, p := range ModelProvidersOf(tx, company) {
 			if p.Sealed != "" {

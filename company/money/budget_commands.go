@@ -6,6 +6,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/governance"
 	"github.com/selvage-mesh/selvage/ledger"
 )
 
@@ -40,9 +41,17 @@ const (
 )
 
 var budgetKinds = []company.Kind{
-	{Name: KindBudgetSet, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Do: ledger.Typed(setBudget)},
-	{Name: KindBudgetResolve, From: company.FromBoard, Do: ledger.Typed(resolveIncident)},
-	{Name: KindBudgetSweep, From: company.FromBoard | company.FromNode, Do: ledger.Typed(sweepBudgets)},
+	{Name: KindBudgetSet, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.Spending.With(budgetFacts), Do: ledger.Typed(setBudget)},
+	{Name: KindBudgetResolve, From: company.FromBoard, Weight: company.Weights.Answering, Do: ledger.Typed(resolveIncident)},
+	{Name: KindBudgetSweep, From: company.FromBoard | company.FromNode, Weight: company.Weights.Upkeep, Do: ledger.Typed(sweepBudgets)},
+}
+
+// budgetFacts tells the gate how much money a new limit allows.
+func budgetFacts(cmd *ledger.Command, known *governance.Context) {
+	var p SetBudget
+	if ledger.Unmarshal(cmd.Payload, &p) == nil {
+		known.Amount = min(max(p.Amount.Cents(), 0), governance.MaxAmount)
+	}
 }
 
 func setBudget(c *ledger.Context, p SetBudget) (any, error) {

@@ -146,7 +146,7 @@ type ReportCost struct {
 const KindCostReport = "cost.report"
 
 var costKinds = []company.Kind{
-	{Name: KindCostReport, From: company.FromBoard | company.FromAgent | company.FromNode, Traits: company.FencesItself | company.SeldomWork, Do: ledger.Typed(reportCost)},
+	{Name: KindCostReport, From: company.FromBoard | company.FromAgent | company.FromNode, Traits: company.FencesItself | company.SeldomWork, Weight: company.Weights.Reporting, Do: ledger.Typed(reportCost)},
 }
 
 func reportCost(c *ledger.Context, p ReportCost) (any, error) {

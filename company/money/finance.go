@@ -113,7 +113,7 @@ const MaxFinanceList = 500
 const KindFinanceBook = "finance.book"
 
 var financeKinds = []company.Kind{
-	{Name: KindFinanceBook, From: company.FromBoard, Do: ledger.Typed(bookFinance)},
+	{Name: KindFinanceBook, From: company.FromBoard, Weight: company.Weights.Reporting, Do: ledger.Typed(bookFinance)},
 }
 
 // bookFinance handles finance.book. Its payload is the event without Company and CreatedAt.

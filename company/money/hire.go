@@ -29,7 +29,7 @@ type Hire struct {
 const KindAgentHire = "agent.hire"
 
 var hireKinds = []company.Kind{
-	{Name: KindAgentHire, From: company.FromBoard | company.FromAgent, Needs: entity.CreateAgents, Traits: company.EndsKeys, Do: ledger.Typed(hireAgent)},
+	{Name: KindAgentHire, From: company.FromBoard | company.FromAgent, Needs: entity.CreateAgents, Traits: company.EndsKeys, Weight: company.Weights.Hire, Do: ledger.Typed(hireAgent)},
 }
 
 // MayHire reports whether the agent may request new agents.

@@ -200,10 +200,10 @@ const (
 )
 
 var modelKinds = []company.Kind{
-	{Name: KindModelProviderSave, From: company.FromBoard, Traits: company.LeadersOnly, Do: ledger.Typed(saveModelProvider)},
-	{Name: KindModelProviderRemove, From: company.FromBoard, Traits: company.LeadersOnly, Do: ledger.Typed(removeModelProvider)},
-	{Name: KindModelPriceSet, From: company.FromBoard, Traits: company.LeadersOnly, Do: ledger.Typed(setModelPrice)},
-	{Name: KindModelPriceRemove, From: company.FromBoard, Traits: company.LeadersOnly, Do: ledger.Typed(removeModelPrice)},
+	{Name: KindModelProviderSave, From: company.FromBoard, Traits: company.LeadersOnly, Weight: company.Weights.SetUp, Do: ledger.Typed(saveModelProvider)},
+	{Name: KindModelProviderRemove, From: company.FromBoard, Traits: company.LeadersOnly, Weight: company.Weights.SetUp, Do: ledger.Typed(removeModelProvider)},
+	{Name: KindModelPriceSet, From: company.FromBoard, Traits: company.LeadersOnly, Weight: company.Weights.SetUp, Do: ledger.Typed(setModelPrice)},
+	{Name: KindModelPriceRemove, From: company.FromBoard, Traits: company.LeadersOnly, Weight: company.Weights.SetUp, Do: ledger.Typed(removeModelPrice)},
 }
 
 // UpstreamsOf returns the upstreams that calls of a company may go to: its own first, then

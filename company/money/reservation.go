@@ -180,9 +180,9 @@ const (
 )
 
 var reservationKinds = []company.Kind{
-	{Name: KindBudgetReserve, From: company.FromNode, Traits: company.NoWork, Do: ledger.Typed(reserve)},
-	{Name: KindBudgetSettle, From: company.FromNode, Traits: company.NoWork, Do: ledger.Typed(settle)},
-	{Name: KindBudgetWriteoff, From: company.FromBoard, Do: ledger.Typed(writeOff)},
+	{Name: KindBudgetReserve, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(reserve)},
+	{Name: KindBudgetSettle, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(settle)},
+	{Name: KindBudgetWriteoff, From: company.FromBoard, Weight: company.Weights.Spending, Do: ledger.Typed(writeOff)},
 }
 
 func errBudget(code string, detail []byte, format string, args ...any) error {

@@ -19,7 +19,7 @@ type TellCost struct {
 const KindRunCost = "run.cost"
 
 var runCostKinds = []company.Kind{
-	{Name: KindRunCost, From: company.FromNode, Do: ledger.Typed(tellCost)},
+	{Name: KindRunCost, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(tellCost)},
 }
 
 func tellCost(c *ledger.Context, p TellCost) (any, error) {

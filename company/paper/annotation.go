@@ -112,12 +112,12 @@ const (
 )
 
 var annotationKinds = []company.Kind{
-	{Name: KindAnnotationCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Do: ledger.Typed(issueDocuments.annotate)},
-	{Name: KindAnnotationComment, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Do: ledger.Typed(issueDocuments.comment)},
-	{Name: KindAnnotationUpdate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Do: ledger.Typed(issueDocuments.update)},
-	{Name: KindRoutineAnnotationCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Do: ledger.Typed(routineDescriptions.annotate)},
-	{Name: KindRoutineAnnotationComment, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Do: ledger.Typed(routineDescriptions.comment)},
-	{Name: KindRoutineAnnotationUpdate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Do: ledger.Typed(routineDescriptions.update)},
+	{Name: KindAnnotationCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Weight: company.Weights.Talk, Do: ledger.Typed(issueDocuments.annotate)},
+	{Name: KindAnnotationComment, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Weight: company.Weights.Talk, Do: ledger.Typed(issueDocuments.comment)},
+	{Name: KindAnnotationUpdate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.Talk, Do: ledger.Typed(issueDocuments.update)},
+	{Name: KindRoutineAnnotationCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Weight: company.Weights.Talk, Do: ledger.Typed(routineDescriptions.annotate)},
+	{Name: KindRoutineAnnotationComment, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Weight: company.Weights.Talk, Do: ledger.Typed(routineDescriptions.comment)},
+	{Name: KindRoutineAnnotationUpdate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.Talk, Do: ledger.Typed(routineDescriptions.update)},
 }
 
 func (a Annotation) rowKey() string { return revisionKey(a.Issue, a.Document, a.Seq) }

@@ -68,7 +68,7 @@ type Decomposed struct {
 const KindPlanDecompose = "plan.decompose"
 
 var decompositionKinds = []company.Kind{
-	{Name: KindPlanDecompose, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(decomposePlan)},
+	{Name: KindPlanDecompose, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Task, Do: ledger.Typed(decomposePlan)},
 }
 
 // DecompositionsOf returns the decompositions of an issue's plan, latest first.

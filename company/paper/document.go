@@ -129,11 +129,11 @@ const (
 )
 
 var documentKinds = []company.Kind{
-	{Name: KindDocumentSave, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork, Do: ledger.Typed(saveDocument)},
-	{Name: KindDocumentRestore, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(restoreDocument)},
-	{Name: KindDocumentDelete, From: company.FromBoard, Traits: company.SeldomWork, Do: ledger.Typed(deleteDocument)},
-	{Name: KindDocumentLock, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(lockDocument)},
-	{Name: KindDocumentUnlock, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(unlockDocument)},
+	{Name: KindDocumentSave, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(saveDocument)},
+	{Name: KindDocumentRestore, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(restoreDocument)},
+	{Name: KindDocumentDelete, From: company.FromBoard, Traits: company.SeldomWork, Weight: company.Weights.Erase, Do: ledger.Typed(deleteDocument)},
+	{Name: KindDocumentLock, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(lockDocument)},
+	{Name: KindDocumentUnlock, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Text, Do: ledger.Typed(unlockDocument)},
 }
 
 func revisionKey(issue, document string, number uint64) string {

@@ -200,14 +200,14 @@ const (
 )
 
 var interactionKinds = []company.Kind{
-	{Name: KindInteractionCreate, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(createInteraction)},
-	{Name: KindInteractionAccept, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(acceptInteraction)},
-	{Name: KindInteractionAnswer, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(answerInteraction)},
-	{Name: KindInteractionReject, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(rejectInteraction)},
-	{Name: KindInteractionCancel, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(cancelInteraction)},
-	{Name: KindInteractionJudge, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(judgeItems)},
-	{Name: KindInteractionWithdraw, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(withdrawInteraction)},
-	{Name: KindInteractionSkip, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(skipInteraction)},
+	{Name: KindInteractionCreate, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(createInteraction)},
+	{Name: KindInteractionAccept, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(acceptInteraction)},
+	{Name: KindInteractionAnswer, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(answerInteraction)},
+	{Name: KindInteractionReject, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(rejectInteraction)},
+	{Name: KindInteractionCancel, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(cancelInteraction)},
+	{Name: KindInteractionJudge, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(judgeItems)},
+	{Name: KindInteractionWithdraw, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(withdrawInteraction)},
+	{Name: KindInteractionSkip, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Talk, Do: ledger.Typed(skipInteraction)},
 }
 
 func (in Interaction) rowKey() string { return in.Issue + "." + ledger.Order(in.Seq) }

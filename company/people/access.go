@@ -68,8 +68,8 @@ const (
 )
 
 var accessKinds = []company.Kind{
-	{Name: KindInstanceAuth, From: company.FromBoard, Traits: company.EndsKeys, Do: ledger.Typed(setAuth)},
-	{Name: KindInstanceEndpoint, From: company.FromNode, Traits: company.EndsKeys, Do: ledger.Typed(setEndpoint)},
+	{Name: KindInstanceAuth, From: company.FromBoard, Traits: company.EndsKeys, Weight: company.Weights.MeshSettings, Do: ledger.Typed(setAuth)},
+	{Name: KindInstanceEndpoint, From: company.FromNode, Traits: company.EndsKeys, Weight: company.Weights.ByNodes, Do: ledger.Typed(setEndpoint)},
 }
 
 func setAuth(c *ledger.Context, p SetAuth) (any, error) {

@@ -177,11 +177,11 @@ const (
 )
 
 var boardKeyKinds = []company.Kind{
-	{Name: KindBoardKeyCreate, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Do: ledger.Typed(createBoardKey)},
-	{Name: KindBoardKeyRevoke, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Do: ledger.Typed(revokeBoardKey)},
-	{Name: KindCliAuthOpen, From: company.FromNode, Traits: company.EndsKeys, Do: ledger.Typed(openChallenge)},
-	{Name: KindCliAuthApprove, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Do: ledger.Typed(approveChallenge)},
-	{Name: KindCliAuthCancel, From: company.FromNode, Traits: company.EndsKeys, Do: ledger.Typed(cancelChallenge)},
+	{Name: KindBoardKeyCreate, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Entering, Do: ledger.Typed(createBoardKey)},
+	{Name: KindBoardKeyRevoke, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Entering, Do: ledger.Typed(revokeBoardKey)},
+	{Name: KindCliAuthOpen, From: company.FromNode, Traits: company.EndsKeys, Weight: company.Weights.ByNodes, Do: ledger.Typed(openChallenge)},
+	{Name: KindCliAuthApprove, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Entering, Do: ledger.Typed(approveChallenge)},
+	{Name: KindCliAuthCancel, From: company.FromNode, Traits: company.EndsKeys, Weight: company.Weights.ByNodes, Do: ledger.Typed(cancelChallenge)},
 }
 
 func createBoardKey(c *ledger.Context, p CreateBoardKey) (any, error) {

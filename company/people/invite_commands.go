@@ -69,12 +69,12 @@ const (
 )
 
 var inviteKinds = []company.Kind{
-	{Name: KindInviteCreate, From: company.FromBoard, Needs: entity.InviteUsers, Do: ledger.Typed(createInvite)},
-	{Name: KindInviteRevoke, From: company.FromBoard, Needs: entity.InviteUsers, Do: ledger.Typed(revokeInvite)},
-	{Name: KindInviteAccept, From: company.FromBoard | company.FromNode, Traits: company.Invited, Do: ledger.Typed(acceptInvite)},
-	{Name: KindJoinApprove, From: company.FromBoard, Needs: entity.ApproveJoins, Do: ledger.Typed(approveJoin)},
-	{Name: KindJoinReject, From: company.FromBoard, Needs: entity.ApproveJoins, Do: ledger.Typed(rejectJoin)},
-	{Name: KindJoinClaim, From: company.FromNode, Do: ledger.Typed(claimJoin)},
+	{Name: KindInviteCreate, From: company.FromBoard, Needs: entity.InviteUsers, Weight: company.Weights.Admitting, Do: ledger.Typed(createInvite)},
+	{Name: KindInviteRevoke, From: company.FromBoard, Needs: entity.InviteUsers, Weight: company.Weights.Admitting, Do: ledger.Typed(revokeInvite)},
+	{Name: KindInviteAccept, From: company.FromBoard | company.FromNode, Traits: company.Invited, Weight: company.Weights.Admitting, Do: ledger.Typed(acceptInvite)},
+	{Name: KindJoinApprove, From: company.FromBoard, Needs: entity.ApproveJoins, Weight: company.Weights.Admitting, Do: ledger.Typed(approveJoin)},
+	{Name: KindJoinReject, From: company.FromBoard, Needs: entity.ApproveJoins, Weight: company.Weights.Admitting, Do: ledger.Typed(rejectJoin)},
+	{Name: KindJoinClaim, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(claimJoin)},
 }
 
 func errNoInvite() error { return ledger.Refuse(ledger.NotFound, nil, "Invite not found") }

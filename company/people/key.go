@@ -68,8 +68,8 @@ const (
 )
 
 var keyKinds = []company.Kind{
-	{Name: KindAgentKeyCreate, From: company.FromBoard, Needs: entity.ConfigureAgents, Traits: company.EndsKeys, Do: ledger.Typed(createKey)},
-	{Name: KindAgentKeyRevoke, From: company.FromBoard, Needs: entity.ConfigureAgents, Traits: company.EndsKeys, Do: ledger.Typed(revokeKey)},
+	{Name: KindAgentKeyCreate, From: company.FromBoard, Needs: entity.ConfigureAgents, Traits: company.EndsKeys, Weight: company.Weights.Empowering, Do: ledger.Typed(createKey)},
+	{Name: KindAgentKeyRevoke, From: company.FromBoard, Needs: entity.ConfigureAgents, Traits: company.EndsKeys, Weight: company.Weights.Halting, Do: ledger.Typed(revokeKey)},
 }
 
 // KeyByHash returns the key whose token has the SHA-256 hash (hex), unless it is revoked.

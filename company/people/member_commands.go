@@ -32,9 +32,9 @@ const (
 )
 
 var memberKinds = []company.Kind{
-	{Name: KindMemberUpdate, From: company.FromBoard, Needs: entity.ManageUsers, Traits: company.EndsKeys, Do: ledger.Typed(updateMember)},
-	{Name: KindMemberArchive, From: company.FromBoard, Needs: entity.ManageUsers, Traits: company.EndsKeys, Do: ledger.Typed(archiveMember)},
-	{Name: KindMemberSet, From: company.FromBoard, Traits: company.AdminsOnly | company.EndsKeys, Do: ledger.Typed(setMember)},
+	{Name: KindMemberUpdate, From: company.FromBoard, Needs: entity.ManageUsers, Traits: company.EndsKeys, Weight: company.Weights.Admitting, Do: ledger.Typed(updateMember)},
+	{Name: KindMemberArchive, From: company.FromBoard, Needs: entity.ManageUsers, Traits: company.EndsKeys, Weight: company.Weights.Admitting, Do: ledger.Typed(archiveMember)},
+	{Name: KindMemberSet, From: company.FromBoard, Traits: company.AdminsOnly | company.EndsKeys, Weight: company.Weights.Admitting, Do: ledger.Typed(setMember)},
 }
 
 func errNoMember() error { return ledger.Refuse(ledger.NotFound, nil, "Member not found") }

@@ -43,7 +43,7 @@ var resourceMemberships = ledger.NewTable[string, ResourceMembership]("resource-
 const KindResourceJoin = "resource.join"
 
 var membershipKinds = []company.Kind{
-	{Name: KindResourceJoin, From: company.FromBoard, Do: ledger.Typed(joinResource)},
+	{Name: KindResourceJoin, From: company.FromBoard, Weight: company.Weights.Marks, Do: ledger.Typed(joinResource)},
 }
 
 // ResourceMembershipOf returns which resources of a company a user has left or starred.

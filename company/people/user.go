@@ -219,15 +219,15 @@ const (
 )
 
 var userKinds = []company.Kind{
-	{Name: KindUserCreate, From: company.FromNode, Traits: company.Personal | company.EndsKeys, Do: ledger.Typed(createUser)},
-	{Name: KindUserSignIn, From: company.FromNode, Traits: company.Personal | company.EndsKeys, Do: ledger.Typed(signIn)},
-	{Name: KindUserSignOut, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Do: ledger.Typed(signOut)},
-	{Name: KindUserClaim, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Do: ledger.Typed(claimInstance)},
-	{Name: KindUserUpdate, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Do: ledger.Typed(changeUser)},
-	{Name: KindUserPassword, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Do: ledger.Typed(changePassword)},
-	{Name: KindUserAdmin, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Do: ledger.Typed(appointAdmin)},
-	{Name: KindUserRevoke, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Do: ledger.Typed(endCredentials)},
-	{Name: KindUserSuspend, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Do: ledger.Typed(suspendUser)},
+	{Name: KindUserCreate, From: company.FromNode, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.ByNodes, Do: ledger.Typed(createUser)},
+	{Name: KindUserSignIn, From: company.FromNode, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.ByNodes, Do: ledger.Typed(signIn)},
+	{Name: KindUserSignOut, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Entering, Do: ledger.Typed(signOut)},
+	{Name: KindUserClaim, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Entering, Do: ledger.Typed(claimInstance)},
+	{Name: KindUserUpdate, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Entering, Do: ledger.Typed(changeUser)},
+	{Name: KindUserPassword, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Entering, Do: ledger.Typed(changePassword)},
+	{Name: KindUserAdmin, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Empowering, Do: ledger.Typed(appointAdmin)},
+	{Name: KindUserRevoke, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Halting, Do: ledger.Typed(endCredentials)},
+	{Name: KindUserSuspend, From: company.FromBoard, Traits: company.Personal | company.EndsKeys, Weight: company.Weights.Halting, Do: ledger.Typed(suspendUser)},
 }
 
 func checkUserText(name, image string) error {

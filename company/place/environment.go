@@ -88,9 +88,9 @@ const (
 )
 
 var environmentKinds = []company.Kind{
-	{Name: KindEnvironmentSave, From: company.FromBoard, Needs: entity.ManageSpaces, Do: ledger.Typed(saveEnvironment)},
-	{Name: KindEnvironmentDelete, From: company.FromBoard, Needs: entity.ManageSpaces, Do: ledger.Typed(deleteEnvironment)},
-	{Name: KindEnvironmentProbe, From: company.FromBoard, Needs: entity.ManageSpaces, Do: ledger.Typed(probeEnvironment)},
+	{Name: KindEnvironmentSave, From: company.FromBoard, Needs: entity.ManageSpaces, Weight: company.Weights.SetUp, Do: ledger.Typed(saveEnvironment)},
+	{Name: KindEnvironmentDelete, From: company.FromBoard, Needs: entity.ManageSpaces, Weight: company.Weights.Erase, Do: ledger.Typed(deleteEnvironment)},
+	{Name: KindEnvironmentProbe, From: company.FromBoard, Needs: entity.ManageSpaces, Weight: company.Weights.Execute, Do: ledger.Typed(probeEnvironment)},
 }
 
 // EnvironmentsOf returns the environments of a company, oldest first.

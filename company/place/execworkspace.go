@@ -169,9 +169,9 @@ const (
 )
 
 var executionWorkspaceKinds = []company.Kind{
-	{Name: KindExecWorkspaceUpdate, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces, Do: ledger.Typed(updateExecutionWorkspace)},
-	{Name: KindExecWorkspaceRealize, From: company.FromNode, Do: ledger.Typed(realizeWorkspace)},
-	{Name: KindExecWorkspaceCleaned, From: company.FromNode, Do: ledger.Typed(cleanWorkspace)},
+	{Name: KindExecWorkspaceUpdate, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces, Weight: company.Weights.SetUp, Do: ledger.Typed(updateExecutionWorkspace)},
+	{Name: KindExecWorkspaceRealize, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(realizeWorkspace)},
+	{Name: KindExecWorkspaceCleaned, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(cleanWorkspace)},
 }
 
 // ExecutionWorkspaceByID returns an execution workspace.

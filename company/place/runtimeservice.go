@@ -134,9 +134,9 @@ const (
 )
 
 var serviceKinds = []company.Kind{
-	{Name: KindRuntimeServiceControl, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces, Do: ledger.Typed(controlServices)},
-	{Name: KindRuntimeServiceReport, From: company.FromNode, Do: ledger.Typed(reportService)},
-	{Name: KindWorkspaceOpRequest, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces, Do: ledger.Typed(requestOperation)},
+	{Name: KindRuntimeServiceControl, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces, Weight: company.Weights.Execute, Do: ledger.Typed(controlServices)},
+	{Name: KindRuntimeServiceReport, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(reportService)},
+	{Name: KindWorkspaceOpRequest, From: company.FromBoard | company.FromAgent, Needs: entity.ManageSpaces, Weight: company.Weights.Execute, Do: ledger.Typed(requestOperation)},
 }
 
 // ServicesOf returns the services of a workspace, in the order of their declaration.

@@ -327,9 +327,9 @@ var (
 )
 
 var workspaceKinds = []company.Kind{
-	{Name: company.KindWorkspaceCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Do: ledger.Typed(createWorkspace)},
-	{Name: company.KindWorkspaceUpdate, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(updateWorkspace)},
-	{Name: company.KindWorkspaceDelete, From: company.FromBoard, Do: ledger.Typed(deleteWorkspace)},
+	{Name: company.KindWorkspaceCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.SetUp, Do: ledger.Typed(createWorkspace)},
+	{Name: company.KindWorkspaceUpdate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp, Do: ledger.Typed(updateWorkspace)},
+	{Name: company.KindWorkspaceDelete, From: company.FromBoard, Weight: company.Weights.Erase, Do: ledger.Typed(deleteWorkspace)},
 }
 
 // checkPlace rejects a workspace of another project than the issue's.

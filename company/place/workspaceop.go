@@ -138,8 +138,8 @@ const (
 )
 
 var operationKinds = []company.Kind{
-	{Name: KindWorkspaceOpStart, From: company.FromNode, Do: ledger.Typed(startOperation)},
-	{Name: KindWorkspaceOpFinish, From: company.FromNode, Do: ledger.Typed(finishOperation)},
+	{Name: KindWorkspaceOpStart, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(startOperation)},
+	{Name: KindWorkspaceOpFinish, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(finishOperation)},
 }
 
 // OperationByID returns an operation on a workspace.

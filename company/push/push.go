@@ -93,9 +93,9 @@ var (
 // Rules are the rules of this room.
 var Rules = company.Rules{
 	Kinds: []company.Kind{
-		{Name: KindSet, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Do: ledger.Typed(set)},
-		{Name: KindDelete, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Do: ledger.Typed(remove)},
-		{Name: KindTold, From: company.FromNode, Traits: company.NoWork, Do: ledger.Typed(told)},
+		{Name: KindSet, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.SetUp, Do: ledger.Typed(set)},
+		{Name: KindDelete, From: company.FromBoard | company.FromAgent, Traits: company.NoWork, Weight: company.Weights.SetUp, Do: ledger.Typed(remove)},
+		{Name: KindTold, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(told)},
 	},
 	IssueDeleted: func(c *ledger.Context, i entity.Issue) {
 		for _, h := range OfIssue(c.Tx, i) {

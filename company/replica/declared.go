@@ -178,10 +178,10 @@ const (
 // Rules are those of this room.
 var Rules = company.Rules{
 	Kinds: []company.Kind{
-		{Name: KindDeclare, From: company.FromBoard, Traits: company.AdminsOnly, Do: ledger.Typed(declare)},
-		{Name: KindRemove, From: company.FromBoard, Traits: company.AdminsOnly, Do: ledger.Typed(remove)},
-		{Name: KindPlace, From: company.FromNode, Do: ledger.Typed(placeReplica)},
-		{Name: KindReport, From: company.FromNode, Do: ledger.Typed(report)},
+		{Name: KindDeclare, From: company.FromBoard, Traits: company.AdminsOnly, Weight: company.Weights.MeshSettings, Do: ledger.Typed(declare)},
+		{Name: KindRemove, From: company.FromBoard, Traits: company.AdminsOnly, Weight: company.Weights.MeshSettings, Do: ledger.Typed(remove)},
+		{Name: KindPlace, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(placeReplica)},
+		{Name: KindReport, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(report)},
 	},
 	NodeLost: loseReplicas,
 }

@@ -76,9 +76,9 @@ const (
 )
 
 var folderKinds = []company.Kind{
-	{Name: KindFolderSave, From: company.FromBoard, Traits: company.Importable, Do: ledger.Typed(saveFolder)},
-	{Name: KindFolderDelete, From: company.FromBoard, Do: ledger.Typed(deleteFolder)},
-	{Name: KindFolderFile, From: company.FromBoard, Do: ledger.Typed(fileItem)},
+	{Name: KindFolderSave, From: company.FromBoard, Traits: company.Importable, Weight: company.Weights.Marks, Do: ledger.Typed(saveFolder)},
+	{Name: KindFolderDelete, From: company.FromBoard, Weight: company.Weights.Erase, Do: ledger.Typed(deleteFolder)},
+	{Name: KindFolderFile, From: company.FromBoard, Weight: company.Weights.Marks, Do: ledger.Typed(fileItem)},
 }
 
 // FoldersOf returns the folders of a kind ("" for all kinds), sorted by parent, position and

@@ -221,17 +221,17 @@ const (
 )
 
 var routineKinds = []company.Kind{
-	{Name: KindRoutineCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Do: ledger.Typed(createRoutine)},
-	{Name: KindRoutineUpdate, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(updateRoutine)},
-	{Name: KindRoutineRestore, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(restoreRoutine)},
-	{Name: KindRoutineDelete, From: company.FromBoard, Do: ledger.Typed(deleteRoutine)},
-	{Name: KindRoutineRun, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(runRoutine)},
-	{Name: KindRoutineFire, From: company.FromNode, Do: ledger.Typed(fireRoutine)},
-	{Name: KindRoutineTick, From: company.FromNode, Do: ledger.Typed(tickRoutine)},
-	{Name: KindRoutineTriggerCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Do: ledger.Typed(createTrigger)},
-	{Name: KindRoutineTriggerUpdate, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(updateTrigger)},
-	{Name: KindRoutineTriggerRotate, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(rotateTrigger)},
-	{Name: KindRoutineTriggerDelete, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(deleteTrigger)},
+	{Name: KindRoutineCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.SetUp, Do: ledger.Typed(createRoutine)},
+	{Name: KindRoutineUpdate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp, Do: ledger.Typed(updateRoutine)},
+	{Name: KindRoutineRestore, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp, Do: ledger.Typed(restoreRoutine)},
+	{Name: KindRoutineDelete, From: company.FromBoard, Weight: company.Weights.Erase, Do: ledger.Typed(deleteRoutine)},
+	{Name: KindRoutineRun, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Task, Do: ledger.Typed(runRoutine)},
+	{Name: KindRoutineFire, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(fireRoutine)},
+	{Name: KindRoutineTick, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(tickRoutine)},
+	{Name: KindRoutineTriggerCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.SetUp, Do: ledger.Typed(createTrigger)},
+	{Name: KindRoutineTriggerUpdate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp, Do: ledger.Typed(updateTrigger)},
+	{Name: KindRoutineTriggerRotate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp, Do: ledger.Typed(rotateTrigger)},
+	{Name: KindRoutineTriggerDelete, From: company.FromBoard | company.FromAgent, Weight: company.Weights.SetUp, Do: ledger.Typed(deleteTrigger)},
 }
 
 // RoutineByID finds a routine of any company.

@@ -8,6 +8,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/care"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/memory"
 	"github.com/selvage-mesh/selvage/company/money"
@@ -36,7 +37,8 @@ func Handlers() ledger.Mux {
 
 func init() {
 	company.Compose(people.Rules, care.Rules, routine.Rules, money.Rules, skill.Rules, inbox.Rules, file.Rules, place.Rules, paper.Rules, secret.Rules, transfer.Rules, memory.Rules, push.Rules, app.Rules, treeRules,
-		replica.Rules)
+		replica.Rules,
+		govern.Rules)
 }
 
 // One issue.sweep deletes ThreadChunk rows, each of which may refer to all parts of a long

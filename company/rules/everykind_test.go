@@ -16,6 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/inbox"
 	"github.com/selvage-mesh/selvage/company/memory"
 	"github.com/selvage-mesh/selvage/company/money"
@@ -29,6 +30,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/company/transfer"
+	"github.com/selvage-mesh/selvage/governance"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/ledger"
 	index "github.com/selvage-mesh/selvage/memory"
@@ -79,7 +81,7 @@ func (s *storyteller) newSession() uint64 {
 // ofMesh reports whether a kind is about the mesh, and not about a company.
 func ofMesh(kind string) bool {
 	noun, _, _ := strings.Cut(kind, ".")
-	return slices.Contains([]string{"mesh", "node", "user", "instance", "board_key", "cli_auth", "import_job", "resource_tree", "process"}, noun)
+	return slices.Contains([]string{"mesh", "node", "user", "instance", "board_key", "cli_auth", "import_job", "resource_tree", "process", "amendment"}, noun)
 }
 
 // by executes a command for the board or an agent. lines are the actions of the lines that it
@@ -203,7 +205,8 @@ var stories = []struct {
 	{"approvals", tellOfApprovals}, {"access", tellOfAccess}, {"people", tellOfPeople}, {"money", tellOfMoney}, {"runs", tellOfRuns},
 	{"workspaces", tellOfWorkspaces}, {"routines", tellOfRoutines}, {"skills", tellOfSkills}, {"secrets", tellOfSecrets}, {"the mesh", tellOfTheMesh},
 	{"imports", tellOfImports}, {"upkeep", tellOfUpkeep}, {"memories", tellOfMemories},
-	{"the resource tree", tellOfTheTree}, {"webhooks of tasks", tellOfHooks}, {"apps", tellOfApps}}
+	{"the resource tree", tellOfTheTree}, {"webhooks of tasks", tellOfHooks}, {"apps", tellOfApps},
+	{"governance", tellOfGovernance}}
 
 func tellOfTheTree(s *storyteller) {
 	s.by(companytest.Board, "resource_tree.grant", rules.SaveTreeGrant{Path: "/apps", Subject: "user:ada", Role: "operator", Delegate: true}, "resource_tree.granted")
@@ -753,4 +756,24 @@ func tellOfMemories(s *storyteller) {
 	s.Now = s.Now.Add(time.Minute)
 	s.byNode("memory.expire", memory.Expire{}, "memory.expired")
 	s.by(companytest.Board, "issue.update", company.UpdateIssue{Issue: issue.ID, Status: entity.IssueDone}, "issue.updated")
+}
+
+func tellOfGovernance(s *storyteller) {
+	s.by(companytest.Board, govern.KindPlace, govern.SetPlace{Class: new(governance.Staging)}, "governance.place_set")
+	deny := governance.Rule{ID: "T-1", Branch: governance.Executive, Severity: governance.Blocking, On: []string{"label.create"}, When: `rank != "board"`, Reason: "{act} is for people"}
+	var a govern.Amendment
+	s.by(companytest.Board, govern.KindPropose, govern.Propose{Title: "labels", Change: governance.Change{Put: []governance.Rule{deny}}}, "governance.proposed", &a)
+	s.by(companytest.Board, govern.KindSign, govern.Sign{Amendment: a.ID}, "governance.signed")
+	s.by(companytest.Board, govern.KindEnact, govern.NameAmendment{Amendment: a.ID}, "governance.amended")
+	s.by(companytest.Board, govern.KindPropose, govern.Propose{Title: "none", Change: governance.Change{Drop: []string{"T-1"}}}, "governance.proposed", &a)
+	s.by(companytest.Board, govern.KindWithdraw, govern.NameAmendment{Amendment: a.ID}, "governance.withdrawn")
+	ada := s.Hired("Ada")
+	c := s.Context(companytest.As{Agent: ada, Run: s.Run(ada)}, "label.create", company.CreateLabel{ID: s.ID(), Name: "bug", Color: "#ff0000"})
+	if err := govern.Weigh(c); err == nil {
+		s.t.Error("the rule does not speak")
+	}
+	s.Now = s.Now.Add(govern.WaitFor + time.Minute)
+	s.byNode(govern.KindLapse, govern.Lapse{}, "governance.lapsed & approval.rejected")
+	d, _, _ := govern.WeighLocal(s.Tx, govern.Local{Action: "exec", Agent: ada, Company: s.Company})
+	s.byNode(govern.KindRecord, govern.Record{Decisions: []govern.Decision{d}}, "governance.recorded")
 }

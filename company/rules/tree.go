@@ -85,9 +85,9 @@ const (
 )
 
 var treeRules = company.Rules{Kinds: []company.Kind{
-	{Name: "resource_tree.grant", From: company.FromBoard | company.FromAgent, Traits: company.Personal | company.NoWork, Do: ledger.Typed(grantTree)},
-	{Name: "resource_tree.revoke", From: company.FromBoard | company.FromAgent, Traits: company.Personal | company.NoWork, Do: ledger.Typed(revokeTree)},
-	{Name: KindTreeCommit, From: company.FromRoster, Traits: company.NoWork, Do: ledger.Typed(commitTree)},
+	{Name: "resource_tree.grant", From: company.FromBoard | company.FromAgent, Traits: company.Personal | company.NoWork, Weight: company.Weights.Empowering, Do: ledger.Typed(grantTree)},
+	{Name: "resource_tree.revoke", From: company.FromBoard | company.FromAgent, Traits: company.Personal | company.NoWork, Weight: company.Weights.SetUp, Do: ledger.Typed(revokeTree)},
+	{Name: KindTreeCommit, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Upkeep, Do: ledger.Typed(commitTree)},
 }}
 
 // Tree returns the resource tree. It lists names of secrets, and nothing else of them.

@@ -175,12 +175,12 @@ const (
 )
 
 var secretKinds = []company.Kind{
-	{Name: KindSecretCreate, From: company.FromBoard, Do: ledger.Typed(createSecret)},
-	{Name: KindSecretRotate, From: company.FromBoard, Do: ledger.Typed(HandleRotateSecret)},
-	{Name: KindSecretUpdate, From: company.FromBoard, Do: ledger.Typed(updateSecret)},
-	{Name: KindSecretDelete, From: company.FromBoard, Do: ledger.Typed(deleteSecret)},
-	{Name: KindSecretAccess, From: company.FromNode, Do: ledger.Typed(accessSecrets)},
-	{Name: KindSecretReseal, From: company.FromNode, Do: ledger.Typed(Reseal)},
+	{Name: KindSecretCreate, From: company.FromBoard, Weight: company.Weights.Sealing, Do: ledger.Typed(createSecret)},
+	{Name: KindSecretRotate, From: company.FromBoard, Weight: company.Weights.Sealing, Do: ledger.Typed(HandleRotateSecret)},
+	{Name: KindSecretUpdate, From: company.FromBoard, Weight: company.Weights.Sealing, Do: ledger.Typed(updateSecret)},
+	{Name: KindSecretDelete, From: company.FromBoard, Weight: company.Weights.Erase, Do: ledger.Typed(deleteSecret)},
+	{Name: KindSecretAccess, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(accessSecrets)},
+	{Name: KindSecretReseal, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(Reseal)},
 }
 
 func errNoSecret() error { return ledger.Refuse(ledger.NotFound, nil, "Secret not found") }

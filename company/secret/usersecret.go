@@ -49,9 +49,9 @@ const (
 )
 
 var userSecretKinds = []company.Kind{
-	{Name: KindUserSecretDefine, From: company.FromBoard, Traits: company.Importable, Do: ledger.Typed(defineUserSecret)},
-	{Name: KindUserSecretRedefine, From: company.FromBoard, Do: ledger.Typed(redefineUserSecret)},
-	{Name: KindUserSecretUndefine, From: company.FromBoard, Do: ledger.Typed(undefineUserSecret)},
+	{Name: KindUserSecretDefine, From: company.FromBoard, Traits: company.Importable, Weight: company.Weights.Sealing, Do: ledger.Typed(defineUserSecret)},
+	{Name: KindUserSecretRedefine, From: company.FromBoard, Weight: company.Weights.Sealing, Do: ledger.Typed(redefineUserSecret)},
+	{Name: KindUserSecretUndefine, From: company.FromBoard, Weight: company.Weights.Erase, Do: ledger.Typed(undefineUserSecret)},
 }
 
 // UserSecretDefinitionOf returns a definition by ID.

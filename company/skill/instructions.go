@@ -226,8 +226,8 @@ const (
 )
 
 var instructionKinds = []company.Kind{
-	{Name: KindInstructionsFile, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Do: ledger.Typed(saveInstructionFile)},
-	{Name: KindInstructionsSet, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(setInstructions)},
+	{Name: KindInstructionsFile, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.Skilling, Do: ledger.Typed(saveInstructionFile)},
+	{Name: KindInstructionsSet, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Skilling, Do: ledger.Typed(setInstructions)},
 }
 
 // mayInstruct allows the board, the agent itself and its managers to change an agent's

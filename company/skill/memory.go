@@ -136,10 +136,10 @@ const (
 )
 
 var memoryKinds = []company.Kind{
-	{Name: KindMemoryPut, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Do: ledger.Typed(putMemory)},
-	{Name: KindMemoryDelete, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(dropMemory)},
-	{Name: KindMessageSend, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(sendMessage)},
-	{Name: KindMessageTake, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(takeMessages)},
+	{Name: KindMemoryPut, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.Text, Do: ledger.Typed(putMemory)},
+	{Name: KindMemoryDelete, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Erase, Do: ledger.Typed(dropMemory)},
+	{Name: KindMessageSend, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Talk, Do: ledger.Typed(sendMessage)},
+	{Name: KindMessageTake, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Talk, Do: ledger.Typed(takeMessages)},
 }
 
 // ownMemory refuses an actor who may not change the memory and inbox of an agent. The board

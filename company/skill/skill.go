@@ -140,11 +140,11 @@ const (
 )
 
 var skillKinds = []company.Kind{
-	{Name: KindSkillCreate, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Traits: company.Importable, Do: ledger.Typed(createSkill)},
-	{Name: KindSkillUpdate, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(updateSkill)},
-	{Name: KindSkillDelete, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(deleteSkill)},
-	{Name: KindSkillFile, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Traits: company.Importable, Do: ledger.Typed(saveSkillFile)},
-	{Name: KindAgentSkills, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Do: ledger.Typed(syncSkills)},
+	{Name: KindSkillCreate, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Traits: company.Importable, Weight: company.Weights.Skilling, Do: ledger.Typed(createSkill)},
+	{Name: KindSkillUpdate, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Skilling, Do: ledger.Typed(updateSkill)},
+	{Name: KindSkillDelete, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Erase, Do: ledger.Typed(deleteSkill)},
+	{Name: KindSkillFile, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Traits: company.Importable, Weight: company.Weights.Skilling, Do: ledger.Typed(saveSkillFile)},
+	{Name: KindAgentSkills, From: company.FromBoard | company.FromAgent, Traits: company.Importable, Weight: company.Weights.Skilling, Do: ledger.Typed(syncSkills)},
 }
 
 // SkillsOf returns the skills of company by slug.

@@ -143,12 +143,12 @@ const (
 )
 
 var skillReviewKinds = []company.Kind{
-	{Name: KindSkillCommentCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Do: ledger.Typed(commentSkill)},
-	{Name: KindSkillCommentUpdate, From: company.FromBoard | company.FromAgent, Do: ledger.Typed(changeSkillComment)},
-	{Name: KindSkillTestInput, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Traits: company.Importable, Do: ledger.Typed(saveSkillInput)},
-	{Name: KindSkillTestStart, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(startSkillTest)},
-	{Name: KindSkillTestKeep, From: company.FromBoard, Traits: company.Importable, Do: ledger.Typed(keepSkillTest)},
-	{Name: KindSkillTestForget, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(forgetSkillTest)},
+	{Name: KindSkillCommentCreate, From: company.FromBoard | company.FromAgent, Traits: company.Importable | company.Authored, Weight: company.Weights.Talk, Do: ledger.Typed(commentSkill)},
+	{Name: KindSkillCommentUpdate, From: company.FromBoard | company.FromAgent, Weight: company.Weights.Talk, Do: ledger.Typed(changeSkillComment)},
+	{Name: KindSkillTestInput, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Traits: company.Importable, Weight: company.Weights.Task, Do: ledger.Typed(saveSkillInput)},
+	{Name: KindSkillTestStart, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Task, Do: ledger.Typed(startSkillTest)},
+	{Name: KindSkillTestKeep, From: company.FromBoard, Traits: company.Importable, Weight: company.Weights.Task, Do: ledger.Typed(keepSkillTest)},
+	{Name: KindSkillTestForget, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Erase, Do: ledger.Typed(forgetSkillTest)},
 }
 
 func ofSkill[T any](tx *ledger.Tx, t ledger.Table[string, T], company ledger.CompanyID, skill string) []T {

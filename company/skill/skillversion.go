@@ -123,11 +123,11 @@ const (
 )
 
 var skillVersionKinds = []company.Kind{
-	{Name: KindSkillVersion, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(versionSkill)},
-	{Name: KindSkillFork, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(forkSkill)},
-	{Name: KindSkillReset, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(resetSkill)},
-	{Name: KindSkillRename, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Do: ledger.Typed(renameSkill)},
-	{Name: KindSkillStar, From: company.FromBoard, Do: ledger.Typed(starSkill)},
+	{Name: KindSkillVersion, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Skilling, Do: ledger.Typed(versionSkill)},
+	{Name: KindSkillFork, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Skilling, Do: ledger.Typed(forkSkill)},
+	{Name: KindSkillReset, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Skilling, Do: ledger.Typed(resetSkill)},
+	{Name: KindSkillRename, From: company.FromBoard | company.FromAgent, Needs: entity.CreateSkills, Weight: company.Weights.Skilling, Do: ledger.Typed(renameSkill)},
+	{Name: KindSkillStar, From: company.FromBoard, Weight: company.Weights.Marks, Do: ledger.Typed(starSkill)},
 }
 
 func textSum(text string) string {

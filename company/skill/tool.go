@@ -157,9 +157,9 @@ const (
 )
 
 var toolKinds = []company.Kind{
-	{Name: KindToolDeploy, From: company.FromBoard, Traits: company.SeldomWork, Do: ledger.Typed(HandleDeployTool)},
-	{Name: KindToolRevoke, From: company.FromBoard, Traits: company.SeldomWork, Do: ledger.Typed(revokeTool)},
-	{Name: KindToolExecute, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Do: ledger.Typed(executeTool)},
+	{Name: KindToolDeploy, From: company.FromBoard, Traits: company.SeldomWork, Weight: company.Weights.Deploying, Do: ledger.Typed(HandleDeployTool)},
+	{Name: KindToolRevoke, From: company.FromBoard, Traits: company.SeldomWork, Weight: company.Weights.Halting, Do: ledger.Typed(revokeTool)},
+	{Name: KindToolExecute, From: company.FromBoard | company.FromAgent, Traits: company.SeldomWork, Weight: company.Weights.Execute, Do: ledger.Typed(executeTool)},
 }
 
 func isToolName(s string) bool {

@@ -36,7 +36,7 @@ type TraceTools struct {
 const KindToolTrace = "tool.trace"
 
 var toolCallKinds = []company.Kind{
-	{Name: KindToolTrace, From: company.FromAgent, Traits: company.FencesItself | company.AfterRun | company.SeldomWork, Do: ledger.Typed(traceTools)},
+	{Name: KindToolTrace, From: company.FromAgent, Traits: company.FencesItself | company.AfterRun | company.SeldomWork, Weight: company.Weights.Reporting, Do: ledger.Typed(traceTools)},
 }
 
 func traceTools(c *ledger.Context, p TraceTools) (any, error) {

@@ -65,7 +65,7 @@ func ImportFits(n int) error {
 const KindCompanyImport = "company.import"
 
 var importKinds = []company.Kind{
-	{Name: KindCompanyImport, From: company.FromBoard, Traits: company.Founds | company.EndsKeys, Do: ledger.Typed(carryImport)},
+	{Name: KindCompanyImport, From: company.FromBoard, Traits: company.Founds | company.EndsKeys, Weight: company.Weights.SetUp, Do: ledger.Typed(carryImport)},
 }
 
 func carryImport(c *ledger.Context, p ImportCompany) (any, error) { return nil, importCompany(c, p) }

@@ -98,10 +98,10 @@ const (
 )
 
 var importJobKinds = []company.Kind{
-	{Name: KindImportJobBegin, From: company.FromBoard, Traits: company.Personal, Do: ledger.Typed(beginImportJob)},
-	{Name: KindImportJobProgress, From: company.FromBoard, Traits: company.Personal, Do: ledger.Typed(tellImportJob)},
-	{Name: KindImportJobFail, From: company.FromBoard, Traits: company.Personal, Do: ledger.Typed(failImportJob)},
-	{Name: KindImportJobSweep, From: company.FromNode, Do: ledger.Typed(sweepImportJobs)},
+	{Name: KindImportJobBegin, From: company.FromBoard, Traits: company.Personal, Weight: company.Weights.SetUp, Do: ledger.Typed(beginImportJob)},
+	{Name: KindImportJobProgress, From: company.FromBoard, Traits: company.Personal, Weight: company.Weights.SetUp, Do: ledger.Typed(tellImportJob)},
+	{Name: KindImportJobFail, From: company.FromBoard, Traits: company.Personal, Weight: company.Weights.SetUp, Do: ledger.Typed(failImportJob)},
+	{Name: KindImportJobSweep, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(sweepImportJobs)},
 }
 
 // ImportJobOf returns a job if by is the user who asked for it.

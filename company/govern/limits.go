@@ -1,0 +1,38 @@
+package govern
+
+import "time"
+
+// Bounds of what the constitution and its decisions take.
+const (
+	// MaxDecisions bounds the decisions that are kept of a company, and of the mesh: the oldest go. A decision has about
+	// 1 KiB.
+	MaxDecisions = 20_000
+	// MaxListed bounds one list of decisions, MaxReviewed what one review or replay looks at.
+	MaxListed   = 1_000
+	MaxReviewed = 20_000
+	// SameWithin is how long identical denials are counted, and not stored again.
+	SameWithin = time.Minute
+	// MaxWaiting bounds the commands of a company that wait for a person.
+	MaxWaiting = 200
+	// WaitFor is how long a command waits unless its place says otherwise; then it is denied. MaxWaitMinutes bounds
+	// what a place can say.
+	WaitFor        = 24 * time.Hour
+	MaxWaitMinutes = 30 * 24 * 60
+	// lapseChunk bounds the waiting commands that one governance.lapse denies.
+	lapseChunk = 50
+	// MaxOpen bounds the amendments that are not decided yet: each of them is read by people.
+	MaxOpen = 50
+	// MaxChanged bounds the rules that one amendment puts or drops: what people sign, they have to read.
+	MaxChanged = 500
+	// MaxKeys bounds the signing keys of the board.
+	MaxKeys = 15
+	// MaxTitle and maxKeyName bound texts, in bytes.
+	MaxTitle   = 500
+	maxKeyName = 100
+	// maxGates bounds the compiled constitutions that are kept in memory.
+	maxGates = 4
+	// maxCount bounds the acts that a node counts in one decision.
+	maxCount = 1_000_000
+	// MaxRecorded bounds the decisions that a node records with one command.
+	MaxRecorded = 50
+)

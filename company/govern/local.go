@@ -1,0 +1,131 @@
+package govern
+
+import (
+	"strconv"
+
+	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/governance"
+	"github.com/selvage-mesh/selvage/ledger"
+)
+
+// A Local is an act at a node: the use of a tool, a call of a model, a request to the network, a message. It is no
+// command, so the node weighs it.
+type Local struct {
+	Action  string             // a row of governance.Actions, such as network.egress
+	Agent   string             // ID
+	Company ledger.CompanyID   // of the agent
+	Run     string             // under which it acts, "" for none
+	Known   governance.Context // what is known of the act; clearances and approval come from the state
+}
+
+// WeighLocal weighs an act at a node with the constitution that the node has. The act may happen when the error is nil;
+// otherwise it is the refusal, with the rule and its reason. Worthy reports that the decision is to be recorded, by a
+// [Record] command of the node.
+func WeighLocal(tx *ledger.Tx, l Local) (d Decision, worthy bool, refusal error) {
+	s, err := InForce(tx)
+	if err != nil {
+		return d, false, errUnreadable(err)
+	}
+	g, err := GateOf(tx, s)
+	if err != nil {
+		return d, false, errUnreadable(err)
+	}
+	act := actOfLocal(tx, s, l)
+	said := g.Decide(act)
+	d = Decision{Company: l.Company, Act: act, Version: s.Version, Said: saidOf(said), Run: l.Run, Count: 1, Actor: "agent"}
+	worthy = said.Verdict != governance.Permit || said.Effect[governance.Risk] >= HighRisk
+	if said.Verdict == governance.Permit || said.Verdict == governance.Warn {
+		return d, worthy, nil
+	}
+	v := d.strictest()
+	details := core.Object{}.Str("code", company.GovernanceDenied).Str("reason", string(company.DeniedRule)).Null("rule", v.Rule).Null("branch", string(v.Branch)).
+		Null("severity", string(v.Severity)).Str("decision", said.Verdict.String()).Uint("constitution", s.Version).Close()
+	if said.Verdict == governance.Defer {
+		return d, worthy, core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details, "Rule %s of the constitution: %s. A person would have to approve it; an act at a node does not wait, so it is denied", v.Rule, said.Reason)
+	}
+	return d, worthy, core.RefuseCode(ledger.Forbidden, company.GovernanceDenied, details, "Denied by rule %s of the constitution: %s", v.Rule, said.Reason)
+}
+
+// actOfLocal takes from the state who acts and where.
+func actOfLocal(tx *ledger.Tx, s Constitution, l Local) governance.Act {
+	act := governance.Act{Action: l.Action, Agent: l.Agent, Company: l.Company, Rank: governance.Worker, Context: l.Known}
+	act.Context.Approved, act.Context.Clearances, act.Context.Approvers = false, []string{"record"}, nil
+	project := ""
+	if a := entity.AgentTable.Look(tx, l.Company, l.Agent); l.Company != "" && a != nil {
+		act.Role, act.Rank = a.Role, RankOf(tx, l.Company, l.Agent, true)
+		act.Context.Clearances = append(act.Context.Clearances, clearancesOf(*a)...)
+	}
+	if r := entity.RunTable.Look(tx, l.Company, l.Run); l.Run != "" && r != nil {
+		act.Context.Issue, project = r.Context.IssueID, r.Context.ProjectID
+	}
+	act.Scope = ScopeOf(tx, s, l.Company, project)
+	return act
+}
+
+// Record is the payload of governance.record: decisions of one company that a node has made.
+type Record struct {
+	Decisions []Decision `cbor:"1,keyasint"`
+}
+
+// KindRecord stores decisions about acts at a node.
+const KindRecord = "governance.record"
+
+var localKinds = []company.Kind{
+	{Name: KindRecord, From: company.FromNode, Traits: company.NoWork, Weight: company.Weights.ByNodes, Do: ledger.Typed(recordLocal)},
+}
+
+// ofCompany refuses a decision that names rows of another company.
+func (d Decision) ofCompany(tx *ledger.Tx) error {
+	issue := d.Act.Context.Issue
+	switch {
+	case entity.AgentTable.Look(tx, d.Company, d.Act.Agent) == nil:
+		return entity.ErrNoAgent()
+	case d.Run != "" && entity.RunTable.Look(tx, d.Company, d.Run) == nil:
+		return ledger.Refuse(ledger.NotFound, nil, "decisions: run not found")
+	case issue != "" && !tx.Has(entity.IssueTable.Key(d.Company, issue)):
+		return company.ErrNoIssue()
+	}
+	return nil
+}
+
+// recordLocal stores what a node has decided, if the version that it names says the same.
+func recordLocal(c *ledger.Context, p Record) (any, error) {
+	if len(p.Decisions) == 0 || len(p.Decisions) > MaxRecorded {
+		return nil, ledger.Refuse(ledger.Invalid, nil, "decisions: 1 to %d are recorded at once", MaxRecorded)
+	}
+	fresh, first := int64(0), ""
+	for n, d := range p.Decisions {
+		s, err := VersionOf(c.Tx, d.Version)
+		if err != nil {
+			return nil, err
+		}
+		g, err := GateOf(c.Tx, s)
+		if err != nil {
+			return nil, errUnreadable(err)
+		}
+		d.Kind, d.Company, d.Act.Company = "", c.Cmd.Company, c.Cmd.Company
+		if err := d.ofCompany(c.Tx); err != nil {
+			return nil, err
+		}
+		if !d.Again(g).Equal(d.Said) {
+			return nil, ledger.Refuse(ledger.Unprocessable, nil, "decisions: number %d does not follow from version %d of the constitution", n, d.Version)
+		}
+		d.ID, d.Height, d.At, d.Node = strconv.FormatUint(c.Height, 10), c.Height, core.TimeOf(c.Now), c.Cmd.Actor.ID
+		d.Count = min(max(d.Count, 1), maxCount)
+		if n > 0 {
+			d.ID += "-" + strconv.Itoa(n)
+		}
+		d.LastAt, d.Approval, d.Answer = d.At, "", ""
+		if _, ok := sameDenial(c, d); ok {
+			continue
+		}
+		store(c.Tx, d)
+		if fresh++; first == "" {
+			first = d.ID
+		}
+	}
+	c.Record(ledger.Change{Action: "governance.recorded", EntityType: "decision", EntityID: first, Details: core.Object{}.Int("decisions", int64(len(p.Decisions))).Int("new", fresh).Close()})
+	return nil, nil
+}
