@@ -31,8 +31,8 @@ func TestBadRequestsOfA2A(t *testing.T) {
 	}
 	h.Call("GET", "/.well-known/agent-card.json", "").Want(t, 200, `"tags":["Acme","engineer"]`)
 	h.Call("GET", "/a2a/Ada/.well-known/agent-card.json", "").Want(t, 200, `"protocolVersion":"1.0"`)
-	h.Call("GET", "/a2a/Eve/.well-known/agent-card.json", "").Want(t, 404, "")
-	h.Call("GET", "/a2a", "").Want(t, 405, "")
+	h.Call("GET", "/a2a/Eve/.well-known/agent-card.json", "").Want(t, 404, "Agent not found")
+	h.Call("GET", "/a2a", "").Want(t, 405, "POST a JSON-RPC request")
 	for body, want := range map[string]string{`{`: "-32700", `[]`: "-32600", `{"jsonrpc":"1.0","id":1,"method":"GetTask"}`: "-32600", `{"jsonrpc":"2.0","id":{},"method":"GetTask"}`: "-32600",
 		`{"jsonrpc":"2.0","id":1,"method":"Fly"}`: "-32601"} {
 		h.Call("POST", "/a2a", body).Want(t, 200, want)
