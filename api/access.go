@@ -28,6 +28,11 @@ func (rc *Request) Enters(tx *ledger.Tx, of ledger.CompanyID) bool {
 	return rc.IsBoard() && people.MayEnter(tx, of, rc.Actor.ID)
 }
 
+// Administers reports whether the caller administers the instance.
+func (rc *Request) Administers(tx *ledger.Tx) bool {
+	return rc.Trusted() || rc.IsBoard() && people.IsAdmin(tx, rc.Actor.ID)
+}
+
 // checkPerson refuses a person whom the route does not admit: it may be for administrators,
 // and its path may name a company. Applying a command checks its permission again.
 func (rc *Request) checkPerson() error {

@@ -54,6 +54,7 @@ var Staying = []StayingKind{
 	{"costs", "Money is counted where it was spent: what a package brings could forge or hide it.", []string{"cost", "cost-hour", "cost-day", "cost-issue", "finance", "finance-day", "reservation", "allowance"}},
 	{"runs", "Runs, their logs and their costs are history.", []string{"run", "wakeup", "placement", "task-session", "runtime-state", "routine-run", "run-callback"}},
 	{"memories", "What was remembered names the runs, issues and comments that it came from, which do not travel under their names; closed issues leave it anew.", []string{"memory-record"}},
+	{"topics", "Messages of topics are of the moment: processes of this mesh read them, at heights of this chain.", []string{"topic", "topic-message", "topic-subscription", "topic-total"}},
 	{"messages", "Messages wait for an agent that is at work.", []string{"message"}},
 	{"live_workspaces", "Working trees are on nodes, and paths of machines do not travel.", []string{"exec-workspace", "workspace-op", "runtime-service"}},
 	{"environments", "Machines and how they are reached belong to the place.", []string{"environment"}},

@@ -410,9 +410,22 @@ type Event struct {
 // resumes at another one. If f has received only a part of a command's events, all of
 // them are repeated.
 func (c *Client) Follow(ctx context.Context, company string, after uint64, f func(Event) error) error {
+	return c.Stream(ctx, "/api/companies/"+url.PathEscape(company)+"/events", after, func(data []byte) error {
+		var ev Event
+		if err := json.Unmarshal(data, &ev); err != nil {
+			return fmt.Errorf("event: %w", err)
+		}
+		return f(ev)
+	})
+}
+
+// Stream calls f with the data of each server-sent event of a path, above a height. It
+// resumes on any node after a stream that broke, until ctx ends or f returns an error, which
+// it returns.
+func (c *Client) Stream(ctx context.Context, path string, after uint64, f func(data []byte) error) error {
 	for try := 0; ; try++ {
 		node := c.node()
-		progress, err := c.followOnce(ctx, node, company, &after, f)
+		progress, err := c.streamOnce(ctx, node, path, &after, f)
 		if stop, ok := errors.AsType[stopped](err); ok {
 			return stop.error
 		}
@@ -438,8 +451,8 @@ func (c *Client) Follow(ctx context.Context, company string, after uint64, f fun
 // stopped wraps the error that f of Follow returned.
 type stopped struct{ error }
 
-func (c *Client) followOnce(ctx context.Context, node, company string, after *uint64, f func(Event) error) (progress bool, err error) {
-	req, err := c.request(ctx, node, http.MethodGet, "/api/companies/"+url.PathEscape(company)+"/events", nil)
+func (c *Client) streamOnce(ctx context.Context, node, path string, after *uint64, f func(data []byte) error) (progress bool, err error) {
+	req, err := c.request(ctx, node, http.MethodGet, path, nil)
 	if err != nil {
 		return false, err
 	}
@@ -464,12 +477,9 @@ func (c *Client) followOnce(ctx context.Context, node, company string, after *ui
 		case name == "data":
 			data = []byte(value)
 		case lines.Text() == "" && data != nil:
-			var ev Event
-			if err := json.Unmarshal(data, &ev); err != nil {
-				return progress, fmt.Errorf("event: %w", err)
-			}
+			err := f(data)
 			data, progress = nil, true
-			if err := f(ev); err != nil {
+			if err != nil {
 				return progress, stopped{err}
 			}
 			*after = max(*after, whole)

@@ -7,6 +7,7 @@ import (
 	"github.com/selvage-mesh/selvage/api/agents"
 	"github.com/selvage-mesh/selvage/api/apps"
 	"github.com/selvage-mesh/selvage/api/govern"
+	"github.com/selvage-mesh/selvage/api/ipc"
 	"github.com/selvage-mesh/selvage/api/live"
 	"github.com/selvage-mesh/selvage/api/mcp"
 	"github.com/selvage-mesh/selvage/api/memory"
@@ -32,6 +33,7 @@ func Serves() api.Table {
 		agents.AdapterRoutes(),
 		mesh.MeshRoutes(), mesh.AdmissionRoutes(), mesh.BackupRoutes(), mesh.OperatorRoutes(),
 		live.EventRoutes(),
+		ipc.TopicRoutes(),
 		run.RunRoutes(),
 		work.RecoveryRoutes(),
 		work.DismissalRoutes(),

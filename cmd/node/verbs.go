@@ -62,6 +62,7 @@ func addVerbs(root *cobra.Command, c *cli.CLI) {
 	find("memory").AddCommand(memoryConsolidate(c))
 	root.AddCommand(treeCommand(c))
 	root.AddCommand(whyCommands(c)...)
+	root.AddCommand(subs(cli.Noun(c, "topic", "Publish messages that many may read, and read them again", topicVerbs...), readTopic(c)))
 	cli.With(c, root, mindVerb)
 	cli.With(c, find("auth"), profileVerbs...)
 	cli.With(c, find("adapter"), adapterVerbs...)

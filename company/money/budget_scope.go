@@ -144,7 +144,7 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 	for _, in := range pastIncidents(c.Tx, c.Cmd.Company, core.TimeOf(c.Now), company.MaxStoppedRuns) {
 		closeIncident(c, in.ID, "resolved")
 	}
-	sweepReservations(c)
+	swept := sweepReservations(c)
 	for _, b := range Budgets(c.Tx, c.Cmd.Company, core.TimeOf(c.Now)) {
 		if _, over := b.Exceeded(); over {
 			cancelRunsIn(c, b.Type, b.ID)
@@ -159,7 +159,13 @@ func sweepBudgets(c *ledger.Context, _ SweepBudgets) (any, error) {
 			return nil, err
 		}
 	}
-	return nil, resumeWork(c)
+	if err := resumeWork(c); err != nil {
+		return nil, err
+	}
+	if swept > 0 && len(c.Changes()) == 0 { // whatever changes a row leaves a line
+		c.Record(ledger.Change{Action: "budget.reservations_swept", EntityType: "company", EntityID: string(c.Cmd.Company), Details: core.Object{}.Int("count", int64(swept)).Close()})
+	}
+	return nil, nil
 }
 
 // BudgetsToSweep reports whether budget.sweep would change something in a company: a scope is

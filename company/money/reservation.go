@@ -538,8 +538,10 @@ func staleReservations(tx *ledger.Tx, company ledger.CompanyID, now core.Time, l
 	return out
 }
 
-func sweepReservations(c *ledger.Context) {
+func sweepReservations(c *ledger.Context) (n int) {
 	for _, r := range staleReservations(c.Tx, c.Cmd.Company, core.TimeOf(c.Now), sweptReservations) {
 		Reservations.Delete(c.Tx, r.Company, r.ID)
+		n++
 	}
+	return n
 }

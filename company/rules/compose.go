@@ -20,6 +20,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/company/skill"
+	"github.com/selvage-mesh/selvage/company/topic"
 	"github.com/selvage-mesh/selvage/company/transfer"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -38,7 +39,8 @@ func Handlers() ledger.Mux {
 func init() {
 	company.Compose(people.Rules, care.Rules, routine.Rules, money.Rules, skill.Rules, inbox.Rules, file.Rules, place.Rules, paper.Rules, secret.Rules, transfer.Rules, memory.Rules, push.Rules, app.Rules, treeRules,
 		replica.Rules,
-		govern.Rules)
+		govern.Rules,
+		topic.Rules)
 }
 
 // One issue.sweep deletes ThreadChunk rows, each of which may refer to all parts of a long

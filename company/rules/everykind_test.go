@@ -29,6 +29,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/company/secret"
 	"github.com/selvage-mesh/selvage/company/skill"
+	"github.com/selvage-mesh/selvage/company/topic"
 	"github.com/selvage-mesh/selvage/company/transfer"
 	"github.com/selvage-mesh/selvage/governance"
 	"github.com/selvage-mesh/selvage/identity"
@@ -206,7 +207,8 @@ var stories = []struct {
 	{"workspaces", tellOfWorkspaces}, {"routines", tellOfRoutines}, {"skills", tellOfSkills}, {"secrets", tellOfSecrets}, {"the mesh", tellOfTheMesh},
 	{"imports", tellOfImports}, {"upkeep", tellOfUpkeep}, {"memories", tellOfMemories},
 	{"the resource tree", tellOfTheTree}, {"webhooks of tasks", tellOfHooks}, {"apps", tellOfApps},
-	{"governance", tellOfGovernance}}
+	{"governance", tellOfGovernance},
+	{"topics", tellOfTopics}}
 
 func tellOfTheTree(s *storyteller) {
 	s.by(companytest.Board, "resource_tree.grant", rules.SaveTreeGrant{Path: "/apps", Subject: "user:ada", Role: "operator", Delegate: true}, "resource_tree.granted")
@@ -776,4 +778,14 @@ func tellOfGovernance(s *storyteller) {
 	s.byNode(govern.KindLapse, govern.Lapse{}, "governance.lapsed & approval.rejected")
 	d, _, _ := govern.WeighLocal(s.Tx, govern.Local{Action: "exec", Agent: ada, Company: s.Company})
 	s.byNode(govern.KindRecord, govern.Record{Decisions: []govern.Decision{d}}, "governance.recorded")
+}
+
+func tellOfTopics(s *storyteller) {
+	s.by(companytest.Board, "topic.publish", topic.Publish{Topic: "build.done", Text: "green"}, "topic.published")
+	s.byNode("topic.publish", topic.Publish{Topic: "build.done", Text: `{"ok":true}`, JSON: true, From: "n1:7"}, "topic.published")
+	s.by(companytest.Board, "topic.keep", topic.Keep{Topic: "build.done", Messages: 5}, "topic.kept")
+	s.by(companytest.Board, "topic.subscribe", topic.Subscribe{Name: "ci", Pattern: "build.*", From: new(uint64)}, "topic.subscribed")
+	s.by(companytest.Board, "topic.acknowledge", topic.Acknowledge{Name: "ci", Height: 1}, "topic.acknowledged")
+	s.by(companytest.Board, "topic.unsubscribe", topic.Unsubscribe{Name: "ci"}, "topic.unsubscribed")
+	s.by(companytest.Board, "topic.delete", topic.Delete{Topic: "build.done"}, "topic.deleted")
 }

@@ -14,7 +14,7 @@ import (
 // A Field is a member of a request.
 type Field struct {
 	Name, Member, About string
-	Kind                string // "" text, int, bool, list, file, text or file, json, json or @file, pairs, variables, secret, entity, issue, issues, label, labels, agent or none, or a noun: see nouns
+	Kind                string // "" text, int, bool, list, file, text or file, json, json or @file, pairs, variables, secret, entity, issue, issues, label, labels, agent or none, scope, or a noun: see nouns
 	Place               int
 	Value               string // default
 }
@@ -25,6 +25,13 @@ func (f Field) read(c *CLI, cmd *cobra.Command, args []string) (value any, given
 	if f.Kind == "secret" {
 		value, err := ReadSecret(cmd)
 		return value, true, err
+	}
+	if f.Kind == "scope" {
+		if c.Company == "" {
+			return nil, false, nil
+		}
+		id, err := c.CompanyID(cmd)
+		return id, true, err
 	}
 	text := ""
 	switch {

@@ -52,7 +52,7 @@ func (v Verb) command(c *CLI) *cobra.Command {
 	}
 	for _, f := range v.Fields {
 		switch {
-		case f.Place > 0, f.Kind == "secret":
+		case f.Place > 0, f.Kind == "secret", f.Kind == "scope":
 		case f.Kind == "bool":
 			cmd.Flags().Bool(f.Name, f.Value == "true", f.About)
 		case f.Kind == "int":
@@ -101,22 +101,29 @@ func (v Verb) run(c *CLI, cmd *cobra.Command, args []string) error {
 		}
 	}
 	method := v.Method
+	if method == "DELETE" && len(in) > 0 { // it has no body
+		path, in = v.withQuery(path, in), map[string]any{}
+	}
 	if method == "PATCH" && len(in) == 0 {
 		return Misuse(fmt.Errorf("nothing to change: pass a flag (see %s --help)", cmd.CommandPath()))
 	}
 	var body any = in
 	if method == "" {
-		method = "GET"
-		q := url.Values{}
-		for _, name := range slices.Sorted(maps.Keys(in)) {
-			q.Set(name, fmt.Sprint(in[name]))
-		}
-		if path += "?" + q.Encode(); len(q) == 0 {
-			path = strings.TrimSuffix(path, "?")
-		}
-		body = nil
+		method, path, body = "GET", v.withQuery(path, in), nil
 	}
 	return v.Ask(c, cmd, args, method, path, body)
+}
+
+// withQuery returns path with members in its query.
+func (v Verb) withQuery(path string, in map[string]any) string {
+	q := url.Values{}
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		q.Set(name, fmt.Sprint(in[name]))
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
 }
 
 // Ask makes the request and prints its answer.
