@@ -31,7 +31,7 @@ var notForPeople = map[string][]string{
 	"another verb does it by a second path": {"POST {c}/exports", "POST {c}/exports/preview", "POST {c}/imports/*", "* /api/companies/import/", "PATCH /api/agents/{}/instructions-bundle", "PATCH /api/agents/{}/instructions-path", "PATCH {c}/members/{}/role-and-grants",
 		"GET /api/feedback-traces/{}/bundle", "GET /api/issues/{}/feedback-traces", "POST {c}/teams/catalog/{}/preview", "GET /api/teams/catalog/{}/files", "GET {c}/skills/categories", "GET {c}/skills/{}/fork-precheck", "GET /api/skills/catalog/{}*",
 		"GET {c}/user-secret-definitions/{}/coverage", "GET {c}/secrets/catalog", "PATCH {c}/budgets", "PATCH {c}/me/user-secrets/{}", "GET /api/issues/{}/comments/{}", "GET /api/v1/mesh/ledger/entries/{}", "GET /api/adapters/{}/config-schema",
-		"POST {c}/folders/ensure-my", "GET {c}/tools/{}"},
+		"GET /api/v1/topics/{}", "POST {c}/folders/ensure-my", "GET {c}/tools/{}"},
 	"a transcript asks it": {"GET /api/admin/users/{}/company-access", "PUT /api/admin/users/{}/company-access", "POST /api/admin/users/{}/*", "POST /api/auth/change-password", "POST /api/auth/sign-*", "POST /api/bootstrap/claim", "POST /api/cli-auth/*",
 		"GET /api/cli-auth/challenges/{}", "POST /api/invites/{}/accept", "POST {c}/skills/{}/install-update", "POST {c}/tools*", "POST /api/v1/mesh/leave", "POST /api/v1/mesh/nodes/{}/revoke", "POST /api/v1/mesh/owner-keys",
 		"POST /api/v1/mesh/raft/*", "POST /api/v1/mesh/snapshot", "POST /api/v1/processes*", "GET /api/v1/processes/{}*", "POST /api/v1/modules", "* /api/v1/declared-processes/{}"},
