@@ -123,7 +123,9 @@ func (b both[T]) all(tx *ledger.Tx, of ledger.CompanyID) (out []T) {
 	return out
 }
 
-func messageID(name string, height uint64) string { return core.TextKey(name) + "/" + ledger.Order(height) }
+func messageID(name string, height uint64) string {
+	return core.TextKey(name) + "/" + ledger.Order(height)
+}
 
 // Of returns a topic of a company, or of the mesh for "".
 func Of(tx *ledger.Tx, of ledger.CompanyID, name string) (Topic, bool) {
