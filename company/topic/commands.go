@@ -83,12 +83,12 @@ const (
 
 // Agents of a company talk through tasks and comments: none of this is for them.
 var kinds = []company.Kind{
-	{Name: KindPublish, From: company.FromRoster, Traits: company.NoWork, Do: ledger.Typed(publish)},
-	{Name: KindKeep, From: company.FromBoard, Traits: company.NoWork, Do: ledger.Typed(keep)},
-	{Name: KindDelete, From: company.FromBoard, Traits: company.NoWork, Do: ledger.Typed(remove)},
-	{Name: KindSubscribe, From: company.FromRoster, Traits: company.NoWork, Do: ledger.Typed(subscribe)},
-	{Name: KindAcknowledge, From: company.FromRoster, Traits: company.NoWork, Do: ledger.Typed(acknowledge)},
-	{Name: KindUnsubscribe, From: company.FromRoster, Traits: company.NoWork, Do: ledger.Typed(unsubscribe)},
+	{Name: KindPublish, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Talk, Do: ledger.Typed(publish)},
+	{Name: KindKeep, From: company.FromBoard, Traits: company.NoWork, Weight: company.Weights.SetUp, Do: ledger.Typed(keep)},
+	{Name: KindDelete, From: company.FromBoard, Traits: company.NoWork, Weight: company.Weights.Erase, Do: ledger.Typed(remove)},
+	{Name: KindSubscribe, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Marks, Do: ledger.Typed(subscribe)},
+	{Name: KindAcknowledge, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Marks, Do: ledger.Typed(acknowledge)},
+	{Name: KindUnsubscribe, From: company.FromRoster, Traits: company.NoWork, Weight: company.Weights.Marks, Do: ledger.Typed(unsubscribe)},
 }
 
 // Rules are the rules of this room.
