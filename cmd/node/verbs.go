@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
+	"github.com/selvage-mesh/selvage/cmd/node/ipc"
 )
 
 // The verbs of a noun are in its file; here are the verbs of nouns without other
@@ -62,7 +63,7 @@ func addVerbs(root *cobra.Command, c *cli.CLI) {
 	find("memory").AddCommand(memoryConsolidate(c))
 	root.AddCommand(treeCommand(c))
 	root.AddCommand(whyCommands(c)...)
-	root.AddCommand(subs(cli.Noun(c, "topic", "Publish messages that many may read, and read them again", topicVerbs...), readTopic(c)))
+	root.AddCommand(ipc.Commands(c)...)
 	cli.With(c, root, mindVerb)
 	cli.With(c, find("auth"), profileVerbs...)
 	cli.With(c, find("adapter"), adapterVerbs...)

@@ -1,4 +1,5 @@
-package main
+// Package ipc is the commands by which people and programs talk through the mesh: topics.
+package ipc
 
 import (
 	"context"
@@ -15,6 +16,15 @@ import (
 
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
 )
+
+// Commands returns the nouns of this package.
+func Commands(c *cli.CLI) []*cobra.Command {
+	topic := cli.Noun(c, "topic", "Publish messages that many may read, and read them again", topicVerbs...)
+	topic.AddCommand(readTopic(c))
+	return []*cobra.Command{topic}
+}
+
+var withLimit = cli.Field{Name: "limit", Member: "limit", Kind: "int", About: "at most so many"}
 
 // ofScope is the company of --company; without the flag a topic is the mesh's.
 var ofScope = cli.Field{Member: "companyId", Kind: "scope"}
