@@ -27,7 +27,7 @@ type specBody struct {
 	Role         string               `json:"role,omitempty" enum:"supervisor,service,worker,user,custom"`
 	Agency       *kernel.Agency       `json:"agency,omitempty"`
 	Capabilities *kernel.Capabilities `json:"capabilities,omitempty" doc:"what is absent has its default"`
-	Restart      string               `json:"restart,omitempty" doc:"one_for_one (always), one_for_all, rest_for_one, transient (on-failure) or permanent (never)"`
+	Restart      string               `json:"restart,omitempty" maxLength:"32" doc:"one_for_one (always), one_for_all, rest_for_one, transient (on-failure) or permanent (never)"`
 	Group        string               `json:"group,omitempty" maxLength:"600" doc:"of the supervisor, such as app/web"`
 	OnLimit      string               `json:"on_limit,omitempty" enum:"end,suspend" doc:"what happens at 100 % of a limit; default end"`
 	Node         string               `json:"node,omitempty" maxLength:"128" doc:"name or ID of the only node that may run it"`

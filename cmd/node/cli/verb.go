@@ -123,6 +123,9 @@ func (v Verb) withQuery(path string, in map[string]any) string {
 	if len(q) == 0 {
 		return path
 	}
+	if strings.Contains(path, "?") {
+		return path + "&" + q.Encode()
+	}
 	return path + "?" + q.Encode()
 }
 

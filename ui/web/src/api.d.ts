@@ -4,6 +4,40 @@
  */
 
 export interface paths {
+    "/.well-known/agent-card.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the A2A card of the mesh: its agents, as far as the caller may see them */
+        get: operations["getWellKnownAgentCardJson"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/a2a/{agent}/.well-known/agent-card.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the A2A card of an agent */
+        get: operations["getA2aByAgentWellKnownAgentCardJson"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/adapters": {
         parameters: {
             query?: never;
@@ -1581,6 +1615,127 @@ export interface paths {
         put?: never;
         /** Ask the board for something */
         post: operations["postApiCompaniesByCompanyIdApprovals"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/companies/{companyId}/apps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the installed apps of a company */
+        get: operations["getApiCompaniesByCompanyIdApps"];
+        put?: never;
+        /** Install a signed app, and grant what it asks for */
+        post: operations["postApiCompaniesByCompanyIdApps"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/companies/{companyId}/apps/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Check a signed app, and tell what it brings and asks for */
+        post: operations["postApiCompaniesByCompanyIdAppsPreview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/companies/{companyId}/apps/{app}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read an app by name or ID */
+        get: operations["getApiCompaniesByCompanyIdAppsByApp"];
+        put?: never;
+        post?: never;
+        /** Remove an app: its agents end, its routines and skills are deleted */
+        delete: operations["deleteApiCompaniesByCompanyIdAppsByApp"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/companies/{companyId}/apps/{app}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take an app back to the version before its upgrade */
+        post: operations["postApiCompaniesByCompanyIdAppsByAppRollback"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/companies/{companyId}/apps/{app}/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Start an app: its agents and routines work */
+        post: operations["postApiCompaniesByCompanyIdAppsByAppStart"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/companies/{companyId}/apps/{app}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stop an app: its agents are paused, its routines rest */
+        post: operations["postApiCompaniesByCompanyIdAppsByAppStop"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/companies/{companyId}/apps/{app}/upgrade": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Upgrade an app to another signed version */
+        post: operations["postApiCompaniesByCompanyIdAppsByAppUpgrade"];
         delete?: never;
         options?: never;
         head?: never;
@@ -6599,6 +6754,144 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/capabilities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a capability token: it may do a part of what the caller may, until its time is up */
+        post: operations["postApiV1Capabilities"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/companies/{companyId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a company as the kernel's clients know it */
+        get: operations["getApiV1CompaniesByCompanyId"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/companies/{companyId}/goals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the tree of goals */
+        get: operations["getApiV1CompaniesByCompanyIdGoals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/companies/{companyId}/heartbeats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the timers of a company's agents */
+        get: operations["getApiV1CompaniesByCompanyIdHeartbeats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/companies/{companyId}/org": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read who reports to whom, with roles, budgets and goals */
+        get: operations["getApiV1CompaniesByCompanyIdOrg"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/declared-processes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the declared processes, with where their replicas run */
+        get: operations["getApiV1DeclaredProcesses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/declared-processes/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a declared process */
+        get: operations["getApiV1DeclaredProcessesByName"];
+        /** Declare a process of which the mesh keeps replicas running, or change it */
+        put: operations["putApiV1DeclaredProcessesByName"];
+        post?: never;
+        /** Remove a declared process and end its replicas */
+        delete: operations["deleteApiV1DeclaredProcessesByName"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/dmesg": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the newest events of a node's kernel log */
+        get: operations["getApiV1Dmesg"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/effects/{entity}": {
         parameters: {
             query?: never;
@@ -6667,6 +6960,126 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/govern/amendments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the amendments, newest first */
+        get: operations["getApiV1GovernAmendments"];
+        put?: never;
+        /** Propose an amendment of the constitution */
+        post: operations["postApiV1GovernAmendments"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/amendments/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show an amendment, and what has to be signed */
+        get: operations["getApiV1GovernAmendmentsById"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/amendments/{id}/enact": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Bring an amendment into force that enough have signed */
+        post: operations["postApiV1GovernAmendmentsByIdEnact"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/amendments/{id}/sign": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sign an amendment with a signing key of the board, or as an administrator where it has none */
+        post: operations["postApiV1GovernAmendmentsByIdSign"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/amendments/{id}/withdraw": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Withdraw an amendment */
+        post: operations["postApiV1GovernAmendmentsByIdWithdraw"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List decisions of the gate, newest first: denials, deferrals, warnings and permits of high risk */
+        get: operations["getApiV1GovernDecisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/decisions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a decision of the gate, with everything that led to it */
+        get: operations["getApiV1GovernDecisionsById"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/govern/explain": {
         parameters: {
             query?: never;
@@ -6678,6 +7091,109 @@ export interface paths {
         put?: never;
         /** Tell how the effect of an act comes to be, step by step */
         post: operations["postApiV1GovernExplain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/packs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the packs of rules to start from */
+        get: operations["getApiV1GovernPacks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/packs/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a pack of rules */
+        get: operations["getApiV1GovernPacksByName"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/packs/{name}/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Propose the rules of a pack, and bring them into force where the board has no signing keys */
+        post: operations["postApiV1GovernPacksByNameApply"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/place": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show the environment that is set for a company, a project or the mesh */
+        get: operations["getApiV1GovernPlace"];
+        /** Set the environment of a company, a project or the mesh */
+        put: operations["putApiV1GovernPlace"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Decide again what was decided, and compare bit for bit */
+        post: operations["postApiV1GovernReplay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/govern/review": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Tell what an amendment would have decided of the last acts */
+        post: operations["postApiV1GovernReview"];
         delete?: never;
         options?: never;
         head?: never;
@@ -7372,6 +7888,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/modules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Store a WebAssembly module that processes are started from: a form with file */
+        post: operations["postApiV1Modules"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/path": {
         parameters: {
             query?: never;
@@ -7381,6 +7914,92 @@ export interface paths {
         };
         /** Find the shortest way from one entity to another along causes and effects */
         get: operations["getApiV1Path"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/processes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the processes of the whole mesh */
+        get: operations["getApiV1Processes"];
+        put?: never;
+        /** Start a process that is not declared: it ends with its node */
+        post: operations["postApiV1Processes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/processes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a process, by node:pid, or by PID on this node */
+        get: operations["getApiV1ProcessesById"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/processes/{id}/elevate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give a process other capabilities, with a reason */
+        post: operations["postApiV1ProcessesByIdElevate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/processes/{id}/kill": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a signal to a process; a run or a service is ended by its own rules */
+        post: operations["postApiV1ProcessesByIdKill"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/processes/{id}/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the output of a process that was started here */
+        get: operations["getApiV1ProcessesByIdLog"];
         put?: never;
         post?: never;
         delete?: never;
@@ -7406,6 +8025,75 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/subscriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List subscriptions, and how far each has read */
+        get: operations["getApiV1Subscriptions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/subscriptions/{subscription}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Subscribe to the topics that a pattern selects: every node remembers how far the subscription has read */
+        put: operations["putApiV1SubscriptionsBySubscription"];
+        post?: never;
+        /** Unsubscribe */
+        delete: operations["deleteApiV1SubscriptionsBySubscription"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/subscriptions/{subscription}/ack": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Acknowledge the messages of a subscription up to a height */
+        post: operations["postApiV1SubscriptionsBySubscriptionAck"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/subscriptions/{subscription}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the next messages of a subscription: those above its position */
+        get: operations["getApiV1SubscriptionsBySubscriptionMessages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tools": {
         parameters: {
             query?: never;
@@ -7418,6 +8106,130 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/topics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List topics, and with a pattern the messages of those that it selects; with Accept: text/event-stream, follow them */
+        get: operations["getApiV1Topics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/topics/{topic}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the messages of a topic */
+        get: operations["getApiV1TopicsByTopic"];
+        /** Say how much of a topic is kept */
+        put: operations["putApiV1TopicsByTopic"];
+        /** Publish a message to a topic: every node keeps it */
+        post: operations["postApiV1TopicsByTopic"];
+        /** Delete a topic with its messages */
+        delete: operations["deleteApiV1TopicsByTopic"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/topics/{topic}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Follow the messages of a topic, or of a pattern, as server-sent events; the event's ID is a height, at which any node resumes */
+        get: operations["getApiV1TopicsByTopicEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tree": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the root of the resource tree, and what lies below a path */
+        get: operations["getApiV1Tree"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tree/access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Ask whether somebody may do an action on a path, and which grant decides */
+        get: operations["getApiV1TreeAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tree/commit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Commit the root of the resource tree on the chain */
+        post: operations["postApiV1TreeCommit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tree/grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the grants at a path and below it */
+        get: operations["getApiV1TreeGrants"];
+        put?: never;
+        /** Say what somebody may do on a path and below it, in place of what was said before */
+        post: operations["postApiV1TreeGrants"];
+        /** Take a grant back */
+        delete: operations["deleteApiV1TreeGrants"];
         options?: never;
         head?: never;
         patch?: never;
@@ -7553,6 +8365,14 @@ export interface components {
             responsibleUserId: string | null;
             runId: string | null;
         };
+        Agency: {
+            allowed_roles?: string[];
+            capability_ceiling?: components["schemas"]["Capabilities"] | null;
+            /** Format: int64 */
+            max_children?: number;
+        } & {
+            [key: string]: unknown;
+        };
         AgentKey: {
             /** Format: date-time */
             createdAt: string | null;
@@ -7607,8 +8427,25 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiAccessAnswer: {
+            action: string;
+            allowed: boolean;
+            grant: components["schemas"]["ApiTreeGrant"] | null;
+            names: string[];
+            path: string;
+            reason: string;
+            subject: string;
+        };
         ApiAccessBody: {
             companyIds: string[];
+        } & {
+            [key: string]: unknown;
+        };
+        ApiAckBody: {
+            /** Format: uuid */
+            companyId?: string;
+            /** Format: int64 */
+            height: number;
         } & {
             [key: string]: unknown;
         };
@@ -7749,6 +8586,25 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiAgentCard: {
+            capabilities: components["schemas"]["ApiCardCapabilities"];
+            defaultInputModes: string[];
+            defaultOutputModes: string[];
+            description: string;
+            name: string;
+            provider: components["schemas"]["ApiCardProvider"];
+            securityRequirements: {
+                [key: string]: {
+                    [key: string]: components["schemas"]["ApiCardScopes"];
+                };
+            }[];
+            securitySchemes: {
+                [key: string]: components["schemas"]["ApiCardScheme"];
+            } | null;
+            skills: components["schemas"]["ApiCardSkill"][];
+            supportedInterfaces: components["schemas"]["ApiCardInterface"][];
+            version: string;
+        };
         ApiAgentConfiguration: {
             adapterConfig: unknown;
             adapterType: string;
@@ -7876,6 +8732,39 @@ export interface components {
             experimental: components["schemas"]["ApiExperimental"];
             general: components["schemas"]["ApiGeneral"];
         };
+        ApiAmendment: {
+            /** Format: int64 */
+            base: number;
+            digest: string;
+            dropKeys: string[];
+            dropRules: string[];
+            /** Format: date-time */
+            endedAt: string | null;
+            environment: string | null;
+            hash: string;
+            /** Format: int64 */
+            height: number | null;
+            id: string;
+            keys: components["schemas"]["ApiKey"][];
+            message: string;
+            pack: string | null;
+            /** Format: date-time */
+            proposedAt: string | null;
+            proposedBy: string;
+            /** Format: int64 */
+            required: number;
+            rules: components["schemas"]["ApiRule"][];
+            signatures: components["schemas"]["ApiSignature"][];
+            /** Format: int64 */
+            signed: number;
+            stale: boolean;
+            status: string;
+            /** Format: int64 */
+            threshold: number | null;
+            title: string;
+            /** Format: int64 */
+            version: number | null;
+        };
         ApiAncestorIssue: {
             assigneeAgentId: string | null;
             assigneeUserId: string | null;
@@ -7926,6 +8815,110 @@ export interface components {
             optionIds: string[];
             otherText?: string | null;
             questionId: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiAppArchiveBody: {
+            /** @description the signed archive, in base64 */
+            archive: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiAppInstallBody: {
+            /** @description the signed archive, in base64 */
+            archive: string;
+            /** @description all capabilities that the preview names */
+            grant?: string[];
+            /** @description values of its settings, by name */
+            settings?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description install it and do not start it */
+            stopped?: boolean;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiAppPart: {
+            /** @description the version in use does not have it; it rests */
+            gone: boolean;
+            id: string;
+            name: string;
+        };
+        ApiAppPreview: {
+            agents: string[];
+            author: string;
+            capabilities: string[];
+            dependencies: {
+                [key: string]: string;
+            } | null;
+            description: string;
+            digest: string;
+            installedVersion: string | null;
+            name: string;
+            /** @description all that is wrong with the manifest; empty for one that can be installed */
+            problems: string[];
+            routines: string[];
+            /** @description the version in use was signed with the same key; true when none is */
+            sameSigner: boolean;
+            settings: components["schemas"]["ApiAppSetting"][];
+            signer: string;
+            skills: string[];
+            version: string;
+        };
+        ApiAppRow: {
+            agents: components["schemas"]["ApiAppPart"][];
+            author: string;
+            capabilities: string[];
+            companyId: string;
+            /** Format: date-time */
+            createdAt: string | null;
+            dependencies: {
+                [key: string]: string;
+            } | null;
+            description: string;
+            digest: string;
+            id: string;
+            name: string;
+            /** @description that rollback goes back to */
+            previousVersion: string | null;
+            reason: string | null;
+            routines: components["schemas"]["ApiAppPart"][];
+            /** @description without secret ones */
+            settings: {
+                [key: string]: string;
+            } | null;
+            signer: string;
+            skills: components["schemas"]["ApiAppPart"][];
+            state: string;
+            /** Format: date-time */
+            updatedAt: string | null;
+            /**
+             * Format: date-time
+             * @description until then a failed run takes the upgrade back; null when nothing is decided any more
+             */
+            upgradeWatchedUntil: string | null;
+            version: string;
+        };
+        ApiAppSetting: {
+            about: string;
+            default: string;
+            name: string;
+            required: boolean;
+            secret: boolean;
+        };
+        ApiAppUpgradeBody: {
+            /** @description the signed archive, in base64 */
+            archive: string;
+            /** @description all capabilities that the preview names */
+            grant?: string[];
+            /** @description also if it is signed with another key than the version in use */
+            newSigner?: boolean;
+            /** @description also to an older version, or the same */
+            rollback?: boolean;
+            /** @description values of settings that change, by name */
+            settings?: {
+                [key: string]: unknown;
+            } | null;
         } & {
             [key: string]: unknown;
         };
@@ -8300,7 +9293,7 @@ export interface components {
             /** @enum {string} */
             eventKind: "inference_charge" | "platform_fee" | "credit_purchase" | "credit_refund" | "credit_expiry" | "byok_fee" | "gateway_overhead" | "log_storage_charge" | "logpush_charge" | "provisioned_capacity_charge" | "training_charge" | "custom_model_import_charge" | "custom_model_storage_charge" | "manual_adjustment";
             /** @enum {string|null} */
-            executionAdapterType?: "process" | "http" | "claude_local" | "codex_local" | "paperclip_runner" | "cursor_cloud" | "gemini_local" | "grok_local" | "hermes_gateway" | "hermes_local" | "kimi_local" | "opencode_local" | "pi_local" | "cursor" | "openclaw_gateway" | "acp" | "wasm" | "container" | null;
+            executionAdapterType?: "process" | "http" | "claude_local" | "codex_local" | "paperclip_runner" | "cursor_cloud" | "gemini_local" | "grok_local" | "hermes_gateway" | "hermes_local" | "kimi_local" | "opencode_local" | "pi_local" | "cursor" | "openclaw_gateway" | "acp" | "wasm" | "container" | "a2a" | null;
             externalInvoiceId?: string | null;
             /** Format: uuid */
             goalId?: string | null;
@@ -8463,6 +9456,81 @@ export interface components {
             outputTokens: number;
         } & {
             [key: string]: unknown;
+        };
+        ApiCapability: {
+            agent_id: string | null;
+            capabilities: string[];
+            company_id: string | null;
+            /** Format: date-time */
+            expires_at: string | null;
+            id: string;
+            scheme: string;
+            token: string;
+        };
+        ApiCapabilityBody: {
+            /** @description the only agent that it is for, as execute and govern take it; any unless given */
+            agent_id?: string;
+            /** @description execute: give tasks and read what came of them; govern: ask the gate */
+            capabilities: ("execute" | "govern")[];
+            /**
+             * Format: uuid
+             * @description the only company that it is for; any unless given
+             */
+            company_id?: string;
+            /**
+             * Format: int64
+             * @description 3600 unless given
+             */
+            ttl_seconds?: number | null;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiCardAgent: {
+            card: string;
+            companyId: string;
+            companyName: string;
+            id: string;
+            name: string;
+            role: string;
+            url: string;
+        };
+        ApiCardAgents: {
+            agents: components["schemas"]["ApiCardAgent"][];
+        };
+        ApiCardCapabilities: {
+            extendedAgentCard: boolean;
+            extensions?: components["schemas"]["ApiCardExtension"][];
+            pushNotifications: boolean;
+            streaming: boolean;
+        };
+        ApiCardExtension: {
+            description: string;
+            params: components["schemas"]["ApiCardAgents"];
+            uri: string;
+        };
+        ApiCardHTTPScheme: {
+            description: string;
+            scheme: string;
+        };
+        ApiCardInterface: {
+            protocolBinding: string;
+            protocolVersion: string;
+            tenant?: string;
+            url: string;
+        };
+        ApiCardProvider: {
+            organization: string;
+            url: string;
+        };
+        ApiCardScheme: {
+            httpAuthSecurityScheme: components["schemas"]["ApiCardHTTPScheme"];
+        };
+        ApiCardScopes: Record<string, never>;
+        ApiCardSkill: {
+            description: string;
+            id: string;
+            name: string;
+            tags: string[];
         };
         ApiCatalogFile: {
             kind: string;
@@ -8771,6 +9839,13 @@ export interface components {
             state: string | null;
             targetRunId: string | null;
         };
+        ApiCompany: {
+            /** Format: date-time */
+            created_at: string | null;
+            description: string | null;
+            id: string;
+            name: string;
+        };
         ApiCompanyAccess: {
             companyAccess: components["schemas"]["ApiMembership"][];
             companyIds: string[];
@@ -8832,9 +9907,24 @@ export interface components {
             guidance: string;
         };
         ApiConstitution: {
+            amendmentId: string | null;
             constitution: string;
+            environment: string | null;
+            /** Format: int64 */
+            height: number;
+            inForce: boolean;
+            /** Format: date-time */
+            inForceSince: string | null;
+            pack: string | null;
+            /** Format: int64 */
+            requiredSignatures: number;
             rules: components["schemas"]["ApiRule"][];
+            signingKeys: components["schemas"]["ApiKey"][];
+            /** Format: double */
+            threshold: number;
             variables: components["schemas"]["ApiVariable"][];
+            /** Format: int64 */
+            version: number;
         };
         ApiContextAttachment: {
             /** Format: int64 */
@@ -8863,7 +9953,7 @@ export interface components {
             /** @description 0 to 1: how far the act is from what the agent did before */
             drift?: unknown;
             /**
-             * @description the threshold is 0.9, 0.6 and 0.3, without one 0.7; an agent can not say dev
+             * @description that of the company unless given; the threshold is 0.9, 0.6 and 0.3, without one 0.7; an agent can not say dev
              * @enum {string}
              */
             environment?: "dev" | "staging" | "prod";
@@ -9394,6 +10484,80 @@ export interface components {
             threshold: number;
             warnings: string[];
         };
+        ApiDeclaration: {
+            backend: string;
+            command: string[];
+            /** Format: date-time */
+            created_at: string | null;
+            declared_by: string;
+            env: string[];
+            /** Format: int64 */
+            generation: number;
+            group: string;
+            id: string;
+            image: string;
+            instances: components["schemas"]["ApiReplicaRow"][];
+            labels: string[];
+            limits: components["schemas"]["Limits"];
+            module: string;
+            name: string;
+            node_id: string;
+            on_limit: string;
+            /** Format: int64 */
+            replicas: number;
+            restart: string;
+            /** Format: int64 */
+            running: number;
+            /** Format: date-time */
+            updated_at: string | null;
+        };
+        ApiDeclareBody: {
+            agency?: components["schemas"]["Agency"] | null;
+            /**
+             * @description default: by what is given; remote: on another node, which is named
+             * @enum {string}
+             */
+            backend?: "native" | "wasm" | "container" | "remote";
+            /** @description what is absent has its default */
+            capabilities?: components["schemas"]["Capabilities"] | null;
+            /** @description program and arguments; of a module or a container its arguments */
+            command?: string[];
+            /** @description absolute; default: a folder of its own */
+            dir?: string;
+            env?: {
+                [key: string]: string;
+            };
+            /** @description of the supervisor, such as app/web */
+            group?: string;
+            /** @description of a container */
+            image?: string;
+            /** @description labels that a node needs to run it */
+            labels?: string[];
+            /** @description SHA-256 of a stored module */
+            module?: string;
+            /**
+             * Format: int64
+             * @description size of the module
+             */
+            module_bytes?: number;
+            /** @description default: after what is started */
+            name?: string;
+            /** @description name or ID of the only node that may run it */
+            node?: string;
+            /**
+             * @description what happens at 100 % of a limit; default end
+             * @enum {string}
+             */
+            on_limit?: "end" | "suspend";
+            /** Format: int64 */
+            replicas: number;
+            /** @description one_for_one (always), one_for_all, rest_for_one, transient (on-failure) or permanent (never) */
+            restart?: string;
+            /** @enum {string} */
+            role?: "supervisor" | "service" | "worker" | "user" | "custom";
+        } & {
+            [key: string]: unknown;
+        };
         ApiDecomposeBody: {
             /** Format: uuid */
             acceptedPlanRevisionId: string;
@@ -9417,6 +10581,9 @@ export interface components {
             /** Format: date-time */
             updatedAt: string | null;
             usageGuidance: string | null;
+        };
+        ApiDeleted: {
+            deleted: boolean;
         };
         ApiDesiredSkill: {
             key: string;
@@ -9454,6 +10621,18 @@ export interface components {
             level: string;
             message: string;
         };
+        ApiDifference: {
+            action: string;
+            actorId: string;
+            /** Format: date-time */
+            at: string | null;
+            companyId: string | null;
+            id: string;
+            reason: string;
+            rule: string | null;
+            was: string;
+            wouldBe: string;
+        };
         ApiDirectory: {
             users: components["schemas"]["ApiDirectoryUser"][];
         };
@@ -9468,6 +10647,27 @@ export interface components {
             kind?: "dismiss" | "snooze";
             /** Format: date-time */
             snoozedUntil?: string | null;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiDraftBody: {
+            dropKeys?: string[];
+            dropRules?: string[];
+            /**
+             * @description of the mesh
+             * @enum {string}
+             */
+            environment?: "dev" | "staging" | "prod" | "none";
+            /** @description signing keys to add */
+            keys?: components["schemas"]["ApiKeyBody"][];
+            /** @description to add or supersede */
+            rules?: components["schemas"]["ApiRuleBody"][];
+            /**
+             * Format: int64
+             * @description signatures that an amendment needs; 0: more than half of the keys
+             */
+            threshold?: number;
+            title?: string;
         } & {
             [key: string]: unknown;
         };
@@ -9494,6 +10694,13 @@ export interface components {
             risk: number;
             /** Format: double */
             security: number;
+        };
+        ApiElevateBody: {
+            /** @description what the process may do and use from now on; what is absent has its default */
+            capabilities: components["schemas"]["Capabilities"];
+            reason: string;
+        } & {
+            [key: string]: unknown;
         };
         ApiEmbedded: {
             agentId: string | null;
@@ -10010,6 +11217,16 @@ export interface components {
             available: boolean;
             unavailableReason: string;
         };
+        ApiGoal: {
+            description: string;
+            id: string;
+            metrics: {
+                [key: string]: number;
+            } | null;
+            parent_goal: string | null;
+            /** @enum {string} */
+            status: "pending" | "active" | "complete" | "failed";
+        };
         ApiGoalAction: {
             /** @enum {string} */
             action: "create" | "edit" | "replace" | "pause" | "resume" | "clear";
@@ -10041,6 +11258,11 @@ export interface components {
         ApiGoalTitle: {
             id: string;
             title: string;
+        };
+        ApiGoalTree: {
+            company_id: string;
+            goals: components["schemas"]["ApiGoal"][];
+            roots: string[];
         };
         ApiGrantBody: {
             permissionKey: string;
@@ -10092,6 +11314,12 @@ export interface components {
         ApiHealthServer: {
             git: components["schemas"]["ApiGitStatus"];
             processStartedAt: components["schemas"]["ApiIsoTime"];
+        };
+        ApiHeartbeatConfig: {
+            agent_id: string;
+            enabled: boolean;
+            /** Format: int64 */
+            interval: number;
         };
         ApiHeldTree: {
             hold: components["schemas"]["TreeHold"];
@@ -10703,6 +11931,18 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiKeepBody: {
+            /** Format: int64 */
+            bytes?: number;
+            /** Format: uuid */
+            companyId?: string;
+            /** Format: int64 */
+            messages?: number;
+            /** Format: int64 */
+            seconds?: number;
+        } & {
+            [key: string]: unknown;
+        };
         ApiKeepEvents: {
             /** Format: int64 */
             days: number;
@@ -10727,6 +11967,18 @@ export interface components {
             uptime_secs: number;
             version: string;
         };
+        ApiKey: {
+            id: string;
+            name: string;
+            publicKey: string;
+        };
+        ApiKeyBody: {
+            name: string;
+            /** @description 32 bytes of Ed25519 in base64 */
+            publicKey: string;
+        } & {
+            [key: string]: unknown;
+        };
         ApiKeyRevoked: {
             keyId: string;
             revoked: boolean;
@@ -10734,6 +11986,12 @@ export interface components {
         ApiKeyScope: {
             /** @enum {string} */
             kind: "standard";
+        } & {
+            [key: string]: unknown;
+        };
+        ApiKillBody: {
+            /** @description TERM (default), KILL, STOP, CONT, INT, HUP, QUIT, USR1 or USR2 */
+            signal?: string;
         } & {
             [key: string]: unknown;
         };
@@ -10950,6 +12208,11 @@ export interface components {
             /** Format: int64 */
             seq: number;
         };
+        ApiLogPage: {
+            content: string;
+            /** Format: int64 */
+            nextOffset?: number;
+        };
         ApiLoop: {
             /** Format: int64 */
             commits: number;
@@ -10963,6 +12226,47 @@ export interface components {
             searched: number;
             /** Format: int64 */
             sensed: number;
+        };
+        ApiMade: {
+            action: string;
+            actorId: string;
+            actorType: string;
+            /** Format: int64 */
+            amount_cents: number;
+            answer: string | null;
+            approvalId: string | null;
+            /** Format: date-time */
+            at: string | null;
+            class: string;
+            clearances: string[];
+            companyId: string | null;
+            /** Format: int64 */
+            constitution: number;
+            /** Format: int64 */
+            count: number;
+            decision: string;
+            effect: components["schemas"]["ApiEffect"];
+            /** Format: double */
+            effect_magnitude: number;
+            effect_vector: number[];
+            environment: string | null;
+            evaluated_rules: string[];
+            /** Format: int64 */
+            height: number;
+            id: string;
+            issueId: string | null;
+            /** Format: date-time */
+            lastAt: string | null;
+            nodeId: string | null;
+            opinions: components["schemas"]["ApiOpinion"][];
+            rank: string;
+            reason: string;
+            role: string | null;
+            rules: components["schemas"]["ApiVoice"][];
+            runId: string | null;
+            spoken_rules: string[];
+            /** Format: double */
+            threshold: number;
         };
         ApiMadeChallenge: {
             approvalPath: string;
@@ -11115,6 +12419,20 @@ export interface components {
             rotatedAt: string | null;
             rotationWanted: boolean;
         };
+        ApiMessage: {
+            /** Format: date-time */
+            at: string | null;
+            from: string;
+            /** Format: int64 */
+            height: number;
+            json: boolean;
+            /** Format: int64 */
+            number: number;
+            payload: unknown;
+            runId: string | null;
+            text: string;
+            topic: string;
+        };
         ApiMessageBody: {
             correlationId?: string;
             payload?: {
@@ -11181,6 +12499,11 @@ export interface components {
             model: string;
             /** Format: int64 */
             vectors: number;
+        };
+        ApiModule: {
+            sha256: string;
+            /** Format: int64 */
+            size: number;
         };
         ApiMoveFolder: {
             /** Format: uuid */
@@ -11612,6 +12935,29 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiOrgChart: {
+            company_id: string;
+            nodes: components["schemas"]["ApiOrgNode"][];
+        };
+        ApiOrgNode: {
+            agent_id: string;
+            /** Format: int64 */
+            budget_cents: number;
+            goals: string[];
+            name: string;
+            reports_to: string | null;
+            /** @enum {string} */
+            role: "ceo" | "manager" | "worker";
+        };
+        ApiOther: {
+            action: string;
+            /** Format: int64 */
+            constitution: number;
+            id: string;
+            is: string;
+            reason: string;
+            was: string;
+        };
         ApiOwnFolder: {
             slug?: string | null;
         } & {
@@ -11619,6 +12965,21 @@ export interface components {
         };
         ApiOwnerKey: {
             ownerKey: string;
+        };
+        ApiPack: {
+            about: string;
+            /** Format: int64 */
+            count: number;
+            environment: string | null;
+            name: string;
+            rules: components["schemas"]["ApiRule"][];
+        };
+        ApiPage: {
+            messages: components["schemas"]["ApiMessage"][];
+            more: boolean;
+            /** Format: int64 */
+            next: number;
+            topics: components["schemas"]["Topic"][];
         };
         ApiPartsWanted: {
             agents?: boolean | null;
@@ -11969,6 +13330,39 @@ export interface components {
             releasePolicy: components["schemas"]["HoldRelease"];
             rootIssueId: string;
         };
+        ApiPlaceBody: {
+            /**
+             * Format: int64
+             * @description how long a command waits for a person; 0: as further out
+             */
+            approvalMinutes?: number;
+            /**
+             * Format: uuid
+             * @description the mesh unless given
+             */
+            companyId?: string;
+            /**
+             * @description none: as further out
+             * @enum {string}
+             */
+            environment?: "dev" | "staging" | "prod" | "none";
+            /** @description false: what a rule blocks is denied, and no person is asked */
+            humanApproval?: boolean;
+            /** Format: uuid */
+            projectId?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiPlaceShape: {
+            /** Format: int64 */
+            approvalMinutes: number;
+            companyId: string | null;
+            environment: string | null;
+            humanApproval: boolean | null;
+            projectId: string | null;
+            /** Format: double */
+            threshold: number;
+        };
         ApiPlacement: {
             adapterType: string;
             /** Format: date-time */
@@ -12245,6 +13639,18 @@ export interface components {
             localAiLoginSupported: boolean;
             status: string;
         };
+        ApiPublishBody: {
+            /**
+             * Format: uuid
+             * @description whose topic; the mesh's own unless given
+             */
+            companyId?: string;
+            /** @description instead of text: a string is text, anything else is JSON */
+            payload?: unknown;
+            text?: string;
+        } & {
+            [key: string]: unknown;
+        };
         ApiPutInstructions: {
             clearLegacyPromptTemplate?: boolean;
             content: string;
@@ -12335,7 +13741,10 @@ export interface components {
             failover: boolean;
             /** Format: int64 */
             height: number;
+            phase?: string;
             reason?: string;
+            /** @enum {string} */
+            state?: "booting" | "running" | "shutting_down" | "halted";
             status: string;
             /** Format: int64 */
             voters?: number;
@@ -12451,6 +13860,45 @@ export interface components {
         };
         ApiRemoteNote: {
             path: string | null;
+        };
+        ApiReplayBody: {
+            /** @description of a decision; all that the caller sees unless given */
+            id?: string;
+            /** Format: int64 */
+            limit?: number;
+            /**
+             * Format: int64
+             * @description of the constitution; the one that decided unless given
+             */
+            version?: number;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiReplayed: {
+            /** Format: int64 */
+            differ: number;
+            different: components["schemas"]["ApiOther"][];
+            /** Format: int64 */
+            replayed: number;
+            /** Format: int64 */
+            same: number;
+        };
+        ApiReplicaRow: {
+            address: string;
+            /** Format: date-time */
+            at: string | null;
+            error: string | null;
+            /** Format: int64 */
+            exit_code: number;
+            /** Format: int64 */
+            failovers: number;
+            node: string;
+            node_id: string;
+            /** Format: int64 */
+            pid: number;
+            /** Format: int64 */
+            restarts: number;
+            state: string;
         };
         ApiReportCost: {
             /** Format: uuid */
@@ -12569,6 +14017,36 @@ export interface components {
             issueId: string;
             ok: boolean;
             scheduledRetry: components["schemas"]["ApiIssueRetry"];
+        };
+        ApiReview: {
+            /** Format: int64 */
+            considered: number;
+            /** Format: int64 */
+            deferred: number;
+            /** Format: int64 */
+            denied: number;
+            examples: components["schemas"]["ApiDifference"][];
+            /** Format: int64 */
+            milder: number;
+            /** Format: int64 */
+            permitted: number;
+            /** Format: int64 */
+            stricter: number;
+            summary: string;
+            /** Format: int64 */
+            warned: number;
+        };
+        ApiReviewBody: {
+            /** @description one that is proposed, in place of draft */
+            amendmentId?: string;
+            draft?: components["schemas"]["ApiDraftBody"];
+            /**
+             * Format: int64
+             * @description acts to look at; 12000 unless given
+             */
+            last?: number;
+        } & {
+            [key: string]: unknown;
         };
         ApiReviewState: {
             paths: components["schemas"]["Item"][];
@@ -12901,8 +14379,47 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiRow: {
+            adapter: string;
+            address: string;
+            /** Format: int64 */
+            age_ms: number;
+            agent: string;
+            capabilities: components["schemas"]["Capabilities"] | null;
+            company: string;
+            declared: string;
+            /** Format: date-time */
+            ended_at: string | null;
+            error: string;
+            /** Format: int64 */
+            exit_code: number | null;
+            exit_reason: string;
+            kind: string;
+            /** Format: int64 */
+            machine_pid: number;
+            name: string;
+            node: string;
+            node_id: string;
+            /** Format: int64 */
+            parent_pid: number;
+            /** Format: int64 */
+            pid: number;
+            /** Format: int64 */
+            replica: number;
+            resource_usage: components["schemas"]["Use"];
+            /** Format: int64 */
+            restarts: number;
+            role: string;
+            run: string;
+            /** Format: date-time */
+            started_at: string | null;
+            /** @enum {string} */
+            state: "starting" | "running" | "suspended" | "stopping" | "exited" | "unreachable";
+        };
         ApiRule: {
             branch: string;
+            core: boolean;
+            genesis: boolean;
             id: string;
             on: string[];
             reason: string;
@@ -12910,6 +14427,24 @@ export interface components {
             severity: string;
             title: string;
             when: string;
+        };
+        ApiRuleBody: {
+            /** @enum {string} */
+            branch: "legislative" | "executive" | "judicial";
+            /** @description such as ACM-001; one that is there is superseded */
+            id: string;
+            /** @description actions, kinds of commands and classes; none: all */
+            on?: string[];
+            /** @description told when it speaks; {act} stands for the action */
+            reason: string;
+            reference?: string;
+            /** @enum {string} */
+            severity: "advisory" | "warning" | "blocking" | "critical";
+            title?: string;
+            /** @description predicate in CEL */
+            when: string;
+        } & {
+            [key: string]: unknown;
         };
         ApiRunExecution: {
             /** Format: int64 */
@@ -14128,6 +15663,14 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ApiSignBody: {
+            /** @description none: as an administrator, where the board has no signing keys */
+            keyId?: string;
+            /** @description Ed25519, of the amendment's message, in base64 */
+            signature?: string;
+        } & {
+            [key: string]: unknown;
+        };
         ApiSignInBody: {
             callbackURL?: string | null;
             email: string;
@@ -14146,6 +15689,13 @@ export interface components {
             rememberMe?: boolean | null;
         } & {
             [key: string]: unknown;
+        };
+        ApiSignature: {
+            /** Format: date-time */
+            at: string | null;
+            by: string;
+            keyId: string | null;
+            signature: string | null;
         };
         ApiSignedIn: {
             redirect?: boolean;
@@ -14495,6 +16045,54 @@ export interface components {
             signingMode: string | null;
             timezone: string | null;
         };
+        ApiSpawnBody: {
+            agency?: components["schemas"]["Agency"] | null;
+            /**
+             * @description default: by what is given; remote: on another node, which is named
+             * @enum {string}
+             */
+            backend?: "native" | "wasm" | "container" | "remote";
+            /** @description what is absent has its default */
+            capabilities?: components["schemas"]["Capabilities"] | null;
+            /** @description program and arguments; of a module or a container its arguments */
+            command?: string[];
+            /** @description absolute; default: a folder of its own */
+            dir?: string;
+            env?: {
+                [key: string]: string;
+            };
+            /** @description of the supervisor, such as app/web */
+            group?: string;
+            /** @description of a container */
+            image?: string;
+            /** @description SHA-256 of a stored module */
+            module?: string;
+            /**
+             * Format: int64
+             * @description size of the module
+             */
+            module_bytes?: number;
+            /** @description default: after what is started */
+            name?: string;
+            /** @description name or ID of the only node that may run it */
+            node?: string;
+            /**
+             * @description what happens at 100 % of a limit; default end
+             * @enum {string}
+             */
+            on_limit?: "end" | "suspend";
+            /**
+             * Format: int64
+             * @description a process of the same node; default 0, the kernel
+             */
+            parent_pid?: number;
+            /** @description one_for_one (always), one_for_all, rest_for_one, transient (on-failure) or permanent (never) */
+            restart?: string;
+            /** @enum {string} */
+            role?: "supervisor" | "service" | "worker" | "user" | "custom";
+        } & {
+            [key: string]: unknown;
+        };
         ApiStartupRecovery: {
             phase: string;
             updatedAt: components["schemas"]["ApiIsoTime"];
@@ -14537,6 +16135,21 @@ export interface components {
             running: number;
             since: components["schemas"]["Halt"] | null;
             stopped: boolean;
+        };
+        ApiSubscribeBody: {
+            /** Format: uuid */
+            companyId?: string;
+            /**
+             * Format: int64
+             * @description height of the first message that it reads; what is published next unless given
+             */
+            from?: number;
+            pattern: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiSubscriptions: {
+            subscriptions: components["schemas"]["Subscription"][];
         };
         ApiSubtreeDiagnosis: {
             diagnosis: string;
@@ -14774,6 +16387,60 @@ export interface components {
             /** Format: int64 */
             issueCount: number;
         };
+        ApiTreeAnswer: {
+            committed: components["schemas"]["ApiTreeCommit"] | null;
+            /** Format: int64 */
+            depth: number;
+            more: boolean;
+            nodes: components["schemas"]["ApiTreeVertex"][];
+            path: string;
+            root: string;
+            unchanged: boolean;
+            /** Format: int64 */
+            vertices: number;
+        };
+        ApiTreeCommit: {
+            /** Format: date-time */
+            at: string | null;
+            /** Format: int64 */
+            height: number;
+            root: string;
+            /** Format: int64 */
+            vertices: number;
+        };
+        ApiTreeGrant: {
+            /** Format: date-time */
+            at: string | null;
+            by?: string;
+            delegate: boolean;
+            deny: boolean;
+            path: string;
+            role: string | null;
+            subject: string;
+            /** Format: date-time */
+            until: string | null;
+        };
+        ApiTreeGrantBody: {
+            /** @description who has it may grant as much to others, here or below */
+            delegate?: boolean;
+            /** @description takes everything away, in place of a role */
+            deny?: boolean;
+            path: string;
+            /**
+             * @description viewer reads, operator uses, admin changes, owner all of it
+             * @enum {string}
+             */
+            role?: "viewer" | "operator" | "admin" | "owner";
+            /** @description agent:ID, user:ID, company:ID for everybody of a company, or * for all */
+            subject: string;
+            /**
+             * Format: date-time
+             * @description when it ends; never unless given
+             */
+            until?: string;
+        } & {
+            [key: string]: unknown;
+        };
         ApiTreeIssue: {
             assigneeAgentId: string | null;
             assigneeUserId: string | null;
@@ -14814,6 +16481,20 @@ export interface components {
             startedAt: string | null;
             status: string;
         };
+        ApiTreeScore: {
+            /** Format: double */
+            difficulty: number;
+            /** Format: double */
+            performance: number;
+            /** Format: double */
+            reliability: number;
+            /** Format: double */
+            reward: number;
+            /** Format: double */
+            trust: number;
+            /** Format: double */
+            velocity: number;
+        };
         ApiTreeState: {
             activePauseHold: components["schemas"]["ApiPauseHold"] | null;
         };
@@ -14830,6 +16511,18 @@ export interface components {
             skippedIssues: number;
             /** Format: int64 */
             totalIssues: number;
+        };
+        ApiTreeVertex: {
+            /** Format: int64 */
+            children: number;
+            /** @enum {string} */
+            kind: "namespace" | "service" | "agent" | "device" | "topic" | "container" | "app" | "tool" | "environment" | "custom";
+            merkle_hash: string;
+            metadata: {
+                [key: string]: string;
+            } | null;
+            path: string;
+            scoring: components["schemas"]["ApiTreeScore"];
         };
         ApiTreeWarning: {
             code: string;
@@ -15308,6 +17001,14 @@ export interface components {
             summary: string;
             usage: components["schemas"]["Usage"] | null;
         };
+        Capabilities: {
+            can_exec_tools: boolean;
+            can_ipc: boolean;
+            can_network: boolean;
+            can_spawn: boolean;
+            ipc_scope: components["schemas"]["Scope"];
+            resource_limits: components["schemas"]["Limits"];
+        };
         CatalogueTool: {
             category: string;
             description: string;
@@ -15584,6 +17285,20 @@ export interface components {
             /** @description What went wrong, for people. */
             error: string;
         };
+        Event: {
+            kind?: string;
+            level: string;
+            message: string;
+            phase?: string;
+            /** Format: int64 */
+            pid?: number;
+            /** Format: int64 */
+            seq: number;
+            /** Format: int64 */
+            since_ms: number;
+            /** Format: date-time */
+            timestamp: string;
+        };
         EventRetention: {
             /** Format: int64 */
             days: number;
@@ -15786,6 +17501,20 @@ export interface components {
             name: string;
             /** Format: date-time */
             updatedAt: string | null;
+        };
+        Limits: {
+            /** Format: int64 */
+            max_cost_cents: number;
+            /** Format: int64 */
+            max_cpu_time_ms: number;
+            /** Format: int64 */
+            max_disk_bytes: number;
+            /** Format: int64 */
+            max_memory_bytes: number;
+            /** Format: int64 */
+            max_messages: number;
+            /** Format: int64 */
+            max_tool_calls: number;
         };
         LogRetention: {
             /** Format: int64 */
@@ -16319,6 +18048,15 @@ export interface components {
         ProfileIssueScheduledRetryStruct: Record<string, never>;
         ProjectInListManagedByPluginStruct: Record<string, never>;
         ProjectRowManagedByPluginStruct: Record<string, never>;
+        Published: {
+            /** Format: date-time */
+            at: string | null;
+            /** Format: int64 */
+            height: number;
+            /** Format: int64 */
+            number: number;
+            topic: string;
+        };
         ReadState: {
             companyId: string;
             /** Format: date-time */
@@ -16391,6 +18129,14 @@ export interface components {
             starredIds: string[];
             /** Format: date-time */
             updatedAt: string | null;
+        };
+        Retention: {
+            /** Format: int64 */
+            bytes: number;
+            /** Format: int64 */
+            messages: number;
+            /** Format: int64 */
+            seconds: number;
         };
         Revision: {
             afterConfig: unknown;
@@ -16678,6 +18424,7 @@ export interface components {
             /** Format: date-time */
             updatedAt: string | null;
         };
+        Scope: string;
         SearchResultIssueStruct: {
             assigneeAgentId: string | null;
             assigneeUserId: string | null;
@@ -16838,6 +18585,17 @@ export interface components {
             /** Format: int64 */
             issueCount: number;
         };
+        Subscription: {
+            by: string;
+            /** Format: date-time */
+            createdAt: string | null;
+            pattern: string;
+            /** Format: int64 */
+            position: number;
+            subscription: string;
+            /** Format: date-time */
+            updatedAt: string | null;
+        };
         Superior: {
             id: string;
             name: string;
@@ -16918,6 +18676,24 @@ export interface components {
             /** Format: int32 */
             version: number;
         };
+        Topic: {
+            /** Format: int64 */
+            bytes: number;
+            /** Format: date-time */
+            createdAt: string | null;
+            /** Format: int64 */
+            first: number;
+            keep: components["schemas"]["Retention"];
+            /** Format: int64 */
+            last: number;
+            /** Format: date-time */
+            lastAt: string | null;
+            /** Format: int64 */
+            messages: number;
+            /** Format: int64 */
+            published: number;
+            topic: string;
+        };
         TreeHold: {
             companyId: string;
             /** Format: date-time */
@@ -16946,6 +18722,20 @@ export interface components {
             inputTokens: number;
             /** Format: int64 */
             outputTokens: number;
+        };
+        Use: {
+            /** Format: int64 */
+            cost_cents: number;
+            /** Format: int64 */
+            cpu_time_ms: number;
+            /** Format: int64 */
+            disk_bytes: number;
+            /** Format: int64 */
+            memory_bytes: number;
+            /** Format: int64 */
+            messages_sent: number;
+            /** Format: int64 */
+            tool_calls: number;
         };
         Vote: {
             allowSharing: boolean;
@@ -17131,6 +18921,67 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    getWellKnownAgentCardJson: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAgentCard"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getA2aByAgentWellKnownAgentCardJson: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Which a2a: its agent. */
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAgentCard"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getApiAdapters: {
         parameters: {
             query?: never;
@@ -21195,6 +23046,336 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Approval"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiCompaniesByCompanyIdApps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAppRow"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiCompaniesByCompanyIdApps: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiAppInstallBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAppRow"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiCompaniesByCompanyIdAppsPreview: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiAppArchiveBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAppPreview"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiCompaniesByCompanyIdAppsByApp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+                /** @description Which app: its app. */
+                app: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAppRow"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiCompaniesByCompanyIdAppsByApp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+                /** @description Which app: its app. */
+                app: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAppRow"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiCompaniesByCompanyIdAppsByAppRollback: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+                /** @description Which app: its app. */
+                app: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAppRow"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiCompaniesByCompanyIdAppsByAppStart: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+                /** @description Which app: its app. */
+                app: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAppRow"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiCompaniesByCompanyIdAppsByAppStop: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+                /** @description Which app: its app. */
+                app: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAppRow"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiCompaniesByCompanyIdAppsByAppUpgrade: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+                /** @description Which app: its app. */
+                app: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiAppUpgradeBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAppRow"];
                 };
             };
             /** @description Refused or failed */
@@ -34720,6 +36901,333 @@ export interface operations {
             };
         };
     };
+    postApiV1Capabilities: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiCapabilityBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiCapability"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1CompaniesByCompanyId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiCompany"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1CompaniesByCompanyIdGoals: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiGoalTree"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1CompaniesByCompanyIdHeartbeats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiHeartbeatConfig"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1CompaniesByCompanyIdOrg: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The company's ID. */
+                companyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiOrgChart"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1DeclaredProcesses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiDeclaration"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1DeclaredProcessesByName: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Which declared processe: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiDeclaration"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    putApiV1DeclaredProcessesByName: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Which declared processe: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiDeclareBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiDeclaration"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1DeclaredProcessesByName: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Which declared processe: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1Dmesg: {
+        parameters: {
+            query?: {
+                /** @description by name or ID; default: the answering one */
+                node?: string;
+                /** @description at most so many */
+                limit?: number;
+                /** @description only from this level up: debug, info, warn or error */
+                level?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Event"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getApiV1EffectsByEntity: {
         parameters: {
             query?: {
@@ -34881,6 +37389,292 @@ export interface operations {
             };
         };
     };
+    getApiV1GovernAmendments: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAmendment"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1GovernAmendments: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiDraftBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAmendment"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1GovernAmendmentsById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the amendment. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAmendment"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1GovernAmendmentsByIdEnact: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description ID of the amendment. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAmendment"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1GovernAmendmentsByIdSign: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description ID of the amendment. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiSignBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAmendment"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1GovernAmendmentsByIdWithdraw: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description ID of the amendment. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAmendment"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1GovernDecisions: {
+        parameters: {
+            query?: {
+                /** @description all that the caller sees unless given */
+                companyId?: string;
+                /** @description permit, warn, escalate or deny; several with commas */
+                decision?: string;
+                /** @description who acts */
+                agentId?: string;
+                /** @description such as issue.delete */
+                action?: string;
+                /** @description ID of a rule that spoke */
+                rule?: string;
+                /** @description Only what has this runId. */
+                runId?: string;
+                /** @description of the constitution */
+                version?: number;
+                /** @description a time */
+                since?: string;
+                /** @description 100 unless given, at most 1000 */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiMade"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1GovernDecisionsById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the decision. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiMade"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     postApiV1GovernExplain: {
         parameters: {
             query?: never;
@@ -34917,9 +37711,247 @@ export interface operations {
             };
         };
     };
-    getApiV1GovernRules: {
+    getApiV1GovernPacks: {
         parameters: {
             query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiPack"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1GovernPacksByName: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Which pack: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiPack"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1GovernPacksByNameApply: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Which pack: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAmendment"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1GovernPlace: {
+        parameters: {
+            query?: {
+                /** @description the mesh unless given */
+                companyId?: string;
+                /** @description of the company */
+                projectId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiPlaceShape"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    putApiV1GovernPlace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiPlaceBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiPlaceShape"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1GovernReplay: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiReplayBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiReplayed"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1GovernReview: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiReviewBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiReview"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1GovernRules: {
+        parameters: {
+            query?: {
+                /** @description of the constitution; the one in force unless given */
+                version?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -36490,6 +39522,38 @@ export interface operations {
             };
         };
     };
+    postApiV1Modules: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiModule"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getApiV1Path: {
         parameters: {
             query?: {
@@ -36513,6 +39577,223 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiPathway"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1Processes: {
+        parameters: {
+            query?: {
+                /** @description also those that ended lately */
+                all?: boolean;
+                /** @description only of this node, by name or ID */
+                node?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiRow"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1Processes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiSpawnBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiRow"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1ProcessesById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the processe. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiRow"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1ProcessesByIdElevate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description ID of the processe. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiElevateBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiRow"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1ProcessesByIdKill: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description ID of the processe. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiKillBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiRow"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1ProcessesByIdLog: {
+        parameters: {
+            query?: {
+                /** @description Leave out so many first. */
+                offset?: number;
+                /** @description Only what has this limitBytes. */
+                limitBytes?: number;
+            };
+            header?: never;
+            path: {
+                /** @description ID of the processe. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiLogPage"];
                 };
             };
             /** @description Refused or failed */
@@ -36562,6 +39843,191 @@ export interface operations {
             };
         };
     };
+    getApiV1Subscriptions: {
+        parameters: {
+            query?: {
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiSubscriptions"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    putApiV1SubscriptionsBySubscription: {
+        parameters: {
+            query?: {
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Which subscription: its subscription. */
+                subscription: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiSubscribeBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Subscription"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1SubscriptionsBySubscription: {
+        parameters: {
+            query?: {
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Which subscription: its subscription. */
+                subscription: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiDeleted"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1SubscriptionsBySubscriptionAck: {
+        parameters: {
+            query?: {
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Which subscription: its subscription. */
+                subscription: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiAckBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Subscription"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1SubscriptionsBySubscriptionMessages: {
+        parameters: {
+            query?: {
+                /** @description messages, 1 to 1000; 100 unless given */
+                limit?: number;
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Which subscription: its subscription. */
+                subscription: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiPage"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getApiV1Tools: {
         parameters: {
             query?: never;
@@ -36578,6 +40044,441 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CatalogueTool"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1Topics: {
+        parameters: {
+            query?: {
+                /** @description a topic, where * is any one level and ** at the end all levels, such as build.*; without one topics are listed, and no messages */
+                pattern?: string;
+                /** @description height of the first message; the oldest unless given */
+                from?: number;
+                /** @description messages, 1 to 1000; 100 unless given */
+                limit?: number;
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiPage"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1TopicsByTopic: {
+        parameters: {
+            query?: {
+                /** @description height of the first message; the oldest unless given */
+                from?: number;
+                /** @description messages, 1 to 1000; 100 unless given */
+                limit?: number;
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Which topic: its topic. */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiPage"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    putApiV1TopicsByTopic: {
+        parameters: {
+            query?: {
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Which topic: its topic. */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiKeepBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topic"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1TopicsByTopic: {
+        parameters: {
+            query?: {
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Which topic: its topic. */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiPublishBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Published"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1TopicsByTopic: {
+        parameters: {
+            query?: {
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Which topic: its topic. */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiDeleted"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1TopicsByTopicEvents: {
+        parameters: {
+            query?: {
+                /** @description height of the first message; what is published from now on unless given */
+                from?: number;
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Which topic: its topic. */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiMessage"];
+                    "text/event-stream": string;
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1Tree: {
+        parameters: {
+            query?: {
+                /** @description from which vertex on, such as /companies; / unless given */
+                path?: string;
+                /** @description how many levels below the path, 0 to 16; 1 unless given */
+                depth?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiTreeAnswer"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1TreeAccess: {
+        parameters: {
+            query?: {
+                /** @description from which vertex on, such as /companies; / unless given */
+                path?: string;
+                /** @description read, use, change or own; read unless given */
+                action?: string;
+                /** @description agent:ID or user:ID, for who may change the path; the caller unless given */
+                subject?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiAccessAnswer"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1TreeCommit: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiTreeCommit"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1TreeGrants: {
+        parameters: {
+            query?: {
+                /** @description from which vertex on, such as /companies; / unless given */
+                path?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiTreeGrant"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1TreeGrants: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiTreeGrantBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiTreeGrant"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1TreeGrants: {
+        parameters: {
+            query?: {
+                /** @description from which vertex on, such as /companies; / unless given */
+                path?: string;
+                /** @description agent:ID, user:ID, company:ID or * */
+                subject?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiTreeGrant"];
                 };
             };
             /** @description Refused or failed */
