@@ -160,7 +160,7 @@ func TestMalformedAgentsAreRefused(t *testing.T) {
 		d.Must(t, companytest.Board, "agent.create", entity.SaveAgent{ID: d.ID(), Name: &ok, AdapterType: &kind}, nil)
 	}
 	id := d.Hire(t, "twice", "")
-	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: id, Name: &ok}, nil), ledger.Conflict, "ID 00000000-0000-4000-8000-0000000003ff is in use")
+	companytest.WantRefusal(t, d.Do(companytest.Board, "agent.create", entity.SaveAgent{ID: id, Name: &ok}, nil), ledger.Conflict, "ID "+string(id)+" is in use")
 	strict := true
 	d.Found(t, "Strict")
 	d.Must(t, companytest.Board, "company.update", entity.SaveCompany{RequireHireApproval: &strict}, nil)

@@ -20,6 +20,9 @@ type Kind struct {
 	// administers the instance; "": every member except viewers.
 	Needs  entity.Permission
 	Traits Traits
+	// Allowed tells whether the actor has the permission for which the handler asks. Where it has
+	// none, the gate is not asked: what the handler refuses need not wait for a person. nil: yes.
+	Allowed func(c *ledger.Context) bool
 	// Weight is what the gate takes it for.
 	Weight Weight
 	// Reads names rows that the handler reads in addition to those of [Prefetch].

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -195,13 +196,30 @@ func (h *Host) firstPID() (kernel.PID, error) {
 		if err != nil {
 			return 0, fmt.Errorf("processes: %w", err)
 		}
-		n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 62)
-		if err != nil {
-			return 0, fmt.Errorf("processes: %s does not hold a number; write one above every PID that was seen on this node", path)
+		n, err := parsePIDs(b)
+		if err != nil { // a node starts fewer processes than one a second
+			n = uint64(time.Now().Unix())
+			h.event(kernel.LevelWarn, kernel.KernelPID, "process.ids", "%s is damaged: process IDs go on at %d", pidFile, n)
 		}
 		first = max(first, kernel.PID(n))
 	}
 	return first, nil
+}
+
+// formatPIDs writes a number and the checksum by which damage is found.
+func formatPIDs(n uint64) []byte {
+	text := strconv.FormatUint(n, 10)
+	return fmt.Appendf(nil, "%s %08x\n", text, crc32.ChecksumIEEE([]byte(text)))
+}
+
+// parsePIDs reads what formatPIDs wrote.
+func parsePIDs(b []byte) (uint64, error) {
+	text, _, _ := strings.Cut(string(b), " ")
+	n, err := strconv.ParseUint(text, 10, 62)
+	if err == nil && string(formatPIDs(n)) != string(b) {
+		err = errors.New("the checksum is wrong")
+	}
+	return n, err
 }
 
 // reserve makes sure on disk that the next PID is never given again. h.mu is held.
@@ -211,7 +229,7 @@ func (h *Host) reserve() error {
 	}
 	until := h.table.Next() + pidBlock
 	tmp := filepath.Join(h.cfg.Dir, pidFile+".new")
-	if err := os.WriteFile(tmp, []byte(until.String()+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(tmp, formatPIDs(uint64(until)), 0o600); err != nil {
 		return fmt.Errorf("reserve process IDs: %w", err)
 	}
 	if err := os.Rename(tmp, filepath.Join(h.cfg.Dir, pidFile)); err != nil {

@@ -110,6 +110,27 @@ func caps(change func(*kernel.Limits)) *kernel.Capabilities {
 
 // A command runs with the node's base variables and its own, is suspended, resumed and ended,
 // and its folder is gone afterwards.
+// A damaged file of process IDs is found, and IDs go on above all that were given.
+func TestDamagedProcessIDsGoOnAbove(t *testing.T) {
+	for name, damaged := range map[string]string{"empty": "", "cut": "10", "a changed digit": "1924 " + string(formatPIDs(1024)[5:]), "zeros": "\x00\x00\x00"} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, pidFile), []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b := newBed(t, dir, func(c *Config) { c.Dir = dir })
+		if got, least := int64(b.reserved), time.Now().Add(-time.Hour).Unix(); got < least {
+			t.Errorf("%s: IDs go on at %d, want at least %d", name, got, least)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, pidFile), formatPIDs(1024), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if b := newBed(t, dir, func(c *Config) { c.Dir = dir }); b.reserved != 1024 {
+		t.Errorf("IDs go on at %d, want 1024", b.reserved)
+	}
+}
+
 func TestACommandIsAProcess(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, t.TempDir(), nil)

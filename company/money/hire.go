@@ -29,11 +29,20 @@ type Hire struct {
 const KindAgentHire = "agent.hire"
 
 var hireKinds = []company.Kind{
-	{Name: KindAgentHire, From: company.FromBoard | company.FromAgent, Needs: entity.CreateAgents, Traits: company.EndsKeys, Weight: company.Weights.Hire, Do: ledger.Typed(hireAgent)},
+	{Name: KindAgentHire, From: company.FromBoard | company.FromAgent, Needs: entity.CreateAgents, Traits: company.EndsKeys, Allowed: mayAskToHire, Weight: company.Weights.Hire, Do: ledger.Typed(hireAgent)},
 }
 
 // MayHire reports whether the agent may request new agents.
 func MayHire(a entity.Agent) bool { return a.Role == "ceo" || a.Permissions.CreateAgents }
+
+// mayAskToHire tells whether the actor of a command may request new agents.
+func mayAskToHire(c *ledger.Context) bool {
+	if !core.IsAgent(c) {
+		return true
+	}
+	who, _ := entity.AgentTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID)
+	return MayHire(who)
+}
 
 func errMayNotHire() error {
 	return ledger.Refuse(ledger.Forbidden, nil, "Missing permission: agents:create")
@@ -46,12 +55,11 @@ func hireAgent(c *ledger.Context, p HireAgent) (any, error) {
 	}
 	asked := core.NullText("")
 	if core.IsAgent(c) {
-		who, _ := entity.AgentTable.Get(c.Tx, row.ID, c.Cmd.Actor.ID)
-		if !MayHire(who) {
+		if !mayAskToHire(c) {
 			return nil, errMayNotHire()
 		}
 		// An agent can not grant permissions that the board did not give.
-		p.Agent.Permissions, asked = nil, core.NullText(who.ID)
+		p.Agent.Permissions, asked = nil, core.NullText(c.Cmd.Actor.ID)
 	} else if !row.RequireHireApproval {
 		a, err := company.MakeAgent(c, row, p.Agent, entity.AgentIdle)
 		if err != nil {

@@ -59,6 +59,7 @@ var rotKinds = []rotKind{
 	{name: "copy of the membership", match: as(`membership\.copy`), log: written("written again from its copy"), doctor: always("membership"), back: true, twin: "membership"},
 	{name: "peer cache", match: as(`peers`)},
 	{name: "claim code", match: as(`claim-code`), log: map[string]string{"zero": "the claim code is damaged", "cut": "the claim code is damaged"}},
+	{name: "first free process ID", match: as(`processes/next-pid`), elsewhere: "adapter/spawn: TestDamagedProcessIDsGoOnAbove"},
 	{name: "loopback address", match: as(`http-loopback`), elsewhere: "node: TestDamagedLoopbackAddress"},
 	{name: "purse", match: as(`purse`), doctor: written("small files")},
 	{name: "device key for OpenClaw", match: as(`runs/openclaw\.key`), log: sealed("device key for OpenClaw"), doctor: sealed("small files")},

@@ -16,6 +16,7 @@ type Field struct {
 	Name, Member, About string
 	Kind                string // "" text, int, bool, list, file, text or file, json, json or @file, pairs, variables, secret, entity, issue, issues, label, labels, agent or none, scope, or a noun: see nouns
 	Place               int
+	Query               bool   // sent in the query also where the request has a body
 	Value               string // default
 }
 

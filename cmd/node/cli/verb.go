@@ -87,6 +87,7 @@ func (v Verb) run(c *CLI, cmd *cobra.Command, args []string) error {
 	if in == nil {
 		in = map[string]any{}
 	}
+	query := map[string]any{}
 	for _, f := range v.Fields {
 		value, given, err := f.read(c, cmd, args)
 		if err != nil {
@@ -97,25 +98,26 @@ func (v Verb) run(c *CLI, cmd *cobra.Command, args []string) error {
 			if err != nil {
 				return err
 			}
-			put(in, name, value)
+			if f.Query {
+				query[name] = value
+			} else {
+				put(in, name, value)
+			}
 		}
 	}
-	method := v.Method
-	if method == "DELETE" && len(in) > 0 { // it has no body
-		path, in = v.withQuery(path, in), map[string]any{}
-	}
+	method, path := v.Method, withQuery(path, query)
 	if method == "PATCH" && len(in) == 0 {
 		return Misuse(fmt.Errorf("nothing to change: pass a flag (see %s --help)", cmd.CommandPath()))
 	}
 	var body any = in
 	if method == "" {
-		method, path, body = "GET", v.withQuery(path, in), nil
+		method, path, body = "GET", withQuery(path, in), nil
 	}
 	return v.Ask(c, cmd, args, method, path, body)
 }
 
 // withQuery returns path with members in its query.
-func (v Verb) withQuery(path string, in map[string]any) string {
+func withQuery(path string, in map[string]any) string {
 	q := url.Values{}
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		q.Set(name, fmt.Sprint(in[name]))

@@ -29,6 +29,9 @@ var withLimit = cli.Field{Name: "limit", Member: "limit", Kind: "int", About: "a
 // ofScope is the company of --company; without the flag a topic is the mesh's.
 var ofScope = cli.Field{Member: "companyId", Kind: "scope"}
 
+// inScope is the same in the query.
+var inScope = cli.Field{Member: "companyId", Kind: "scope", Query: true}
+
 const (
 	topicTable        = "TOPIC=topic MESSAGES=messages BYTES=bytes FIRST=first LAST=last AT=lastAt"
 	subscriptionTable = "SUBSCRIPTION=subscription PATTERN=pattern POSITION=position AT=updatedAt"
@@ -47,7 +50,7 @@ var topicVerbs = []cli.Verb{
 	{Use: "keep TOPIC", Short: "Say how much of a topic is kept", Method: "PUT", Path: "/api/v1/topics/{1}", Says: "{topic} keeps {keep.messages} messages, {keep.bytes} bytes, {keep.seconds} seconds",
 		Fields: []cli.Field{{Name: "messages", Member: "messages", Kind: "int", About: "at most so many; 10000 unless set"}, {Name: "bytes", Member: "bytes", Kind: "int", About: "at most so much; 16777216 unless set"},
 			{Name: "seconds", Member: "seconds", Kind: "int", About: "for so long; 604800 unless set"}, ofScope}},
-	{Use: "delete TOPIC", Short: "Delete a topic with its messages", Method: "DELETE", Path: "/api/v1/topics/{1}", Says: "deleted", Fields: []cli.Field{ofScope}},
+	{Use: "delete TOPIC", Short: "Delete a topic with its messages", Method: "DELETE", Path: "/api/v1/topics/{1}", Says: "deleted", Fields: []cli.Field{inScope}},
 	{Use: "subscribe NAME PATTERN", Short: "Subscribe to topics: the mesh remembers how far NAME has read", Method: "PUT", Path: "/api/v1/subscriptions/{1}", Says: "{subscription} {pattern} has read up to #{position}",
 		Example: "  selvage topic subscribe ci 'build.*'\n  selvage topic subscribe audit '**' --from 1",
 		Fields:  []cli.Field{{Place: 2, Member: "pattern"}, {Name: "from", Member: "from", Kind: "int", About: "height of the first message; what is published next unless given"}, ofScope}},
@@ -56,7 +59,7 @@ var topicVerbs = []cli.Verb{
 		Next: "when they are handled: selvage topic ack NAME HEIGHT", Fields: []cli.Field{withLimit, ofScope}},
 	{Use: "ack NAME HEIGHT", Short: "Acknowledge the messages of a subscription up to a height", Method: "POST", Path: "/api/v1/subscriptions/{1}/ack", Says: "{subscription} has read up to #{position}",
 		Fields: []cli.Field{{Place: 2, Member: "height", Kind: "int"}, ofScope}},
-	{Use: "unsubscribe NAME", Short: "End a subscription", Method: "DELETE", Path: "/api/v1/subscriptions/{1}", Says: "unsubscribed", Fields: []cli.Field{ofScope}},
+	{Use: "unsubscribe NAME", Short: "End a subscription", Method: "DELETE", Path: "/api/v1/subscriptions/{1}", Says: "unsubscribed", Fields: []cli.Field{inScope}},
 }
 
 // A topicMessage is what the API answers of a message.
