@@ -51,6 +51,7 @@ func newTown(h *apitest.Harness, name string) *town {
 	h.Call("PATCH", in, `{"requireBoardApprovalForCeoStrategy":false}`).Want(t, 200, "")
 	w.agent = keep("agents", post(in+"/agents", `{"name":`+mark+`,"adapterType":"process","adapterConfig":{"command":"/bin/true","env":{"TOKEN":"`+canaryTown+`"}}}`, 201))
 	h.Call("PATCH", "/api/agents/"+w.agent, `{"title":`+mark+`}`).Want(t, 200, "")
+	w.values["a2a"] = w.agent
 	w.values["agents/config-revisions"] = apitest.FirstOf(t, h.Call("GET", "/api/agents/"+w.agent+"/config-revisions", ""))
 	key := post("/api/agents/"+w.agent+"/keys", `{"name":`+mark+`}`, 201)
 	w.token = key.Field(t, "token")

@@ -133,11 +133,11 @@ func publish(rc *api.Request) (api.Response, error) {
 		return api.Response{}, err
 	}
 	p := topic.Publish{Topic: name}
-	if p.Text, p.JSON, err = said(in.Text, in.Payload); err != nil {
-		return api.Response{}, err
-	}
 	of, err := scopeOf(rc, in.Company)
 	if err != nil {
+		return api.Response{}, err
+	}
+	if p.Text, p.JSON, err = said(in.Text, in.Payload); err != nil {
 		return api.Response{}, err
 	}
 	out, err := api.Do[topic.Published](rc, topic.KindPublish, of, p)
