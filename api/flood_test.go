@@ -257,6 +257,15 @@ func (f *flood) oddPaths() {
 // lenient are routes whose value may be anything.
 var lenient = map[string]bool{
 	"PUT /api/agents/{id}/memory/{key}": true, "GET /api/agents/{id}/memory/{key}": true, "DELETE /api/agents/{id}/memory/{key}": true, // a key is a text of the agent's own
+	// Topics and subscriptions have names that people choose.
+	"GET /api/v1/topics/{topic}":                        true,
+	"PUT /api/v1/topics/{topic}":                        true,
+	"DELETE /api/v1/topics/{topic}":                     true,
+	"POST /api/v1/topics/{topic}":                       true,
+	"PUT /api/v1/subscriptions/{subscription}":          true,
+	"DELETE /api/v1/subscriptions/{subscription}":       true,
+	"GET /api/v1/subscriptions/{subscription}/messages": true,
+	"POST /api/v1/subscriptions/{subscription}/ack":     true,
 }
 
 // oddBodies sends each route that takes a body what is none.

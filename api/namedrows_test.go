@@ -32,6 +32,12 @@ func namesRow(name, format string) bool {
 	return format == "uuid" || strings.HasSuffix(name, "Id") || strings.HasSuffix(name, "Ids") || strings.HasSuffix(name, "_id") || name == "id" || name == "ids"
 }
 
+// namesCompany tells whether a route is told its company apart from its path: the board
+// itself may name any.
+func namesCompany(r api.Route) bool {
+	return !strings.Contains(r.Path, "{") || strings.HasPrefix(r.Path, "/api/v1/topics/") || strings.HasPrefix(r.Path, "/api/v1/subscriptions/")
+}
+
 // spotsOf returns the spots of a body. raw is told of each member that is JSON of
 // any kind, and gives what goes there.
 func spotsOf(t reflect.Type, raw func(at []string) []string) (all []spot) {
@@ -132,7 +138,7 @@ var (
 		"presentation": "how a comment looks", "providerMetadata": "the client's own", "result": "what the program said", "runtimeConfig": "times and counts", "permissions": "flags", "scope": "what a grant is for, as whoever gave it says",
 		"serviceStates": "by the name of a service", "workspaceRuntime": "commands", "unblockDescriptor": "who is waited for, in words", "variables": "texts for a prompt", "defaultValue": "a text for a prompt", "input": "of a tool, which may do what its owner granted it",
 		"defaultsPayload": "what joiners are made with", "payload": "see wholes", "context": "for a prompt", "vector": "numbers",
-		"risk": "a number", "fairness": "a number", "privacy": "a number", "novelty": "a number", "security": "a number", "drift": "a number",
+		"settings": "of an app, texts for its own manifest", "risk": "a number", "fairness": "a number", "privacy": "a number", "novelty": "a number", "security": "a number", "drift": "a number",
 	}
 	// texts are strings that look like IDs and are none of rows of a company, by the
 	// member's name or by route and name. ignored say again what the path says, or ask
@@ -259,7 +265,7 @@ func (w *town) lure(theirs *town, as ...string) (n int, got []string) {
 	before, _ := h.Node.Ledger.Head()
 	fault := func(format string, args ...any) { got = append(got, fmt.Sprintf(format, args...)) }
 	for _, route := range h.Routes() {
-		if !strings.Contains(route.Path, "{") && len(as) == 0 { // the board itself may name any company
+		if namesCompany(route) && len(as) == 0 {
 			continue
 		}
 		name := route.Method + " " + route.Path
@@ -397,7 +403,7 @@ func (w *town) ask(theirs *town, as ...string) (got []string) {
 	before, _ := h.Node.Ledger.Head()
 	params := 0
 	for _, route := range h.Routes() {
-		if route.Who == api.Public || route.Who == api.Admin || !strings.Contains(route.Path, "{") && len(as) == 0 || strings.HasSuffix(route.Path, "/events") || strings.HasSuffix(route.Path, "/events/ws") || strings.HasSuffix(route.Path, "/export") {
+		if route.Who == api.Public || route.Who == api.Admin || namesCompany(route) && len(as) == 0 || strings.HasSuffix(route.Path, "/events") || strings.HasSuffix(route.Path, "/events/ws") || strings.HasSuffix(route.Path, "/export") {
 			continue
 		}
 		path, _ := w.path(route)
