@@ -138,7 +138,7 @@ var (
 		"presentation": "how a comment looks", "providerMetadata": "the client's own", "result": "what the program said", "runtimeConfig": "times and counts", "permissions": "flags", "scope": "what a grant is for, as whoever gave it says",
 		"serviceStates": "by the name of a service", "workspaceRuntime": "commands", "unblockDescriptor": "who is waited for, in words", "variables": "texts for a prompt", "defaultValue": "a text for a prompt", "input": "of a tool, which may do what its owner granted it",
 		"defaultsPayload": "what joiners are made with", "payload": "see wholes", "context": "for a prompt", "vector": "numbers",
-		"settings": "of an app, texts for its own manifest", "risk": "a number", "fairness": "a number", "privacy": "a number", "novelty": "a number", "security": "a number", "drift": "a number",
+		"agency": "roles and counts", "capabilities": "flags and counts", "settings": "of an app, texts for its own manifest", "risk": "a number", "fairness": "a number", "privacy": "a number", "novelty": "a number", "security": "a number", "drift": "a number",
 	}
 	// texts are strings that look like IDs and are none of rows of a company, by the
 	// member's name or by route and name. ignored say again what the path says, or ask

@@ -13,7 +13,7 @@ import (
 // nullStays are the members, by route, for which null is taken and not shown as
 // nothing, or is refused otherwise; with the reason.
 var nullStays = map[string]string{
-	"PUT /api/v1/declared-processes/{name} agency": "the usual; a declaration without a command is refused before", "PUT /api/v1/declared-processes/{name} capabilities": "likewise",
+	"PUT /api/v1/declared-processes/{name} agency": "the usual; the answer has the limits alone", "PUT /api/v1/declared-processes/{name} capabilities": "likewise",
 	"POST /api/companies/{companyId}/skills/{skillId}/fork slug":                         "the next that is free",
 	"POST /api/companies defaultResponsibleUserId":                                       "nobody; without it, who makes the company",
 	"POST /api/board-api-keys expiresAt":                                                 "never; without it, after a while",

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -16,21 +17,21 @@ import (
 
 // A specBody is what is to be started.
 type specBody struct {
-	Name         string               `json:"name,omitempty" maxLength:"64" doc:"default: after what is started"`
-	Backend      string               `json:"backend,omitempty" enum:"native,wasm,container,remote" doc:"default: by what is given; remote: on another node, which is named"`
-	Command      []string             `json:"command,omitempty" maxItems:"256" doc:"program and arguments; of a module or a container its arguments"`
-	Module       string               `json:"module,omitempty" maxLength:"64" doc:"SHA-256 of a stored module"`
-	ModuleBytes  int64                `json:"module_bytes,omitempty" minimum:"0" doc:"size of the module"`
-	Image        string               `json:"image,omitempty" maxLength:"512" doc:"of a container"`
-	Env          map[string]string    `json:"env,omitempty"`
-	Dir          string               `json:"dir,omitempty" maxLength:"4096" doc:"absolute; default: a folder of its own"`
-	Role         string               `json:"role,omitempty" enum:"supervisor,service,worker,user,custom"`
-	Agency       *kernel.Agency       `json:"agency,omitempty"`
-	Capabilities *kernel.Capabilities `json:"capabilities,omitempty" doc:"what is absent has its default"`
-	Restart      string               `json:"restart,omitempty" maxLength:"32" doc:"one_for_one (always), one_for_all, rest_for_one, transient (on-failure) or permanent (never)"`
-	Group        string               `json:"group,omitempty" maxLength:"600" doc:"of the supervisor, such as app/web"`
-	OnLimit      string               `json:"on_limit,omitempty" enum:"end,suspend" doc:"what happens at 100 % of a limit; default end"`
-	Node         string               `json:"node,omitempty" maxLength:"128" doc:"name or ID of the only node that may run it"`
+	Name         string            `json:"name,omitempty" maxLength:"64" doc:"default: after what is started"`
+	Backend      string            `json:"backend,omitempty" enum:"native,wasm,container,remote" doc:"default: by what is given; remote: on another node, which is named"`
+	Command      []string          `json:"command,omitempty" maxItems:"256" doc:"program and arguments; of a module or a container its arguments"`
+	Module       string            `json:"module,omitempty" maxLength:"64" doc:"SHA-256 of a stored module"`
+	ModuleBytes  int64             `json:"module_bytes,omitempty" minimum:"0" doc:"size of the module"`
+	Image        string            `json:"image,omitempty" maxLength:"512" doc:"of a container"`
+	Env          map[string]string `json:"env,omitempty"`
+	Dir          string            `json:"dir,omitempty" maxLength:"4096" doc:"absolute; default: a folder of its own"`
+	Role         string            `json:"role,omitempty" enum:"supervisor,service,worker,user,custom"`
+	Agency       json.RawMessage   `json:"agency,omitempty" maxBytes:"16384" doc:"what it may give its children: max_children, allowed_roles, capability_ceiling"`
+	Capabilities json.RawMessage   `json:"capabilities,omitempty" maxBytes:"16384" doc:"can_spawn, can_ipc, can_exec_tools, can_network, ipc_scope, resource_limits; what is absent has its default"`
+	Restart      string            `json:"restart,omitempty" maxLength:"32" doc:"one_for_one (always), one_for_all, rest_for_one, transient (on-failure) or permanent (never)"`
+	Group        string            `json:"group,omitempty" maxLength:"600" doc:"of the supervisor, such as app/web"`
+	OnLimit      string            `json:"on_limit,omitempty" enum:"end,suspend" doc:"what happens at 100 % of a limit; default end"`
+	Node         string            `json:"node,omitempty" maxLength:"128" doc:"name or ID of the only node that may run it"`
 }
 
 type spawnBody struct {
@@ -44,12 +45,23 @@ type declareBody struct {
 	Labels   []string `json:"labels,omitempty" maxItems:"16" doc:"labels that a node needs to run it"`
 }
 
+// read decodes a member of a body that the kernel reads itself; an absent one leaves into as it is.
+func read(member string, from json.RawMessage, into any) error {
+	if len(from) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(from, into); err != nil {
+		return api.Invalid("%s: %v", member, err)
+	}
+	return nil
+}
+
 // spec returns the specification, with defaults and checked. usual is the default strategy.
 func (b specBody) spec(usual kernel.Strategy) (kernel.Spec, error) {
 	s := kernel.Spec{Name: b.Name, Backend: kernel.Kind(b.Backend), Command: b.Command, Module: b.Module, ModuleBytes: b.ModuleBytes, Image: b.Image, Env: b.Env, Dir: b.Dir,
-		Role: kernel.Role(b.Role), Capabilities: b.Capabilities, Restart: usual, Group: b.Group, OnLimit: kernel.OnLimit(b.OnLimit)}
-	if b.Agency != nil {
-		s.Agency = *b.Agency
+		Role: kernel.Role(b.Role), Restart: usual, Group: b.Group, OnLimit: kernel.OnLimit(b.OnLimit)}
+	if err := cmp.Or(read("agency", b.Agency, &s.Agency), read("capabilities", b.Capabilities, &s.Capabilities)); err != nil {
+		return s, err
 	}
 	if b.Backend == "remote" {
 		if b.Node == "" {

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -324,8 +325,8 @@ func stopService(rc *api.Request, id string) error {
 }
 
 type elevateBody struct {
-	Capabilities kernel.Capabilities `json:"capabilities" doc:"what the process may do and use from now on; what is absent has its default"`
-	Reason       string              `json:"reason" minLength:"1" maxLength:"1000"`
+	Capabilities json.RawMessage `json:"capabilities" maxBytes:"16384" doc:"what the process may do and use from now on; what is absent has its default"`
+	Reason       string          `json:"reason" minLength:"1" maxLength:"1000"`
 }
 
 func elevateProcess(rc *api.Request) (api.Response, error) {
@@ -337,7 +338,11 @@ func elevateProcess(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	out, err := ask(rc, n, api.ProcessAsk{Op: api.ProcessElevate, PID: pid, Capabilities: &in.Capabilities})
+	var wanted kernel.Capabilities
+	if err := read("capabilities", in.Capabilities, &wanted); err != nil {
+		return api.Response{}, err
+	}
+	out, err := ask(rc, n, api.ProcessAsk{Op: api.ProcessElevate, PID: pid, Capabilities: &wanted})
 	return one(n, out, err)
 }
 
