@@ -9,10 +9,29 @@ import (
 
 // EventStream answers with server-sent events: the comment first, then each event that
 // start sends, until start returns, the reader goes away or is not permitted any more. An
-// event is whole, with its empty line. A comment line from time to time keeps the connection
-// open. start runs on a goroutine of its own and closes nothing; send returns false when the
-// stream is over.
+// event is whole, with its empty line. start runs on a goroutine of its own and closes
+// nothing; send returns false when the stream is over.
 func EventStream(rc *Request, comment string, start func(ctx context.Context, send func(event []byte) bool)) Response {
+	events := make(chan []byte, FeedQueue)
+	run := func(ctx context.Context) {
+		defer close(events)
+		start(ctx, func(event []byte) bool {
+			select {
+			case events <- event:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		})
+	}
+	return Events(rc, comment, events, run, func(b, event []byte) ([]byte, error) { return append(b, event...), nil })
+}
+
+// Events answers with the server-sent events that encode appends for each value of a
+// channel, after the comment, until the channel is closed, the reader goes away or is not
+// permitted any more. A comment line from time to time keeps the connection open. start runs
+// on a goroutine of its own until its context ends, and is waited for.
+func Events[T any](rc *Request, comment string, values <-chan T, start func(context.Context), encode func([]byte, T) ([]byte, error)) Response {
 	s := rc.Server
 	return Response{Stream: func(w http.ResponseWriter, r *http.Request) error {
 		leave, err := s.Stream()
@@ -29,19 +48,8 @@ func EventStream(rc *Request, comment string, start func(ctx context.Context, se
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Accel-Buffering", "no")
 		w.WriteHeader(http.StatusOK)
-		events, done := make(chan []byte, FeedQueue), make(chan struct{})
-		go func() {
-			defer close(done)
-			defer close(events)
-			start(ctx, func(event []byte) bool {
-				select {
-				case events <- event:
-					return true
-				case <-ctx.Done():
-					return false
-				}
-			})
-		}()
+		done := make(chan struct{})
+		go func() { defer close(done); start(ctx) }()
 		defer func() { cancel(); <-done }()
 		tick, look, watch := time.NewTicker(Heartbeat), time.NewTicker(KeyAge), NewWatch(rc)
 		defer tick.Stop()
@@ -57,11 +65,13 @@ func EventStream(rc *Request, comment string, start func(ctx context.Context, se
 			}
 			out = out[:0]
 			select {
-			case event, open := <-events:
+			case v, open := <-values:
 				if !open || !watch.Holds(ctx, false) {
 					return nil
 				}
-				out = append(out, event...)
+				if out, err = encode(out, v); err != nil {
+					return err
+				}
 			case <-tick.C:
 				out = append(out, ": alive\n\n"...)
 			case <-look.C:

@@ -202,61 +202,11 @@ func (f *following) merge(ctx context.Context, feed <-chan []LiveEvent, tail *ta
 // Only the last event of an entry has the id, so that a client that resumes after it
 // misses nothing. A comment line from time to time keeps the connection open.
 func followEvents(rc *api.Request) (api.Response, error) {
-	s := rc.Server
-	f, start, err := follow(s, rc)
+	f, start, err := follow(rc.Server, rc)
 	if err != nil {
 		return api.Response{}, err
 	}
-	return api.Response{Stream: func(w http.ResponseWriter, r *http.Request) error {
-		leave, err := s.Stream()
-		if err != nil {
-			return err
-		}
-		defer leave()
-		ctx, cancel := s.Within(r.Context())
-		defer cancel()
-		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(time.Time{}) // the request has been read; the stream has no deadline
-		h := w.Header()
-		h.Set("Content-Type", "text/event-stream")
-		h.Set("Cache-Control", "no-store")
-		h.Set("X-Accel-Buffering", "no")
-		w.WriteHeader(http.StatusOK)
-		done := make(chan struct{})
-		go func() { defer close(done); start(ctx) }()
-		defer func() { cancel(); <-done }()
-		tick, look, watch := time.NewTicker(api.Heartbeat), time.NewTicker(api.KeyAge), api.NewWatch(rc)
-		defer tick.Stop()
-		defer look.Stop()
-		out := fmt.Appendf(nil, "retry: %d\n: after %d\n\n", api.RetryAfter.Milliseconds(), f.after)
-		for {
-			_ = control.SetWriteDeadline(time.Now().Add(api.WriteTimeout))
-			if _, err := w.Write(out); err != nil {
-				return nil
-			}
-			if err := control.Flush(); err != nil {
-				return nil
-			}
-			out = out[:0]
-			select {
-			case frames, open := <-f.frames:
-				if !open || !watch.Holds(ctx, false) {
-					return nil
-				}
-				if out, err = appendEvents(out[:0], frames); err != nil {
-					return err
-				}
-			case <-tick.C:
-				out = append(out, ": alive\n\n"...)
-			case <-look.C:
-				if !watch.Holds(ctx, true) {
-					return nil
-				}
-			case <-ctx.Done():
-				return nil
-			}
-		}
-	}}, nil
+	return api.Events(rc, fmt.Sprintf("after %d", f.after), f.frames, start, appendEvents), nil
 }
 
 func appendEvents(b []byte, frames []LiveEvent) ([]byte, error) {
