@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
 	"strings"
+
+	"github.com/selvage-mesh/selvage/adapter/inside"
 )
 
 // An issue is what the adapter reads of one.
@@ -19,59 +20,32 @@ type issue struct {
 
 func (i issue) over() bool { return i.Status == "done" || i.Status == "cancelled" }
 
-// kept is an answer of the node's own API.
-type kept struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (k *kept) Header() http.Header { return k.header }
-
-func (k *kept) WriteHeader(status int) {
-	if k.status == 0 {
-		k.status = status
-	}
-}
-
-func (k *kept) Write(b []byte) (int, error) {
-	k.WriteHeader(http.StatusOK)
-	if k.body.Len()+len(b) > maxAnswer {
-		return 0, errors.New("the answer is too large")
-	}
-	return k.body.Write(b)
-}
-
 // api calls the node's own API as the run's agent.
 func (r *run) api(ctx context.Context, method, path, contentType string, body []byte, out any) error {
-	h := r.a.cfg.API()
-	if h == nil {
-		return errors.New("A2A adapter: the node is not ready")
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://127.0.0.1"+path, bytes.NewReader(body))
+	c := inside.Caller{API: r.a.cfg.API, Token: r.token, Run: r.inv.Run.ID}
+	req, err := c.Request(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
-	req.RequestURI, req.RemoteAddr = path, "127.0.0.1:0"
-	req.Header.Set("Authorization", "Bearer "+r.token)
-	req.Header.Set("X-Paperclip-Run-Id", r.inv.Run.ID)
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
-	a := &kept{header: http.Header{}}
-	h.ServeHTTP(a, req)
-	if err := ctx.Err(); err != nil {
+	status, b, err := c.Do(req, maxAnswer)
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if a.status/100 != 2 {
+	if err != nil {
+		return fmt.Errorf("A2A adapter: %w", err)
+	}
+	if status/100 != 2 {
 		var no struct{ Error string }
-		_ = json.Unmarshal(a.body.Bytes(), &no) // an answer without a text is told by its status
-		return fmt.Errorf("A2A adapter: %s %s: %d %s", method, path, a.status, no.Error)
+		_ = json.Unmarshal(b, &no) // an answer without a text is told by its status
+		return fmt.Errorf("A2A adapter: %s %s: %d %s", method, path, status, no.Error)
 	}
 	if out == nil {
 		return nil
 	}
-	return json.Unmarshal(a.body.Bytes(), out)
+	return json.Unmarshal(b, out)
 }
 
 // take reads the run's issue and checks it out, unless it is over.

@@ -1,7 +1,6 @@
 package wasm
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/selvage-mesh/selvage/adapter/inside"
 	"github.com/selvage-mesh/selvage/adapter/live"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/govern"
@@ -258,7 +258,7 @@ func (r *run) ask(ctx context.Context, method, uri string, body []byte) (any, er
 	if err != nil {
 		return nil, err
 	}
-	b := res.body.Bytes()
+	b := res.body
 	if res.status/100 != 2 {
 		return nil, refusal(res.status, b)
 	}
@@ -323,32 +323,10 @@ func refusal(status int, body []byte) error {
 	return &sandbox.HostError{Code: code, Message: message}
 }
 
-var errLarge = errors.New("the answer is larger than a guest may get")
-
-// An answer is a response written within this process.
+// An answer is what the node's API said.
 type answer struct {
-	header http.Header
 	status int
-	body   bytes.Buffer
-	most   int
-	large  bool
-}
-
-func (a *answer) Header() http.Header { return a.header }
-
-func (a *answer) WriteHeader(status int) {
-	if a.status == 0 && status >= 200 {
-		a.status = status
-	}
-}
-
-func (a *answer) Write(p []byte) (int, error) {
-	a.WriteHeader(http.StatusOK)
-	if a.body.Len()+len(p) > a.most {
-		a.large = true
-		return 0, errLarge
-	}
-	return a.body.Write(p)
+	body   []byte
 }
 
 // request passes a request to the node's own handler.
@@ -357,51 +335,30 @@ func (r *run) request(ctx context.Context, method, uri string, body []byte) (*an
 }
 
 func (r *run) requestUpTo(ctx context.Context, method, uri string, body []byte, most int) (*answer, error) {
-	api := r.adapter.cfg.API()
-	if api == nil {
-		return nil, &sandbox.HostError{Code: "Unavailable", Message: "the node is not ready"}
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://127.0.0.1"+uri, bytes.NewReader(body))
+	c := inside.Caller{API: r.adapter.cfg.API, Token: r.token, Run: r.inv.Run.ID}
+	req, err := c.Request(ctx, method, uri, body)
 	if err != nil {
 		return nil, bad("the path is malformed")
-	}
-	req.RequestURI, req.RemoteAddr = uri, "127.0.0.1:0"
-	req.Header.Set("Authorization", "Bearer "+r.token)
-	req.Header.Set("X-Paperclip-Run-Id", r.inv.Run.ID)
-	if len(body) > 0 {
-		req.Header.Set("Content-Type", "application/json")
 	}
 	if method == http.MethodPost {
 		r.posts++
 		req.Header.Set("Idempotency-Key", fmt.Sprintf("%s-%d", r.inv.Run.ID, r.posts))
 	}
-	a := &answer{header: http.Header{}, most: most}
-	if err := serve(api, a, req); err != nil {
-		return nil, err
-	}
+	var a answer
+	a.status, a.body, err = c.Do(req, most)
 	switch {
+	case err == nil:
+		return &a, nil
+	case errors.Is(err, inside.ErrNotReady):
+		return nil, &sandbox.HostError{Code: "Unavailable", Message: err.Error()}
+	case errors.Is(err, inside.ErrBroken):
+		return nil, &sandbox.HostError{Code: "Failed", Message: err.Error()}
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case a.large:
-		return nil, &sandbox.HostError{Code: "TooLarge", Message: errLarge.Error()}
-	case a.status == 0:
-		a.status = http.StatusOK
+	case errors.Is(err, inside.ErrLarge):
+		return nil, &sandbox.HostError{Code: "TooLarge", Message: "the answer is larger than a guest may get"}
 	}
-	return a, nil
-}
-
-// serve serves a request. A handler that panics fails only this request.
-func serve(h http.Handler, w http.ResponseWriter, req *http.Request) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			if e, ok := p.(error); !ok || !errors.Is(e, http.ErrAbortHandler) {
-				panic(p)
-			}
-			err = &sandbox.HostError{Code: "Failed", Message: "the answer broke off"}
-		}
-	}()
-	h.ServeHTTP(w, req)
-	return nil
+	return nil, err
 }
 
 // content reads raw bytes from the API.
@@ -411,7 +368,7 @@ func (r *run) content(ctx context.Context, uri string) ([]byte, error) {
 		return nil, err
 	}
 	if res.status != http.StatusOK {
-		return nil, refusal(res.status, res.body.Bytes())
+		return nil, refusal(res.status, res.body)
 	}
-	return res.body.Bytes(), nil
+	return res.body, nil
 }

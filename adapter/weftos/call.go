@@ -10,9 +10,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/inside"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
 	"github.com/selvage-mesh/selvage/identity"
 )
@@ -122,33 +122,24 @@ func (j *job) outside(ctx context.Context, method, path, key string, in, out any
 
 // inside makes one request of this node, as the run.
 func (j *job) inside(ctx context.Context, method, path, key string, in, out any) error {
-	var api http.Handler
-	if j.a.cfg.API != nil {
-		api = j.a.cfg.API()
-	}
-	if api == nil {
-		return &kernelError{status: http.StatusServiceUnavailable, Message: "the node is not ready", of: method + " " + path}
-	}
 	body, err := encoded(in)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://127.0.0.1"+path, bytes.NewReader(body))
+	c := inside.Caller{API: j.a.cfg.API, Token: j.token, Run: j.inv.Run.ID}
+	req, err := c.Request(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
-	req.RequestURI, req.RemoteAddr = path, "127.0.0.1:0"
 	head(req, key, body)
-	req.Header.Set("Authorization", "Bearer "+j.token)
-	req.Header.Set("X-Paperclip-Run-Id", j.inv.Run.ID)
-	w := &kept{header: http.Header{}}
-	if err := serve(api, w, req); err != nil {
+	status, b, err := c.Do(req, maxAnswer)
+	if errors.Is(err, inside.ErrNotReady) {
+		return &kernelError{status: http.StatusServiceUnavailable, Message: err.Error(), of: method + " " + path}
+	}
+	if err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return answer(method+" "+path, w.status, w.body.Bytes(), out)
+	return answer(method+" "+path, status, b, out)
 }
 
 func head(req *http.Request, key string, body []byte) {
@@ -175,41 +166,4 @@ func answer(of string, status int, b []byte, out any) error {
 		return fmt.Errorf("%s: the answer is not what was asked for", of)
 	}
 	return nil
-}
-
-// serve serves a request. A handler that gives up the answer fails only this request.
-func serve(h http.Handler, w http.ResponseWriter, req *http.Request) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			if e, ok := p.(error); !ok || !errors.Is(e, http.ErrAbortHandler) {
-				panic(p)
-			}
-			err = errors.New("the answer broke off")
-		}
-	}()
-	h.ServeHTTP(w, req)
-	return nil
-}
-
-// kept records an answer within the process.
-type kept struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (k *kept) Header() http.Header { return k.header }
-
-func (k *kept) WriteHeader(status int) {
-	if k.status == 0 {
-		k.status = status
-	}
-}
-
-func (k *kept) Write(b []byte) (int, error) {
-	k.WriteHeader(http.StatusOK)
-	if k.body.Len()+len(b) > maxAnswer {
-		return 0, errors.New("the answer is too large: " + strings.TrimSpace(http.StatusText(http.StatusRequestEntityTooLarge)))
-	}
-	return k.body.Write(b)
 }
