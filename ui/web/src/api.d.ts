@@ -8365,14 +8365,6 @@ export interface components {
             responsibleUserId: string | null;
             runId: string | null;
         };
-        Agency: {
-            allowed_roles?: string[];
-            capability_ceiling?: components["schemas"]["Capabilities"] | null;
-            /** Format: int64 */
-            max_children?: number;
-        } & {
-            [key: string]: unknown;
-        };
         AgentKey: {
             /** Format: date-time */
             createdAt: string | null;
@@ -10512,14 +10504,19 @@ export interface components {
             updated_at: string | null;
         };
         ApiDeclareBody: {
-            agency?: components["schemas"]["Agency"] | null;
+            /** @description what it may give its children: max_children, allowed_roles, capability_ceiling */
+            agency?: {
+                [key: string]: unknown;
+            } | null;
             /**
              * @description default: by what is given; remote: on another node, which is named
              * @enum {string}
              */
             backend?: "native" | "wasm" | "container" | "remote";
-            /** @description what is absent has its default */
-            capabilities?: components["schemas"]["Capabilities"] | null;
+            /** @description can_spawn, can_ipc, can_exec_tools, can_network, ipc_scope, resource_limits; what is absent has its default */
+            capabilities?: {
+                [key: string]: unknown;
+            } | null;
             /** @description program and arguments; of a module or a container its arguments */
             command?: string[];
             /** @description absolute; default: a folder of its own */
@@ -10697,7 +10694,9 @@ export interface components {
         };
         ApiElevateBody: {
             /** @description what the process may do and use from now on; what is absent has its default */
-            capabilities: components["schemas"]["Capabilities"];
+            capabilities: {
+                [key: string]: unknown;
+            } | null;
             reason: string;
         } & {
             [key: string]: unknown;
@@ -16046,14 +16045,19 @@ export interface components {
             timezone: string | null;
         };
         ApiSpawnBody: {
-            agency?: components["schemas"]["Agency"] | null;
+            /** @description what it may give its children: max_children, allowed_roles, capability_ceiling */
+            agency?: {
+                [key: string]: unknown;
+            } | null;
             /**
              * @description default: by what is given; remote: on another node, which is named
              * @enum {string}
              */
             backend?: "native" | "wasm" | "container" | "remote";
-            /** @description what is absent has its default */
-            capabilities?: components["schemas"]["Capabilities"] | null;
+            /** @description can_spawn, can_ipc, can_exec_tools, can_network, ipc_scope, resource_limits; what is absent has its default */
+            capabilities?: {
+                [key: string]: unknown;
+            } | null;
             /** @description program and arguments; of a module or a container its arguments */
             command?: string[];
             /** @description absolute; default: a folder of its own */
