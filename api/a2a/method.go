@@ -79,15 +79,20 @@ func historyOK(n *int) error {
 	return nil
 }
 
+// sent reads the parameters of a message and gives it to its task, whose ID it returns.
+func sent(rc *api.Request, ref string, params json.RawMessage) (p sendParams, id string, err error) {
+	if p, err = decode[sendParams](params); err != nil {
+		return p, "", err
+	}
+	if err = historyOK(p.Config.History); err != nil {
+		return p, "", err
+	}
+	id, err = send(rc, ref, &p)
+	return p, id, err
+}
+
 func sendMessage(rc *api.Request, ref string, params json.RawMessage, b binding) (any, *api.Response, error) {
-	p, err := decode[sendParams](params)
-	if err == nil {
-		err = historyOK(p.Config.History)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	id, err := send(rc, ref, &p)
+	p, id, err := sent(rc, ref, params)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,14 +106,7 @@ func sendMessage(rc *api.Request, ref string, params json.RawMessage, b binding)
 }
 
 func sendStreaming(rc *api.Request, ref string, params json.RawMessage, b binding) (any, *api.Response, error) {
-	p, err := decode[sendParams](params)
-	if err == nil {
-		err = historyOK(p.Config.History)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	id, err := send(rc, ref, &p)
+	p, id, err := sent(rc, ref, params)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -115,12 +115,14 @@ func scopeOf(rc *api.Request, said ledger.CompanyID) (of ledger.CompanyID, err e
 	return of, err
 }
 
-func named(rc *api.Request, value, field string, check func(string) error) (string, error) {
-	name := rc.Path(value)
-	if err := check(name); err != nil {
-		return "", api.Invalid("%s: %v", field, err)
+// named returns what the path names by a value, and the company that a request is about.
+func named(rc *api.Request, value string, said ledger.CompanyID) (name string, of ledger.CompanyID, err error) {
+	name = rc.Path(value)
+	if err = names.Check(name); err != nil {
+		return "", "", api.Invalid("%s: %v", value, err)
 	}
-	return name, nil
+	of, err = scopeOf(rc, said)
+	return name, of, err
 }
 
 func publish(rc *api.Request) (api.Response, error) {
@@ -128,15 +130,11 @@ func publish(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	name, err := named(rc, "topic", "topic", names.Check)
+	name, of, err := named(rc, "topic", in.Company)
 	if err != nil {
 		return api.Response{}, err
 	}
 	p := topic.Publish{Topic: name}
-	of, err := scopeOf(rc, in.Company)
-	if err != nil {
-		return api.Response{}, err
-	}
 	if p.Text, p.JSON, err = said(in.Text, in.Payload); err != nil {
 		return api.Response{}, err
 	}
@@ -332,11 +330,7 @@ func keep(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	name, err := named(rc, "topic", "topic", names.Check)
-	if err != nil {
-		return api.Response{}, err
-	}
-	of, err := scopeOf(rc, in.Company)
+	name, of, err := named(rc, "topic", in.Company)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -345,11 +339,7 @@ func keep(rc *api.Request) (api.Response, error) {
 }
 
 func removeTopic(rc *api.Request) (api.Response, error) {
-	name, err := named(rc, "topic", "topic", names.Check)
-	if err != nil {
-		return api.Response{}, err
-	}
-	of, err := scopeOf(rc, "")
+	name, of, err := named(rc, "topic", "")
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -383,11 +373,7 @@ func subscribe(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	name, err := named(rc, "subscription", "subscription", names.Check)
-	if err != nil {
-		return api.Response{}, err
-	}
-	of, err := scopeOf(rc, in.Company)
+	name, of, err := named(rc, "subscription", in.Company)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -400,15 +386,11 @@ func subscribe(rc *api.Request) (api.Response, error) {
 }
 
 func next(rc *api.Request) (api.Response, error) {
-	name, err := named(rc, "subscription", "subscription", names.Check)
+	name, of, err := named(rc, "subscription", "")
 	if err != nil {
 		return api.Response{}, err
 	}
 	limit, err := rc.QueryInt("limit", defaultPage, 1, topic.MaxPage)
-	if err != nil {
-		return api.Response{}, err
-	}
-	of, err := scopeOf(rc, "")
 	if err != nil {
 		return api.Response{}, err
 	}

@@ -484,31 +484,48 @@ func settings(list []string) (map[string]string, error) {
 	return out, nil
 }
 
+// offered is an app that a command names, with the settings that it gives.
+type offered struct {
+	name, key string
+	set       []string
+}
+
+func (o *offered) flags(cmd *cobra.Command, set string) {
+	cmd.Flags().StringVar(&o.name, "app", "", "which app of a catalogue")
+	cmd.Flags().StringVar(&o.key, "key", "", "file with the key that signs a folder (default: $SELVAGE_APP_KEY, else the user's own)")
+	cmd.Flags().StringArrayVar(&o.set, "set", nil, set)
+}
+
+// shown packs the app of a source, shows what it asks for, and has that confirmed. It returns
+// the address of the company's apps, what the node says of the app, and the body of a request.
+func (o *offered) shown(c *cli.CLI, cmd *cobra.Command, source string) (at string, p previewed, body map[string]any, err error) {
+	given, err := settings(o.set)
+	if err != nil {
+		return "", p, nil, err
+	}
+	if at, err = appsPath(c, cmd); err != nil {
+		return "", p, nil, err
+	}
+	b, err := archive(cmd, source, o.name, o.key)
+	if err != nil {
+		return "", p, nil, err
+	}
+	p, encoded, err := previewApp(c, cmd, at, b)
+	return at, p, map[string]any{"archive": encoded, "settings": given, "grant": p.Capabilities}, err
+}
+
 func appInstall(c *cli.CLI) *cobra.Command {
-	var name, key string
-	var set []string
+	var o offered
 	var stopped bool
 	cmd := &cobra.Command{
 		Use: "install DIR|URL", Short: "Install an app: a folder, an archive, or one of a catalogue", Args: cobra.ExactArgs(1),
 		Example: "  selvage app install examples/apps/web-monitor --yes --set urls=https://example.com\n  selvage app install https://example.com/apps.git --app web-monitor",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			given, err := settings(set)
+			at, _, body, err := o.shown(c, cmd, args[0])
 			if err != nil {
 				return err
 			}
-			at, err := appsPath(c, cmd)
-			if err != nil {
-				return err
-			}
-			b, err := archive(cmd, args[0], name, key)
-			if err != nil {
-				return err
-			}
-			p, encoded, err := previewApp(c, cmd, at, b)
-			if err != nil {
-				return err
-			}
-			body := map[string]any{"archive": encoded, "settings": given, "grant": p.Capabilities, "stopped": stopped}
+			body["stopped"] = stopped
 			var row struct{ Name, Version, State string }
 			return c.Send(cmd, http.MethodPost, at, body, &row, func(w io.Writer) {
 				fmt.Fprintf(w, "%s %s is installed, and %s\n", row.Name, row.Version, row.State)
@@ -516,9 +533,7 @@ func appInstall(c *cli.CLI) *cobra.Command {
 		},
 	}
 	cmd.Flags().Bool("yes", false, "install it, grant what it asks for, and do not ask")
-	cmd.Flags().StringVar(&name, "app", "", "which app of a catalogue")
-	cmd.Flags().StringVar(&key, "key", "", "file with the key that signs a folder (default: $SELVAGE_APP_KEY, else the user's own)")
-	cmd.Flags().StringArrayVar(&set, "set", nil, "a setting, as NAME=VALUE, or NAME=@FILE for what a file has")
+	o.flags(cmd, "a setting, as NAME=VALUE, or NAME=@FILE for what a file has")
 	cmd.Flags().BoolVar(&stopped, "stopped", false, "do not start it")
 	return cmd
 }
@@ -530,30 +545,17 @@ func appsPath(c *cli.CLI, cmd *cobra.Command) (string, error) {
 }
 
 func appUpgrade(c *cli.CLI) *cobra.Command {
-	var name, key string
-	var set []string
+	var o offered
 	var rollback, signer bool
 	cmd := &cobra.Command{
 		Use: "upgrade DIR|URL", Short: "Upgrade an app; it goes back when its agents fail", Args: cobra.ExactArgs(1),
 		Example: "  selvage app upgrade examples/apps/web-monitor --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			given, err := settings(set)
+			at, p, body, err := o.shown(c, cmd, args[0])
 			if err != nil {
 				return err
 			}
-			at, err := appsPath(c, cmd)
-			if err != nil {
-				return err
-			}
-			b, err := archive(cmd, args[0], name, key)
-			if err != nil {
-				return err
-			}
-			p, encoded, err := previewApp(c, cmd, at, b)
-			if err != nil {
-				return err
-			}
-			body := map[string]any{"archive": encoded, "settings": given, "grant": p.Capabilities, "rollback": rollback, "newSigner": signer}
+			body["rollback"], body["newSigner"] = rollback, signer
 			var row struct {
 				Name, Version, State string
 				Previous             *string `json:"previousVersion"`
@@ -568,9 +570,7 @@ func appUpgrade(c *cli.CLI) *cobra.Command {
 		},
 	}
 	cmd.Flags().Bool("yes", false, "upgrade it, grant what it asks for, and do not ask")
-	cmd.Flags().StringVar(&name, "app", "", "which app of a catalogue")
-	cmd.Flags().StringVar(&key, "key", "", "file with the key that signs a folder (default: $SELVAGE_APP_KEY, else the user's own)")
-	cmd.Flags().StringArrayVar(&set, "set", nil, "a setting that changes, as NAME=VALUE, or NAME=@FILE")
+	o.flags(cmd, "a setting that changes, as NAME=VALUE, or NAME=@FILE")
 	cmd.Flags().BoolVar(&rollback, "rollback", false, "also to an older version, or the same")
 	cmd.Flags().BoolVar(&signer, "new-signer", false, "also if it is signed with another key than the version in use")
 	return cmd
