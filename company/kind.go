@@ -20,9 +20,9 @@ type Kind struct {
 	// administers the instance; "": every member except viewers.
 	Needs  entity.Permission
 	Traits Traits
-	// Allowed tells whether the actor has the permission for which the handler asks. Where it has
-	// none, the gate is not asked: what the handler refuses need not wait for a person. nil: yes.
-	Allowed func(c *ledger.Context) bool
+	// Permit refuses an agent that has not the permission for it; nil: every agent has it. It is
+	// asked before the gate, so that what is not permitted does not wait for a person.
+	Permit func(c *ledger.Context) error
 	// Weight is what the gate takes it for.
 	Weight Weight
 	// Reads names rows that the handler reads in addition to those of [Prefetch].

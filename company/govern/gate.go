@@ -19,9 +19,6 @@ func Weigh(c *ledger.Context) error {
 	if !ok || kind.Weight.Free != "" || !core.IsAgent(c) && !core.IsBoard(c) {
 		return nil
 	}
-	if kind.Allowed != nil && !kind.Allowed(c) {
-		return nil
-	}
 	s, err := InForce(c.Tx)
 	if err != nil {
 		return errUnreadable(err)

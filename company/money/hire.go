@@ -29,19 +29,18 @@ type Hire struct {
 const KindAgentHire = "agent.hire"
 
 var hireKinds = []company.Kind{
-	{Name: KindAgentHire, From: company.FromBoard | company.FromAgent, Needs: entity.CreateAgents, Traits: company.EndsKeys, Allowed: mayAskToHire, Weight: company.Weights.Hire, Do: ledger.Typed(hireAgent)},
+	{Name: KindAgentHire, From: company.FromBoard | company.FromAgent, Needs: entity.CreateAgents, Traits: company.EndsKeys, Permit: permitHire, Weight: company.Weights.Hire, Do: ledger.Typed(hireAgent)},
 }
 
 // MayHire reports whether the agent may request new agents.
 func MayHire(a entity.Agent) bool { return a.Role == "ceo" || a.Permissions.CreateAgents }
 
-// mayAskToHire tells whether the actor of a command may request new agents.
-func mayAskToHire(c *ledger.Context) bool {
-	if !core.IsAgent(c) {
-		return true
+// permitHire refuses an agent that may not request new agents.
+func permitHire(c *ledger.Context) error {
+	if who, _ := entity.AgentTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID); MayHire(who) {
+		return nil
 	}
-	who, _ := entity.AgentTable.Get(c.Tx, c.Cmd.Company, c.Cmd.Actor.ID)
-	return MayHire(who)
+	return errMayNotHire()
 }
 
 func errMayNotHire() error {
@@ -55,8 +54,8 @@ func hireAgent(c *ledger.Context, p HireAgent) (any, error) {
 	}
 	asked := core.NullText("")
 	if core.IsAgent(c) {
-		if !mayAskToHire(c) {
-			return nil, errMayNotHire()
+		if err := permitHire(c); err != nil { // an approved command comes later than it was permitted
+			return nil, err
 		}
 		// An agent can not grant permissions that the board did not give.
 		p.Agent.Permissions, asked = nil, core.NullText(c.Cmd.Actor.ID)

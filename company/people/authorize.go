@@ -32,6 +32,9 @@ func Authorize(c *ledger.Context) error {
 	if who == company.FromBoard && c.Cmd.Credential.Kind != "local" {
 		return checkPerson(c, kind)
 	}
+	if who == company.FromAgent && kind.Permit != nil {
+		return kind.Permit(c)
+	}
 	return nil
 }
 

@@ -23,8 +23,8 @@ import (
 const (
 	// startWait bounds the start of the server, which loads the model.
 	startWait = 2 * time.Minute
-	// stopWait bounds how long the server may take to stop.
-	stopWait = 10 * time.Second
+	// stopWait bounds how long the server may take to stop: it gives way to all other work.
+	stopWait = 30 * time.Second
 	// lookEvery is the polling interval while the command waits.
 	lookEvery = 100 * time.Millisecond
 )
