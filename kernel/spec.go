@@ -51,12 +51,31 @@ type Spec struct {
 }
 
 var (
-	nameSyntax  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	groupSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(/[A-Za-z0-9][A-Za-z0-9._-]{0,63}){0,7}$`)
-	imageSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,511}$`)
-	hashSyntax  = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	// Lengths are checked apart: a bound within a pattern is compiled as so many copies.
+	nameSyntax  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	imageSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
+	hashSyntax  = regexp.MustCompile(`^[0-9a-f]*$`)
 	roles       = []Role{RoleSupervisor, RoleService, RoleWorker, RoleUser, RoleCustom}
 )
+
+const (
+	maxName   = 64
+	maxGroup  = 8 // names
+	maxImage  = 512
+	hashChars = 64
+)
+
+func isName(s string) bool { return len(s) <= maxName && nameSyntax.MatchString(s) }
+
+// isGroup reports whether s is names joined by slashes.
+func isGroup(s string) bool {
+	names := strings.Split(s, "/")
+	return len(names) <= maxGroup && !slices.ContainsFunc(names, func(n string) bool { return !isName(n) })
+}
+
+func isImage(s string) bool { return len(s) <= maxImage && imageSyntax.MatchString(s) }
+
+func isHash(s string) bool { return len(s) == hashChars && hashSyntax.MatchString(s) }
 
 // WithDefaults returns s with its defaults filled in.
 func (s Spec) WithDefaults() Spec {
@@ -108,12 +127,12 @@ func (s Spec) Validate() error {
 			errs = append(errs, errorf(BadRequest, format, args...))
 		}
 	}
-	bad(!nameSyntax.MatchString(s.Name), "name %q: 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit", s.Name)
+	bad(!isName(s.Name), "name %q: 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit", s.Name)
 	bad(!slices.Contains([]Kind{KindNative, KindWasm, KindContainer}, s.Backend), "backend %q: give native, wasm or container", s.Backend)
 	bad(s.Backend == KindNative && (len(s.Command) == 0 || s.Command[0] == ""), "command: required, the program and its arguments")
 	bad(s.Backend != KindWasm && s.Module != "", "module: only for the backend wasm")
-	bad(s.Backend == KindWasm && !hashSyntax.MatchString(s.Module), "module: the SHA-256 of a module, 64 digits of 0-9 and a-f")
-	bad(s.Backend == KindContainer && !imageSyntax.MatchString(s.Image), "image %q: the name of an image is required", s.Image)
+	bad(s.Backend == KindWasm && !isHash(s.Module), "module: the SHA-256 of a module, 64 digits of 0-9 and a-f")
+	bad(s.Backend == KindContainer && !isImage(s.Image), "image %q: the name of an image is required", s.Image)
 	bad(s.Backend != KindContainer && s.Image != "", "image: only for the backend container")
 	bad(s.Dir != "" && !filepath.IsAbs(s.Dir), "dir %q: give an absolute path", s.Dir)
 	bad(len(s.Command) > maxCommand, "command: at most %d words", maxCommand)
@@ -128,7 +147,7 @@ func (s Spec) Validate() error {
 	}
 	bad(!slices.Contains(roles, s.Role), "role %q: give supervisor, service, worker, user or custom", s.Role)
 	bad(!slices.Contains(Strategies, s.Restart), "restart %q: give one_for_one, one_for_all, rest_for_one, transient or permanent", s.Restart)
-	bad(s.Group != "" && !groupSyntax.MatchString(s.Group), "group %q: names joined by slashes, such as app/web", s.Group)
+	bad(s.Group != "" && !isGroup(s.Group), "group %q: names joined by slashes, such as app/web", s.Group)
 	bad(s.OnLimit != EndOnLimit && s.OnLimit != SuspendOnLimit, "on_limit %q: give end or suspend", s.OnLimit)
 	bad(s.Agency.MaxChildren < 0, "agency.max_children: %d is below 0", s.Agency.MaxChildren)
 	if s.Capabilities != nil {

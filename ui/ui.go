@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"mime"
 	"net"
 	"net/http"
 	"net/netip"
@@ -50,11 +49,14 @@ type Config struct {
 	Peers func() []string
 }
 
-// A file is one file as it is served.
+// A file is one file as it is served. Its bytes are read when somebody asks for them: they
+// lie in the program, and a copy would only take memory.
 type file struct {
-	plain, gzipped []byte // gzipped is nil for what does not compress
-	kind, tag      string
-	immutable      bool
+	read      func() ([]byte, error)
+	packed    bool   // what is read is gzip
+	gzipped   []byte // of a plain file that compresses; nil: there is none
+	kind, tag string
+	immutable bool
 }
 
 type handler struct {
@@ -79,6 +81,7 @@ func serve(cfg Config, from fs.FS) (http.Handler, error) {
 			return err
 		}
 		f, name, err := fileOf(strings.TrimPrefix(at, "dist/"), b)
+		f.read = func() ([]byte, error) { return fs.ReadFile(from, at) }
 		h.files[name] = f
 		return err
 	})
@@ -103,9 +106,9 @@ func serve(cfg Config, from fs.FS) (http.Handler, error) {
 // fileOf prepares a file of dist; one that ends in .gz is served under its name without that.
 func fileOf(name string, b []byte) (file, string, error) {
 	sum := sha256.Sum256(b)
-	f := file{plain: b, tag: `"` + hex.EncodeToString(sum[:12]) + `"`, immutable: strings.HasPrefix(name, assets)}
+	f := file{tag: `"` + hex.EncodeToString(sum[:12]) + `"`, immutable: strings.HasPrefix(name, assets)}
 	if short, packed := strings.CutSuffix(name, ".gz"); packed {
-		name, f.plain, f.gzipped = short, nil, b
+		name, f.packed = short, true
 	} else if path.Ext(name) == ".html" {
 		var packed bytes.Buffer
 		w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level is a valid one
@@ -136,9 +139,6 @@ func kindOf(name string) string {
 		return "image/svg+xml"
 	case ".json", ".webmanifest":
 		return "application/json; charset=utf-8"
-	}
-	if kind := mime.TypeByExtension(path.Ext(name)); kind != "" {
-		return kind
 	}
 	return "application/octet-stream"
 }
@@ -234,24 +234,34 @@ func send(w http.ResponseWriter, r *http.Request, f file) {
 		return
 	}
 	head.Set("Content-Type", f.kind)
-	body := f.plain
-	if f.gzipped != nil {
-		head.Set("Vary", "Accept-Encoding")
-		if takesGzip(r.Header.Get("Accept-Encoding")) {
-			head.Set("Content-Encoding", "gzip")
-			body = f.gzipped
-		} else if body == nil {
-			var err error
-			if body, err = unpack(f.gzipped); err != nil {
-				http.Error(w, "Internal server error", http.StatusInternalServerError)
-				return
-			}
-		}
+	body, err := f.body(head, takesGzip(r.Header.Get("Accept-Encoding")))
+	if err != nil {
+		http.Error(w, "Internal server error", http.StatusInternalServerError)
+		return
 	}
 	head.Set("Content-Length", strconv.Itoa(len(body)))
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // an error is the caller's going away
 	}
+}
+
+// body returns what is sent, packed for who takes that, and says so in the header.
+func (f file) body(head http.Header, gzips bool) ([]byte, error) {
+	if f.packed || f.gzipped != nil {
+		head.Set("Vary", "Accept-Encoding")
+	}
+	packs := gzips && (f.packed || f.gzipped != nil)
+	if packs {
+		head.Set("Content-Encoding", "gzip")
+	}
+	if packs && !f.packed {
+		return f.gzipped, nil
+	}
+	b, err := f.read()
+	if err != nil || packs || !f.packed {
+		return b, err
+	}
+	return unpack(b)
 }
 
 func unpack(b []byte) ([]byte, error) {
