@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/selvage-mesh/selvage/testnet"
 )
@@ -61,6 +62,7 @@ func TestTheBoardInABrowser(t *testing.T) {
 	dir, free := mesh(t)
 	cmd := exec.CommandContext(t.Context(), "node", "test/board.mjs", dir, strconv.Itoa(free))
 	cmd.Dir = web
+	cmd.WaitDelay = 10 * time.Second // for nodes that it leaves behind
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -32,6 +32,7 @@ const { pid } = nodes[0]
 let next = url // where the page goes on when its first node is dead
 const children = [] // nodes that are started on the way
 process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')))
+process.on('SIGTERM', () => process.exit(1))
 // A browser writes each answer that refuses, and each node that does not answer, into its console.
 const wrong = watch(page, (text) => text.startsWith('Failed to load resource'))
 
@@ -453,3 +454,4 @@ for (const [name, step] of Object.entries(steps)) {
   }
 }
 await chrome.close()
+process.exit() // the nodes that it started would keep it
