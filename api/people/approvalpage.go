@@ -1,13 +1,16 @@
 package people
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"html/template"
+	"html"
+	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -41,23 +44,64 @@ type approvalView struct {
 	Expires             string
 }
 
-var approvalPage = template.Must(template.New("approval").Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{{.Title}}</title>
+// page writes the approval page of v. All that comes from elsewhere is escaped: it stands in
+// texts and in quoted attributes alone.
+func (v approvalView) page() string {
+	var b strings.Builder
+	put := func(parts ...string) {
+		for i, part := range parts {
+			if i%2 == 1 { // between pieces of the page
+				part = html.EscapeString(part)
+			}
+			b.WriteString(part)
+		}
+	}
+	put(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>`, v.Title, `</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:3rem auto;padding:0 1rem;color:#1b1b1b;background:#fff}
 dt{font-weight:600}dd{margin:0 0 .6rem}code{overflow-wrap:anywhere}input{display:block;width:100%;box-sizing:border-box;padding:.5rem;margin:.2rem 0 .8rem;font:inherit}
 button{font:inherit;padding:.5rem 1.2rem;margin-right:.6rem}.note{border-left:4px solid #888;padding:.2rem .8rem}</style></head>
-<body><h1>{{.Title}}</h1>
-{{with .Message}}<p class="note" role="status">{{.}}</p>{{end}}
-{{if .Command}}<dl><dt>Program</dt><dd>{{or .Client "It did not say its name"}}</dd><dt>Command</dt><dd><code>{{.Command}}</code></dd>
-<dt>It asks for</dt><dd>{{.Access}}{{with .CompanyName}}, for {{.}}{{end}}</dd>{{if .Pending}}<dt>Until</dt><dd>{{.Expires}}</dd>{{end}}</dl>{{end}}
-{{if .Pending}}{{if .User}}<p>You are signed in as {{.User}}. The program will act as you, with all that you may do, until its key is revoked.
+<body><h1>`, v.Title, `</h1>
+`)
+	if v.Message != "" {
+		put(`<p class="note" role="status">`, v.Message, "</p>")
+	}
+	if v.Command != "" {
+		put("\n<dl><dt>Program</dt><dd>", cmp.Or(v.Client, "It did not say its name"), "</dd><dt>Command</dt><dd><code>", v.Command, "</code></dd>\n<dt>It asks for</dt><dd>", v.Access)
+		if v.CompanyName != "" {
+			put(", for ", v.CompanyName)
+		}
+		put("</dd>")
+		if v.Pending {
+			put("<dt>Until</dt><dd>", v.Expires, "</dd>")
+		}
+		put("</dl>")
+	}
+	if v.Pending {
+		v.forms(put)
+	}
+	put("\n</body></html>\n")
+	return b.String()
+}
+
+// forms writes what a person can do about a challenge.
+func (v approvalView) forms(put func(...string)) {
+	const form = `<form method="post"><input type="hidden" name="token" value="`
+	if v.User == "" {
+		put("\n"+form, v.Token, `"><label>E-mail address<input type="email" name="email" autocomplete="username" required></label>
+<label>Password<input type="password" name="password" autocomplete="current-password" required></label><button name="do" value="sign-in">Sign in</button></form>`)
+		return
+	}
+	put("\n<p>You are signed in as ", v.User, `. The program will act as you, with all that you may do, until its key is revoked.
 Let it in only if it was you who started it.</p>
-{{if .CanApprove}}<form method="post"><input type="hidden" name="token" value="{{.Token}}"><input type="hidden" name="word" value="{{.Word}}">
-<button name="do" value="approve">Let it in</button><button name="do" value="cancel">Turn it away</button></form>{{else}}<p class="note">{{.Why}}</p>{{end}}
-{{else}}<form method="post"><input type="hidden" name="token" value="{{.Token}}"><label>E-mail address<input type="email" name="email" autocomplete="username" required></label>
-<label>Password<input type="password" name="password" autocomplete="current-password" required></label><button name="do" value="sign-in">Sign in</button></form>{{end}}{{end}}
-</body></html>
-`))
+`)
+	if !v.CanApprove {
+		put(`<p class="note">`, v.Why, "</p>")
+		return
+	}
+	put(form, v.Token, `"><input type="hidden" name="word" value="`, v.Word, `">
+<button name="do" value="approve">Let it in</button><button name="do" value="cancel">Turn it away</button></form>`)
+}
 
 // ServeApproval serves the page and its forms.
 func ServeApproval(s *api.Server, w http.ResponseWriter, r *http.Request) {
@@ -90,7 +134,7 @@ func showApproval(w http.ResponseWriter, status int, v approvalView) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = approvalPage.Execute(w, v) // the client has disconnected
+	_, _ = io.WriteString(w, v.page()) // an error is the client's going away
 }
 
 // said returns the text of an error for a person: refusals in full, nothing of failures.
@@ -209,7 +253,7 @@ func decidePage(rc *api.Request) {
 		return
 	}
 	// Redirect, so that the browser's back button repeats nothing.
-	w.Header().Set("Location", "/cli-auth/"+strings.ToLower(rc.Path("id"))+"?token="+template.URLQueryEscaper(token))
+	w.Header().Set("Location", "/cli-auth/"+strings.ToLower(rc.Path("id"))+"?token="+url.QueryEscape(token))
 	w.WriteHeader(http.StatusSeeOther)
 }
 

@@ -369,7 +369,7 @@ func (m *mesh) memory(program, arch string) {
 		own := figure["go_memstats_sys_bytes"] - figure["go_memstats_heap_released_bytes"]
 		text := residentPages(m.t, n.PID, program)
 		all := (own + text) / 1e6
-		m.t.Logf("%s idle: %.0f MB, of which Go's heap in use %.0f MB, Go's rest %.0f MB, pages of the program %.0f MB", n.Name, all,
+		m.t.Logf("%s idle: %.1f MB, of which Go's heap in use %.0f MB, Go's rest %.0f MB, pages of the program %.0f MB", n.Name, all,
 			figure["go_memstats_heap_inuse_bytes"]/1e6, (own-figure["go_memstats_heap_inuse_bytes"])/1e6, text/1e6)
 		if own == 0 || text == 0 {
 			m.t.Errorf("%s: its memory can not be told", n.Name)
