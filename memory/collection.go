@@ -68,15 +68,21 @@ type Collection struct {
 	slotOf map[ID]uint32
 	free   []uint32
 	lex    *lexicon
-	names  names
-	spaces map[uint32]*modelSpace // by model: vectors of two models never meet
-	exact  int                    // see GraphFrom
+	// plain are the records that everybody reads who reads of the company, at any time; special
+	// are private, expire, or were replaced.
+	plain, special bitset
+	plainCount     int
+	plainWords     int
+	names          names
+	spaces         map[uint32]*modelSpace // by model: vectors of two models never meet
+	exact          int                    // see GraphFrom
 }
 
 // A modelSpace has the vectors of one model.
 type modelSpace struct {
 	*Space
 	docOf []uint32 // by slot of the space
+	docs  bitset   // slots of the records that have a vector in it
 }
 
 // NewCollection returns an empty collection.
@@ -156,6 +162,7 @@ func (c *Collection) Put(d Doc) error {
 	slot := reuse(&c.free, &c.docs, row)
 	c.slotOf[d.ID] = slot
 	c.lex.add(slot, d.Text)
+	c.count(slot, 1)
 	var err error
 	if d.Model != "" {
 		err = c.putVector(slot, 0, d.ID, d.Model, d.Vector)
@@ -188,6 +195,7 @@ func (c *Collection) putVector(slot uint32, nth int, id ID, name string, v Vecto
 		in.docOf = append(in.docOf, 0)
 	}
 	in.docOf[at] = slot
+	in.docs.set(slot)
 	c.docs[slot].vectors[nth] = place{model, at}
 	return nil
 }
@@ -211,11 +219,13 @@ func (c *Collection) remove(id ID) bool {
 		}
 		in := c.spaces[at.model]
 		in.Remove(id)
+		in.docs.clear(slot)
 		if count, _ := in.Len(); count == 0 {
 			delete(c.spaces, at.model)
 		}
 		c.names.release(at.model)
 	}
+	c.count(slot, -1)
 	c.lex.remove(slot)
 	c.names.release(d.agent, d.project, d.issue, d.run, d.kind)
 	c.names.release(d.tags...)
@@ -223,6 +233,23 @@ func (c *Collection) remove(id ID) bool {
 	c.docs[slot] = doc{}
 	c.free = append(c.free, slot)
 	return true
+}
+
+// count enters a record into plain or special, or with -1 takes it out.
+func (c *Collection) count(slot uint32, by int) {
+	d := &c.docs[slot]
+	set := &c.plain
+	if d.private || d.expires != 0 || d.replaced {
+		set = &c.special
+	} else {
+		c.plainCount += by
+		c.plainWords += by * c.lex.length(slot)
+	}
+	if by > 0 {
+		set.set(slot)
+	} else {
+		set.clear(slot)
+	}
 }
 
 // Len is the number of records.

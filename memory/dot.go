@@ -21,6 +21,12 @@ func dotPlain(q []int16, v []int8) int32 {
 	return a + b + c + d
 }
 
+func dotPlain4(q []int16, v *[4][]int8, out *[4]int32) {
+	for i := range v {
+		out[i] = dotPlain(q, v[i])
+	}
+}
+
 func dotSelfPlain(u, v []int8) int32 {
 	var a, b, c, d int32
 	v = v[:len(u)]

@@ -28,6 +28,16 @@ func (v *visited) first(slot uint32) bool {
 	return true
 }
 
+// fresh appends those of slots to out that were not seen in this search before.
+func (v *visited) fresh(slots []uint32, out []found) []found {
+	for _, slot := range slots {
+		if v.first(slot) {
+			out = append(out, found{slot: slot})
+		}
+	}
+	return out
+}
+
 // links are the neighbours of a slot on a level. The caller does not change them.
 func (s *Space) links(slot uint32, level int) []uint32 {
 	if level == 0 {
@@ -64,8 +74,8 @@ func mostLinks(level int) int {
 }
 
 // beam follows the nearest candidates on one level, from where it is told, and returns
-// the n nearest slots that it met and among has; a nil among has all.
-func (s *Space) beam(q question, from []found, n, level int, among bitset) []found {
+// the n nearest slots that it met and among accepts; a nil among accepts all.
+func (s *Space) beam(q question, from []found, n, level int, among func(uint32) bool) []found {
 	v := s.visit()
 	defer s.visits.Put(v)
 	next := heap{before: nearFirst, items: make([]found, 0, 2*n)}
@@ -77,7 +87,7 @@ func (s *Space) beam(q question, from []found, n, level int, among bitset) []fou
 	meet := func(f found) {
 		next.push(f)
 		met.best(n, f)
-		if among != nil && among.has(f.slot) {
+		if among != nil && among(f.slot) {
 			kept.best(n, f)
 		}
 	}
@@ -91,11 +101,9 @@ func (s *Space) beam(q question, from []found, n, level int, among bitset) []fou
 		if len(met.items) >= n && met.items[0].nearer(at) {
 			break
 		}
-		for _, slot := range s.links(at.slot, level) {
-			if !v.first(slot) {
-				continue
-			}
-			if f := (found{slot, s.near(q, slot)}); len(met.items) < n || f.nearer(met.items[0]) {
+		var fresh [2 * degree]found
+		for _, f := range s.measure(q, v.fresh(s.links(at.slot, level), fresh[:0])) {
+			if len(met.items) < n || f.nearer(met.items[0]) {
 				meet(f)
 			}
 		}
@@ -105,7 +113,7 @@ func (s *Space) beam(q question, from []found, n, level int, among bitset) []fou
 }
 
 // descend goes down to the lowest level and returns the n nearest there.
-func (s *Space) descend(q question, n int, among bitset) []found {
+func (s *Space) descend(q question, n int, among func(uint32) bool) []found {
 	if s.top < 0 {
 		return nil
 	}

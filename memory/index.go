@@ -1,6 +1,9 @@
 package memory
 
-import "io"
+import (
+	"io"
+	"math/bits"
+)
 
 // An Index finds the vectors nearest to a question. Its methods may be called by several
 // goroutines at once.
@@ -31,6 +34,33 @@ func newBitset(n int) bitset { return make(bitset, (n+63)/64) }
 
 func (b bitset) has(n uint32) bool {
 	return int(n>>6) < len(b) && b[n>>6]&(1<<(n&63)) != 0
+}
+
+// word is the n-th 64 bits.
+func (b bitset) word(n int) uint64 {
+	if n < len(b) {
+		return b[n]
+	}
+	return 0
+}
+
+// each yields the numbers in b, in order.
+func (b bitset) each(yield func(uint32) bool) {
+	for n, word := range b {
+		for ; word != 0; word &= word - 1 {
+			if !yield(uint32(n*64 + bits.TrailingZeros64(word))) {
+				return
+			}
+		}
+	}
+}
+
+// both counts the numbers in a and b.
+func (b bitset) both(a bitset) (n int) {
+	for i := range min(len(a), len(b)) {
+		n += bits.OnesCount64(a[i] & b[i])
+	}
+	return n
 }
 
 func (b *bitset) set(n uint32) {

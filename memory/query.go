@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -110,46 +111,183 @@ func (l *lexicon) isOf(f uint32, terms []uint32) bool {
 	return false
 }
 
-// ranked returns the n best of the slots in within by the words of q, and the worth of
-// each word in them. How rare a word is, is counted in the whole corpus.
-func (l *lexicon) ranked(c corpus, q query, n int, within bitset) (best []wordFound, worth map[uint32][]int64) {
-	score := make([]int64, len(l.texts))
-	var any []uint32
-	each := make([][]uint32, len(q.words))
-	counts, rare := make([][]uint8, len(q.words)), make([]int64, len(q.words))
+// A wanted is a word of a question, and what it can count in a corpus.
+type wanted struct {
+	number int // in the question
+	terms  []uint32
+	rare   int64
+	most   int64 // no text gets more for it
+
+	postings int // to look at
+}
+
+// ranked returns the n best of the slots in within by the words of q, and what tells the
+// worth of each word in one of them. How rare a word is, is counted in the whole corpus.
+//
+// Words that can count most come first. Once what the others can add does not bring a new
+// text among the n best, only texts that were met and still can be among them are looked at:
+// most questions have words that stand in half of all texts and decide nothing.
+func (l *lexicon) ranked(c corpus, q query, n int, within bitset) (best []wordFound, worths func(slot uint32) []int64) {
+	words := make([]wanted, len(q.words))
+	rest := int64(0) // what the words to come can add
 	for i, w := range q.words {
-		counts[i] = make([]uint8, len(l.texts))
-		each[i] = l.countsIn(c, l.termsOf(w), counts[i])
-		rare[i] = c.rarity(len(each[i]))
-		for _, slot := range each[i] {
-			if score[slot] == 0 {
-				any = append(any, slot)
-			}
-			score[slot] += c.worth(int(counts[i][slot]), l.length(slot), rare[i])
-		}
+		words[i] = l.wanted(c, i, l.termsOf(w))
+		rest += words[i].most
 	}
-	// What is no better than the n-th so far is passed over; now and then the list is cut.
-	best = make([]wordFound, 0, 4*n)
-	least := int64(0)
-	for _, slot := range any {
-		if score[slot] < least || !within.has(slot) {
-			continue
+	slices.SortStableFunc(words, func(a, b wanted) int { return cmp.Compare(b.most, a.most) })
+	t := tally{lexicon: l, corpus: c, n: n, within: within, score: make([]int64, len(l.texts)), counts: make([]uint8, len(l.texts))}
+	for _, w := range words {
+		closed := t.narrow(rest)
+		if closed && len(t.met)*perText < w.postings {
+			break
 		}
-		if best = append(best, wordFound{slot, score[slot]}); len(best) == 4*n {
-			slices.SortFunc(best, bestScore)
-			best, least = best[:n], best[n-1].score
+		t.add(w, closed)
+		rest -= w.most
+	}
+	t.narrow(rest)
+	for _, slot := range t.met {
+		if rest > 0 { // not all words were counted
+			t.score[slot], _ = t.exactly(slot, words)
 		}
+		best = append(best, wordFound{slot, t.score[slot]})
 	}
 	slices.SortFunc(best, bestScore)
-	best = best[:min(n, len(best))]
-	worth = map[uint32][]int64{}
-	for _, f := range best {
-		worth[f.slot] = make([]int64, len(q.words))
-		for i := range q.words {
-			if k := int(counts[i][f.slot]); k > 0 {
-				worth[f.slot][i] = c.worth(k, l.length(f.slot), rare[i])
+	return best[:min(n, len(best))], func(slot uint32) []int64 {
+		_, each := t.exactly(slot, words)
+		return each
+	}
+}
+
+// perText is how many postings are looked at in the time that one text takes.
+const perText = 16
+
+// A tally counts what the texts of a corpus are worth for a question.
+type tally struct {
+	*lexicon
+	corpus corpus
+	n      int // texts are wanted
+	within bitset
+
+	score  []int64 // by slot
+	met    []uint32
+	counts []uint8 // all zero between two words
+}
+
+// narrow leaves of the texts that were met those that can be among the n best when at most
+// rest is added, and reports whether these are all that can.
+func (t *tally) narrow(rest int64) (closed bool) {
+	if len(t.met) < t.n {
+		return false
+	}
+	least := nthBest(t.met, t.score, t.n)
+	if rest >= least {
+		return false
+	}
+	t.met = slices.DeleteFunc(t.met, func(slot uint32) bool {
+		if t.score[slot]+rest >= least {
+			return false
+		}
+		t.score[slot] = 0
+		return true
+	})
+	return true
+}
+
+// add counts a word in all texts, or in those that were met.
+func (t *tally) add(w wanted, met bool) {
+	for _, slot := range t.countsIn(t.corpus, w.terms, t.counts) {
+		k := int(t.counts[slot])
+		t.counts[slot] = 0
+		if t.score[slot] == 0 {
+			if met || !t.within.has(slot) {
+				continue
 			}
+			t.met = append(t.met, slot)
+		}
+		t.score[slot] += t.corpus.worth(k, t.length(slot), w.rare)
+	}
+}
+
+// exactly looks into a text itself: what it is worth, and for each word of the question.
+func (t *tally) exactly(slot uint32, words []wanted) (sum int64, each []int64) {
+	each = make([]int64, len(words))
+	for _, w := range words {
+		if k := t.countIn(slot, w.terms); k > 0 {
+			each[w.number] = t.corpus.worth(k, t.length(slot), w.rare)
+			sum += each[w.number]
 		}
 	}
-	return best, worth
+	return sum, each
+}
+
+// wanted counts in how many texts of the corpus a word stands, and how often at most.
+func (l *lexicon) wanted(c corpus, number int, terms []uint32) wanted {
+	within, most, postings := 0, uint8(0), 0
+	var seen bitset
+	if len(terms) > 1 {
+		seen = newBitset(len(l.texts))
+	}
+	for _, t := range terms {
+		postings += len(l.terms[t].postings)
+		for _, p := range l.terms[t].postings {
+			if slot := p >> 8; c.among.has(slot) && (seen == nil || !seen.has(slot)) {
+				within++
+				if seen != nil {
+					seen.set(slot)
+				}
+			}
+			most = max(most, uint8(p))
+		}
+	}
+	w := wanted{number: number, terms: terms, rare: c.rarity(within), postings: postings}
+	if within > 0 {
+		// The shortest text that has it so often; one more for what was rounded.
+		w.most = c.worth(int(most), int(most), w.rare) + w.rare>>10 + 1
+	}
+	return w
+}
+
+// countIn is how often a text has that one of the terms which it has most often, as a
+// posting counts it.
+func (l *lexicon) countIn(slot uint32, terms []uint32) (most int) {
+	for _, t := range terms {
+		n := 0
+		for _, f := range l.texts[slot] {
+			if slices.Contains(l.forms[f].terms, t) {
+				n++
+			}
+		}
+		most = max(most, min(255, n))
+	}
+	return most
+}
+
+// nthBest is the n-th highest score of slots, of which there are n at least.
+func nthBest(slots []uint32, score []int64, n int) int64 {
+	low := make([]int64, 0, n) // the n highest so far; the root is the lowest
+	for _, slot := range slots {
+		x := score[slot]
+		if len(low) < n {
+			if low = append(low, x); len(low) == n {
+				slices.Sort(low) // a heap
+			}
+			continue
+		}
+		if x <= low[0] {
+			continue
+		}
+		low[0] = x
+		for i := 0; ; {
+			next := 2*i + 1
+			if next+1 < n && low[next+1] < low[next] {
+				next++
+			}
+			if next >= n || low[i] <= low[next] {
+				break
+			}
+			low[i], low[next] = low[next], low[i]
+			i = next
+		}
+	}
+	return low[0]
 }

@@ -124,21 +124,50 @@ func (s Search) question(q query) (model string, vector []float32, err error) {
 	return "", nil, nil
 }
 
-// pass returns the slots that a filter lets pass.
+// pass returns the slots that a filter lets pass. Without a choice of some records it looks
+// only at those that not everybody may see.
 func (c *Collection) pass(s Search) corpus {
+	passes, chosen := c.filter(s)
+	if chosen {
+		out := corpus{among: newBitset(len(c.docs))}
+		for slot := range c.docs {
+			if passes(&c.docs[slot]) {
+				out.add(uint32(slot), c.lex)
+			}
+		}
+		return out
+	}
+	out := corpus{among: append(make(bitset, 0, len(c.docs)/64+1), c.plain...), count: c.plainCount, words: c.plainWords}
+	for slot := range c.special.each {
+		if passes(&c.docs[slot]) {
+			out.add(slot, c.lex)
+		}
+	}
+	return out
+}
+
+func (c *corpus) add(slot uint32, l *lexicon) {
+	c.among.set(slot)
+	c.count++
+	c.words += l.length(slot)
+}
+
+// filter returns what decides whether a record passes, and whether it chooses among those
+// that everybody may see.
+func (c *Collection) filter(s Search) (passes func(*doc) bool, chosen bool) {
 	f := s.Filter
 	numbers := func(list []string) (out []uint32) {
 		for _, name := range list {
 			out = append(out, c.names.of[name]) // 0 for an unknown one
 		}
+		chosen = chosen || len(list) > 0
 		return out
 	}
+	chosen = f.After != 0 || f.Before != 0
 	reader := c.names.of[f.Reader]
 	agents, projects, issues, runs, kinds, tags := numbers(f.Agents), numbers(f.Projects), numbers(f.Issues), numbers(f.Runs), numbers(f.Kinds), numbers(f.Tags)
 	oneOf := func(list []uint32, n uint32) bool { return len(list) == 0 || n != 0 && slices.Contains(list, n) }
-	out := corpus{among: newBitset(len(c.docs))}
-	for slot := range c.docs {
-		d := &c.docs[slot]
+	return func(d *doc) bool {
 		switch {
 		case !d.used || d.expires != 0 && d.expires <= s.Now:
 		case d.replaced && !f.Replaced:
@@ -147,12 +176,10 @@ func (c *Collection) pass(s Search) corpus {
 		case !oneOf(agents, d.agent) || !oneOf(projects, d.project) || !oneOf(issues, d.issue) || !oneOf(runs, d.run) || !oneOf(kinds, d.kind):
 		case slices.ContainsFunc(tags, func(t uint32) bool { return t == 0 || !slices.Contains(d.tags, t) }):
 		default:
-			out.among.set(uint32(slot))
-			out.count++
-			out.words += c.lex.length(uint32(slot))
+			return true
 		}
-	}
-	return out
+		return false
+	}, chosen
 }
 
 // rank ranks the slots of within by the words of q, as they count among all that may be
@@ -167,8 +194,14 @@ func (c *Collection) rank(s Search, q query, model string, vector []float32, amo
 		}
 		return results[slot]
 	}
+	worths := func(uint32) []int64 { return nil }
 	if s.By != ByVectors {
-		c.byWords(q, among, within, most, at)
+		var best []wordFound
+		best, worths = c.lex.ranked(among, q, most, within.among)
+		for n, f := range best {
+			r := at(f.slot)
+			r.WordRank, r.WordsSum = n+1, f.score
+		}
 	}
 	if s.By != ByWords && vector != nil {
 		n, err := c.byVectors(model, vector, within, most, at)
@@ -187,20 +220,15 @@ func (c *Collection) rank(s Search, q query, model string, vector []float32, amo
 		return cmp.Or(-cmp.Compare(a.Score, b.Score), slices.Compare(a.ID[:], b.ID[:]))
 	})
 	out.Results = out.Results[:min(limit, len(out.Results))]
-	return out, nil
-}
-
-func (c *Collection) byWords(q query, among, within corpus, most int, at func(uint32) *Result) {
-	best, worth := c.lex.ranked(among, q, most, within.among)
-	for n, f := range best {
-		r := at(f.slot)
-		r.WordRank, r.WordsSum = n+1, f.score
-		for i, w := range worth[f.slot] {
-			if w > 0 {
+	for n := range out.Results {
+		r := &out.Results[n]
+		for i, w := range worths(c.slotOf[r.ID]) {
+			if w > 0 && r.WordRank > 0 {
 				r.Words = append(r.Words, WordWorth{q.words[i].text, w})
 			}
 		}
 	}
+	return out, nil
 }
 
 func (c *Collection) byVectors(model string, vector []float32, within corpus, most int, at func(uint32) *Result) (n int, err error) {
@@ -212,15 +240,12 @@ func (c *Collection) byVectors(model string, vector []float32, within corpus, mo
 		}
 		return 0, ErrModel
 	}
-	var slots bitset
-	kept := 0
-	for slot := range c.docs {
-		if at, ok := c.docs[slot].under(number); ok && within.among.has(uint32(slot)) {
-			slots.set(at)
-			kept++
-		}
+	keep := func(at uint32) bool { return within.among.has(in.docOf[at]) }
+	kept := in.docs.both(within.among)
+	if count, _ := in.Len(); kept == count {
+		keep = nil // all of them
 	}
-	list, err := in.among(vector, most, slots, kept)
+	list, err := in.among(vector, most, keep, kept)
 	if err != nil {
 		return 0, err
 	}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -236,4 +238,68 @@ func TestCollectionsChangeDuringSearches(t *testing.T) {
 	}
 	close(done)
 	wg.Wait()
+}
+
+// What decides nothing is passed over, and yet the best are those that looking at every word
+// of every text finds.
+func TestTheBestByWordsAreExact(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(7, 7))
+	word := func() string { // few words are in most texts, many in few
+		return "w" + strconv.Itoa(int(math.Exp(r.Float64()*7)))
+	}
+	some := func(most int) string {
+		var words []string
+		for range 1 + r.IntN(most) {
+			words = append(words, word())
+		}
+		return strings.Join(words, " ")
+	}
+	c := NewCollection()
+	for n := range 2000 {
+		put(t, c, n, Doc{Text: some(30), Agent: "a", Private: n%3 == 0, Kind: "k" + strconv.Itoa(n%4)})
+	}
+	for n := 0; n < 2000; n += 17 {
+		c.Remove(idOf(n))
+	}
+	for n := range 300 {
+		q := parseQuery(some(8))
+		if n%5 == 0 {
+			q = parseQuery("w1* " + some(3))
+		}
+		filter := Filter{All: n%2 == 0}
+		if n%3 == 0 {
+			filter.Kinds = []string{"k1", "k2"}
+		}
+		among := c.pass(Search{Filter: filter})
+		best, worths := c.lex.ranked(among, q, 10, among.among)
+		if want := rankedPlainly(c.lex, among, q, 10); !slices.Equal(best, want) {
+			t.Fatalf("question %d, %v:\n%v, want\n%v", n, q.words, best, want)
+		}
+		for _, f := range best {
+			sum := int64(0)
+			for _, w := range worths(f.slot) {
+				sum += w
+			}
+			if sum != f.score {
+				t.Fatalf("question %d: the words of %d are worth %d, its score is %d", n, f.slot, sum, f.score)
+			}
+		}
+	}
+}
+
+func rankedPlainly(l *lexicon, c corpus, q query, n int) (all []wordFound) {
+	score := map[uint32]int64{}
+	for _, w := range q.words {
+		counts := make([]uint8, len(l.texts))
+		slots := l.countsIn(c, l.termsOf(w), counts)
+		for _, slot := range slots {
+			score[slot] += c.worth(int(counts[slot]), l.length(slot), c.rarity(len(slots)))
+		}
+	}
+	for slot, sum := range score {
+		all = append(all, wordFound{slot, sum})
+	}
+	slices.SortFunc(all, bestScore)
+	return all[:min(n, len(all))]
 }

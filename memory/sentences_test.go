@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -193,15 +194,26 @@ func saved(b *testing.B, s *Space, path string) float64 {
 	return float64(info.Size())
 }
 
-// askFor asks questions in turn for a while.
+// askFor asks questions in turn for a while. Beside other work, what a query takes of a
+// processor says more than queries a second do.
 func askFor(b *testing.B, s Index, questions [][]float32) (perSecond float64) {
-	began, n := time.Now(), 0
+	began, busy, n := time.Now(), processorTime(b), 0
 	for ; time.Since(began) < asked; n++ {
 		if _, err := s.Search(questions[n%len(questions)], 10, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
+	b.ReportMetric(float64((processorTime(b)-busy).Microseconds())/float64(n), "µs-CPU/query")
 	return float64(n) / time.Since(began).Seconds()
+}
+
+// processorTime is what this process used of all processors.
+func processorTime(b *testing.B) time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 // BenchmarkSentencesSearch asks the graph that BenchmarkSentencesBuild saved.

@@ -114,6 +114,26 @@ func (s *Space) near(q question, slot uint32) float32 {
 	return float32(dot(q.v, c.vec[i*s.stride:(i+1)*s.stride])) * c.norm[i] * q.norm
 }
 
+// measure fills in the cosine of each slot of all. Vectors are mostly not in a cache: they are
+// all asked for first, and compared four at a time.
+func (s *Space) measure(q question, all []found) []found {
+	for _, f := range all {
+		prefetch(s.vec(f.slot))
+	}
+	rest := all
+	for ; len(rest) >= 4; rest = rest[4:] {
+		var products [4]int32
+		dot4(q.v, &[4][]int8{s.vec(rest[0].slot), s.vec(rest[1].slot), s.vec(rest[2].slot), s.vec(rest[3].slot)}, &products)
+		for i, p := range products {
+			rest[i].sim = float32(p) * s.norm(rest[i].slot) * q.norm
+		}
+	}
+	for i := range rest {
+		rest[i].sim = s.near(q, rest[i].slot)
+	}
+	return all
+}
+
 func (s *Space) between(a, b uint32) float32 {
 	return float32(dotSelf(s.vec(a), s.vec(b))) * s.norm(a) * s.norm(b)
 }
@@ -242,16 +262,18 @@ func (s *Space) Search(x []float32, k int, keep func(ID) bool) ([]Hit, error) {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var among bitset
+	var among func(uint32) bool
 	kept := s.count
 	if keep != nil {
-		among, kept = newBitset(len(s.ids)), 0
+		set := newBitset(len(s.ids))
+		kept = 0
 		for id, slot := range s.slotOf {
 			if keep(id) {
-				among.set(slot)
+				set.set(slot)
 				kept++
 			}
 		}
+		among = set.has
 	}
 	var out []Hit
 	for _, f := range s.search(q, k, among, kept) {
@@ -260,8 +282,9 @@ func (s *Space) Search(x []float32, k int, keep func(ID) bool) ([]Hit, error) {
 	return out, nil
 }
 
-// among returns the k nearest of the slots in a set of so many.
-func (s *Space) among(x []float32, k int, among bitset, kept int) ([]found, error) {
+// among returns the k nearest of the slots that among accepts, which are kept many; a nil
+// among accepts all.
+func (s *Space) among(x []float32, k int, among func(uint32) bool, kept int) ([]found, error) {
 	if len(x) != s.dims {
 		return nil, ErrOtherDims
 	}
@@ -274,8 +297,7 @@ func (s *Space) among(x []float32, k int, among bitset, kept int) ([]found, erro
 	return s.search(q, k, among, kept), nil
 }
 
-// search returns the k nearest of the slots in among, which are kept many; nil is all.
-func (s *Space) search(q question, k int, among bitset, kept int) []found {
+func (s *Space) search(q question, k int, among func(uint32) bool, kept int) []found {
 	if k <= 0 || kept == 0 {
 		return nil
 	}
@@ -294,34 +316,24 @@ func (s *Space) search(q question, k int, among bitset, kept int) []found {
 	return best.items
 }
 
-// scan compares q with each slot that is in among and, unless it is nil, in only.
-func (s *Space) scan(q question, k int, among, only bitset, best *heap) {
+// scan compares q with each slot that among accepts and, unless it is nil, that is in only.
+func (s *Space) scan(q question, k int, among func(uint32) bool, only bitset, best *heap) {
+	some := make([]found, 0, 64)
 	for n, c := range s.chunks {
 		for w := range chunkSize / 64 {
 			word := ^uint64(0)
-			at := n*(chunkSize/64) + w
-			for _, set := range []bitset{among, only} {
-				switch {
-				case set == nil:
-				case at < len(set):
-					word &= set[at]
-				default:
-					word = 0
+			if at := n*(chunkSize/64) + w; only != nil {
+				word = only.word(at)
+			}
+			some = some[:0]
+			for i := w * 64; word != 0; i, word = i+1, word>>1 {
+				if slot := uint32(n<<chunkBits + i); word&1 != 0 && c.norm[i] != 0 && (among == nil || among(slot)) {
+					some = append(some, found{slot: slot})
 				}
 			}
-			if word != 0 {
-				s.scanWord(q, k, c, n<<chunkBits, w*64, word, best)
+			for _, f := range s.measure(q, some) {
+				best.best(k, f)
 			}
 		}
-	}
-}
-
-func (s *Space) scanWord(q question, k int, c *chunk, base, from int, word uint64, best *heap) {
-	for i := from; word != 0; i, word = i+1, word>>1 {
-		if word&1 == 0 || c.norm[i] == 0 {
-			continue
-		}
-		sim := float32(dot(q.v, c.vec[i*s.stride:(i+1)*s.stride])) * c.norm[i] * q.norm
-		best.best(k, found{uint32(base + i), sim})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -113,6 +114,12 @@ func TestProductsAgree(t *testing.T) {
 		}
 		if got, want := dot(q, v), dotPlain(q, v); got != want {
 			t.Fatalf("%d components: %d, want %d", n, got, want)
+		}
+		var got4, want4 [4]int32
+		four := [4][]int8{v, u, slices.Repeat(u[:lanes], n/lanes), slices.Repeat(v[n-lanes:], n/lanes)}
+		dot4(q, &four, &got4)
+		if dotPlain4(q, &four, &want4); got4 != want4 {
+			t.Fatalf("%d components, four at a time: %d, want %d", n, got4, want4)
 		}
 		if got, want := dotSelf(u, v), dotSelfPlain(u, v); got != want {
 			t.Fatalf("%d components: %d, want %d", n, got, want)
