@@ -38,6 +38,8 @@ export const keys = {
   memory: (company: string, part?: unknown) => (part === undefined ? ['memory', company] as const : ['memory', company, part] as const),
   /** Of a company, or of 'mesh'. */
   models: (company: string, part?: string) => (part ? ['models', company, part] as const : ['models', company] as const),
+  /** Of the gate: its rules, decisions and amendments. Events tell of a company's decisions alone. */
+  govern: (part: string, filter?: unknown) => (filter === undefined ? ['govern', part] as const : ['govern', part, filter] as const),
   /** Of the mesh; no event tells of these, they are polled while they are on screen. */
   mesh: (part: string) => ['mesh', part] as const,
 }
@@ -77,6 +79,7 @@ export function keysOf(event: LiveEvent): QueryKey[] {
     case 'company_skill': case 'skill': return [...always, keys.skills(of)]
     case 'memory': return [...always, keys.memory(of)]
     case 'model_provider': case 'model_price': return [...always, keys.models(of), keys.models('mesh')]
+    case 'decision': return [...always, keys.govern('decisions')]
     case 'company_membership': case 'invite': case 'join_request': return [...always, keys.people(of), keys.attention(of), keys.badges(of)]
   }
   // Things of an issue (documents, interactions, attachments…) name it in their details.

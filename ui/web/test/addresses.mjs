@@ -6,7 +6,7 @@ import { ask } from './browser.mjs'
 export async function addressesOf(url, prefix) {
   const table = readFileSync(new URL('../src/pages/table.ts', import.meta.url), 'utf8')
   const paths = [...table.matchAll(/path: '([^']+)'/g)].map((m) => m[1])
-  const named = {}
+  const named = { $amendment: (await ask(url, '/api/v1/govern/amendments'))[0]?.id }
   if (prefix !== '-') {
     const company = (await ask(url, '/api/companies')).find((c) => c.issuePrefix === prefix)
     if (!company) throw new Error(`no company has the prefix ${prefix}`)

@@ -8,6 +8,7 @@ import { addressesOf } from './addresses.mjs'
 import { faultsOf } from './axe.mjs'
 import { ask, browser, watch } from './browser.mjs'
 import { pageSteps } from './pages.mjs'
+import { roomSteps } from './rooms.mjs'
 
 const [dir, port] = process.argv.slice(2)
 const { nodes, bin } = JSON.parse(readFileSync(join(dir, 'testnet.json'), 'utf8'))
@@ -196,6 +197,7 @@ const steps = {
     }
   },
   ...pageSteps({ page, url, ask, must, wait }),
+  ...roomSteps({ page, url, ask, must, wait }),
   async 'an address of the specification opens the page'() {
     const company = await acme()
     await page.goto(`${url}/companies/${company.id}/tasks`)
@@ -382,10 +384,11 @@ const steps = {
     await page.waitForURL((u) => u.port !== before && u.pathname === '/ACM/issues/ACM-1', { timeout: 120_000 })
     await page.getByText(/was lost\. n\d serves this page now\./).first().waitFor(wait)
     await page.getByRole('heading', { name: 'Survey comments' }).waitFor(wait)
+    next = new URL(page.url()).origin
+    await until(() => ask(next, '/api/v1/mesh').then((m) => m.quorum, () => false), 'the others elect no leader')
     await page.getByLabel('Write a comment…').fill('We went on')
     await page.keyboard.press('Control+Enter')
     await page.getByRole('article').filter({ hasText: 'We went on' }).waitFor(wait)
-    next = new URL(page.url()).origin
     for (let i = 0; ; i++) {
       const comments = await ask(next, '/api/issues/ACM-1/comments').catch(() => [])
       if (comments.some((c) => c.body === 'We went on')) break

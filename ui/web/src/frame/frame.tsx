@@ -61,6 +61,7 @@ function useKeys(company: string | undefined): void {
         return palette.set((now) => !now)
       }
       if (typing(e) || e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return
+      if (e.key === 'Shift') return // of a capital letter, also after g
       if (Date.now() - chord.current < chordTime) {
         chord.current = 0
         const page = pages.find((p) => p.go === e.key)

@@ -1,5 +1,5 @@
 import { Link, useNavigate, useRouterState } from '@tanstack/react-router'
-import { useEffect } from 'react'
+import { useEffect, useRef } from 'react'
 import { useMaybeCompany } from '../company'
 import { useAttention, useBadges, useCompanies, useLiveRuns, useMembers } from '../data'
 import { line } from '../live'
@@ -16,7 +16,7 @@ import { t } from '../text/en'
 import { theme, toggleTheme } from '../theme'
 import { help, palette, sheet } from './state'
 
-const groups = [['top', undefined], ['work', t.nav.work], ['company', t.nav.company], ['mesh', t.nav.mesh]] as const
+const groups = [['top', undefined], ['work', t.nav.work], ['company', t.nav.company], ['mesh', t.nav.mesh], ['governance', t.nav.governance]] as const
 
 export const addressOf = (page: PageRow, company: string | undefined) => page.path.replace('$company', company ?? '')
 
@@ -30,6 +30,8 @@ export function Rail({ onGo }: { onGo?: () => void }) {
     if (members) rememberPeers(members.filter((m) => !m.here && m.endpoint).map((m) => m.endpoint?.url ?? ''))
   }, [members])
   const at = useRouterState({ select: (s) => s.location.pathname })
+  const list = useRef<HTMLDivElement>(null)
+  useEffect(() => { void list.current?.querySelector('[aria-current=page]')?.scrollIntoView({ block: 'nearest' }) }, [at])
   const alive = members?.filter((m) => m.status === 'alive').length
   const count = (page: PageRow) => {
     if (page.path === '/$company/inbox') return <Count n={waits} loud />
@@ -44,7 +46,7 @@ export function Rail({ onGo }: { onGo?: () => void }) {
         <Switcher {...(onGo ? { onGo } : {})} />
         <IconButton icon="search" label={`${t.palette.title} (Ctrl K)`} onClick={() => { onGo?.(); palette.set(true) }} />
       </div>
-      <div className="min-h-0 grow overflow-y-auto px-2 py-2">
+      <div ref={list} className="min-h-0 grow overflow-y-auto px-2 py-2">
         {groups.map(([group, title]) => {
           const rows = pages.filter((p) => p.rail === group && (company || !p.path.startsWith('/$company')))
           if (rows.length === 0) return null

@@ -9,7 +9,7 @@ export interface PageRow {
   title: string
   load: () => Promise<{ Page: ComponentType }>
   /** Where the rail shows it. */
-  rail?: 'top' | 'work' | 'company' | 'mesh'
+  rail?: 'top' | 'work' | 'company' | 'mesh' | 'governance' | 'kernel'
   icon?: IconName
   /** g and this letter open it. */
   go?: string
@@ -46,6 +46,12 @@ export const pages: readonly PageRow[] = [
   { path: '/mesh/ledger', title: t.nav.ledger, load: () => import('./ledger/page'), rail: 'mesh', icon: 'ledger', go: 'l', command: 'selvage ledger' },
   { path: '/mesh/adapters', title: t.nav.adapters, load: () => import('./adapters/page'), rail: 'mesh', icon: 'adapters', go: 'b', command: 'selvage adapter list' },
   { path: '/mesh/settings', title: t.nav.meshSettings, load: () => import('./mesh/page'), rail: 'mesh', icon: 'settings', go: 'w', command: 'selvage settings show' },
+  { path: '/mesh/constitution', title: t.nav.constitution, load: () => import('./constitution/page'), rail: 'governance', icon: 'constitution', go: 'C', command: 'selvage govern rules' },
+  { path: '/mesh/constitution/rule', title: t.nav.rule, load: () => import('./rule/page'), command: 'selvage govern review' },
+  { path: '/mesh/decisions', title: t.nav.decisions, load: () => import('./decisions/page'), rail: 'governance', icon: 'decisions', go: 'D', command: 'selvage govern decisions' },
+  { path: '/mesh/amendments', title: t.nav.amendments, load: () => import('./amendments/page'), rail: 'governance', icon: 'amendments', go: 'A', command: 'selvage govern amendments' },
+  { path: '/mesh/amendments/$amendment', title: t.nav.amendments, load: () => import('./amendment/page') },
+  { path: '/mesh/tree', title: t.nav.tree, load: () => import('./tree/page'), rail: 'governance', icon: 'tree', go: 'T', command: 'selvage tree' },
   { path: '/$company/company/import', title: t.transfer.import, load: () => import('./transfer/import'), icon: 'file', command: 'selvage company import' },
   { path: '/$company/company/export', title: t.transfer.export, load: () => import('./transfer/export'), icon: 'export', command: 'selvage company export' },
   { path: '/companies/import', title: t.transfer.import, load: () => import('./transfer/import') },

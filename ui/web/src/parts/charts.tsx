@@ -23,14 +23,14 @@ export function StackBar({ parts, label, legend = true }: { parts: readonly Part
   )
 }
 
-/** How much of something is used: red above all of it. */
-export function Bar({ value, of, label, forecast }: { value: number; of: number; label: string; forecast?: number }) {
+/** How much of something is used: red above all of it, unless it is good to have much. */
+export function Bar({ value, of, label, forecast, good }: { value: number; of: number; label: string; forecast?: number; good?: boolean }) {
   const part = of > 0 ? value / of : 0
   const later = of > 0 && forecast !== undefined ? Math.min(100, (100 * forecast) / of) : 0
   return (
     <div role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={of} aria-valuenow={Math.min(value, of)} aria-valuetext={label} className="relative h-1.5 overflow-hidden rounded-full bg-ground3">
       {later > part * 100 && <span className={`absolute inset-y-0 left-0 opacity-30 ${(forecast ?? 0) > of ? 'bg-warn' : 'bg-accent'}`} style={{ width: `${later}%` }} />}
-      <span className={`relative block h-full rounded-full ${part >= 1 ? 'bg-bad' : part >= 0.8 ? 'bg-warn' : 'bg-accent'}`} style={{ width: `${Math.min(100, part * 100)}%` }} />
+      <span className={`relative block h-full rounded-full ${good ? 'bg-accent' : part >= 1 ? 'bg-bad' : part >= 0.8 ? 'bg-warn' : 'bg-accent'}`} style={{ width: `${Math.min(100, part * 100)}%` }} />
     </div>
   )
 }

@@ -1,4 +1,4 @@
-import { useId, useState, type InputHTMLAttributes, type ReactElement, type ReactNode, type SelectHTMLAttributes, type TextareaHTMLAttributes, cloneElement } from 'react'
+import { useId, useState, type InputHTMLAttributes, type ReactElement, type ReactNode, type Ref, type SelectHTMLAttributes, type TextareaHTMLAttributes, cloneElement } from 'react'
 import { Popover } from 'radix-ui'
 import { t } from '../text/en'
 import { Icon } from './icons'
@@ -20,7 +20,7 @@ export function Field({ label, hint, wrong, children }: { label: string; hint?: 
 }
 
 export const Input = ({ className = '', ...rest }: InputHTMLAttributes<HTMLInputElement>) => <input className={`${box} h-8 ${className}`} {...rest} />
-export const TextArea = ({ className = '', ...rest }: TextareaHTMLAttributes<HTMLTextAreaElement>) => <textarea rows={4} className={`${box} resize-y py-1.5 ${className}`} {...rest} />
+export const TextArea = ({ className = '', ...rest }: TextareaHTMLAttributes<HTMLTextAreaElement> & { ref?: Ref<HTMLTextAreaElement> }) => <textarea rows={4} className={`${box} resize-y py-1.5 ${className}`} {...rest} />
 
 export interface Choice { value: string; label: string; mark?: ReactNode; hint?: string }
 
