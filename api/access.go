@@ -33,6 +33,29 @@ func (rc *Request) Administers(tx *ledger.Tx) bool {
 	return rc.Trusted() || rc.IsBoard() && people.IsAdmin(tx, rc.Actor.ID)
 }
 
+// ScopeOf returns the company that a request is about, by its body or its query, "" for the
+// mesh, if the caller sees it. what of the mesh is for administrators.
+func ScopeOf(rc *Request, said ledger.CompanyID, what string) (of ledger.CompanyID, err error) {
+	query, err := rc.QueryUUID("companyId")
+	if err != nil {
+		return "", err
+	}
+	of = ledger.CompanyID(strings.ToLower(string(said)))
+	if of == "" {
+		of = ledger.CompanyID(query)
+	}
+	err = rc.View(func(tx *ledger.Tx) error {
+		switch {
+		case of != "" && !Seen(tx, rc, of):
+			return NotFound("Company not found")
+		case of == "" && !rc.Administers(tx):
+			return Forbidden(what + " of the mesh are for administrators; name a company with companyId")
+		}
+		return nil
+	})
+	return of, err
+}
+
 // checkPerson refuses a person whom the route does not admit: it may be for administrators,
 // and its path may name a company. Applying a command checks its permission again.
 func (rc *Request) checkPerson() error {

@@ -257,7 +257,9 @@ func (f *flood) oddPaths() {
 // lenient are routes whose value may be anything.
 var lenient = map[string]bool{
 	"PUT /api/agents/{id}/memory/{key}": true, "GET /api/agents/{id}/memory/{key}": true, "DELETE /api/agents/{id}/memory/{key}": true, // a key is a text of the agent's own
-	// Topics, subscriptions and declared processes have names that people choose.
+	"PUT /api/v1/cron/{name}": true, "GET /api/v1/cron/{name}": true, "DELETE /api/v1/cron/{name}": true,
+	"POST /api/v1/cron/{name}/pause": true, "POST /api/v1/cron/{name}/resume": true, "POST /api/v1/cron/{name}/run": true,
+	// Topics, subscriptions, cron jobs and declared processes have names that people choose.
 	"PUT /api/v1/declared-processes/{name}": true, "GET /api/v1/declared-processes/{name}": true, "DELETE /api/v1/declared-processes/{name}": true,
 	"GET /api/v1/topics/{topic}":                        true,
 	"PUT /api/v1/topics/{topic}":                        true,

@@ -35,7 +35,7 @@ func namesRow(name, format string) bool {
 // namesCompany tells whether a route is told its company apart from its path: the board
 // itself may name any.
 func namesCompany(r api.Route) bool {
-	return !strings.Contains(r.Path, "{") || strings.HasPrefix(r.Path, "/api/v1/topics/") || strings.HasPrefix(r.Path, "/api/v1/subscriptions/")
+	return !strings.Contains(r.Path, "{") || strings.HasPrefix(r.Path, "/api/v1/topics/") || strings.HasPrefix(r.Path, "/api/v1/cron/") || strings.HasPrefix(r.Path, "/api/v1/subscriptions/")
 }
 
 // spotsOf returns the spots of a body. raw is told of each member that is JSON of

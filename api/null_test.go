@@ -13,6 +13,7 @@ import (
 // nullStays are the members, by route, for which null is taken and not shown as
 // nothing, or is refused otherwise; with the reason.
 var nullStays = map[string]string{
+	"PUT /api/v1/cron/{name} payload":              "null is JSON, and published as such",
 	"PUT /api/v1/declared-processes/{name} agency": "the usual; the answer has the limits alone", "PUT /api/v1/declared-processes/{name} capabilities": "likewise",
 	"POST /api/companies/{companyId}/skills/{skillId}/fork slug":                         "the next that is free",
 	"POST /api/companies defaultResponsibleUserId":                                       "nobody; without it, who makes the company",

@@ -3,6 +3,7 @@ package company
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 
 	"github.com/selvage-mesh/selvage/company/cause"
 	"github.com/selvage-mesh/selvage/company/conceal"
@@ -73,6 +74,8 @@ type Rules struct {
 	Papers    Papers
 	Routines  Routines
 	Approvals Approvals
+	Topics    Topics
+	Processes Processes
 
 	// Reweigh is called before the board approves an act that waits, and Answered when it is approved, or
 	// will not be. What Reweigh writes is kept when it refuses. A refusal of Answered refuses
@@ -207,6 +210,46 @@ type Approvals interface {
 	Lapse(c *ledger.Context, approval, note string)
 }
 
+// Topics keep messages.
+type Topics interface {
+	// PublishTo publishes a message to a topic of the command's company, or of the mesh. After a refusal
+	// nothing is written.
+	PublishTo(c *ledger.Context, topic, text string, isJSON bool, from string) error
+}
+
+// Processes are those that the mesh keeps running.
+type Processes interface {
+	// CheckProcess refuses a process that can not be declared. StartProcess declares it, or starts all its
+	// replicas anew; while one still runs, only if replace is set. EndProcess removes it, if it is there.
+	CheckProcess(p NewProcess) error
+	StartProcess(c *ledger.Context, p NewProcess, replace bool) error
+	EndProcess(c *ledger.Context, name string)
+}
+
+// A NewProcess is a process that another room declares.
+type NewProcess struct {
+	Name     string          `cbor:"1,keyasint"`
+	Spec     json.RawMessage `cbor:"2,keyasint"` // see kernel.Spec
+	Replicas int64           `cbor:"3,keyasint"`
+	Labels   []string        `cbor:"4,keyasint,omitempty"`
+	Node     string          `cbor:"5,keyasint,omitempty"`
+	Module   string          `cbor:"6,keyasint,omitempty"` // with Size and Nodes: where its module is stored
+	Size     int64           `cbor:"7,keyasint,omitempty"`
+	Nodes    []string        `cbor:"8,keyasint,omitempty"`
+}
+
+// Clone returns a copy that shares no memory with p.
+func (p NewProcess) Clone() NewProcess {
+	p.Spec, p.Labels, p.Nodes = slices.Clone(p.Spec), slices.Clone(p.Labels), slices.Clone(p.Nodes)
+	return p
+}
+
+// Named returns p with a name.
+func (p NewProcess) Named(name string) NewProcess {
+	p.Name = name
+	return p
+}
+
 // A Question is an act that waits for the board.
 type Question struct {
 	ID      string
@@ -247,6 +290,8 @@ var (
 		Papers
 		Routines
 		Approvals
+		Topics
+		Processes
 	}
 )
 
@@ -271,6 +316,8 @@ func Compose(rooms ...Rules) {
 		provide(&Ask.Papers, r.Papers)
 		provide(&Ask.Routines, r.Routines)
 		provide(&Ask.Approvals, r.Approvals)
+		provide(&Ask.Topics, r.Topics)
+		provide(&Ask.Processes, r.Processes)
 	}
 	kinds = index(lists...)
 }

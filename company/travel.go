@@ -55,6 +55,7 @@ var Staying = []StayingKind{
 	{"runs", "Runs, their logs and their costs are history.", []string{"run", "wakeup", "placement", "task-session", "runtime-state", "routine-run", "run-callback"}},
 	{"memories", "What was remembered names the runs, issues and comments that it came from, which do not travel under their names; closed issues leave it anew.", []string{"memory-record"}},
 	{"topics", "Messages of topics are of the moment: processes of this mesh read them, at heights of this chain.", []string{"topic", "topic-message", "topic-subscription", "topic-total"}},
+	{"cron", "The kernel's jobs publish to topics, which do not travel.", []string{"cron"}},
 	{"messages", "Messages wait for an agent that is at work.", []string{"message"}},
 	{"live_workspaces", "Working trees are on nodes, and paths of machines do not travel.", []string{"exec-workspace", "workspace-op", "runtime-service"}},
 	{"environments", "Machines and how they are reached belong to the place.", []string{"environment"}},

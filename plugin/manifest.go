@@ -15,8 +15,8 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/selvage-mesh/selvage/company/app"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
-	"github.com/selvage-mesh/selvage/company/routine"
 )
 
 // A Manifest says what an app is and brings. In TOML and in JSON its members have the same names; a member that it does
@@ -400,7 +400,7 @@ func (m Manifest) checkRoutines(c *checker, agents map[string]bool) {
 		}
 		if hole.MatchString(r.Cron) {
 			c.holes(at+".cron", r.Cron, false)
-		} else if _, err := routine.ParseCron(r.Cron); err != nil {
+		} else if _, err := core.ParseCron(r.Cron); err != nil {
 			c.add("%s.cron: %v", at, err)
 		}
 		if _, err := time.LoadLocation(r.Zone); err != nil && !hole.MatchString(r.Zone) {

@@ -102,7 +102,7 @@ func (s Source) Check() (p Problems) {
 		}
 	}
 	for _, r := range s.Manifest.Routines {
-		if _, err := routine.ParseCron(s.fill(r.Cron)); err != nil {
+		if _, err := core.ParseCron(s.fill(r.Cron)); err != nil {
 			p = append(p, fmt.Sprintf("routines.%s.cron: %v", r.ID, err))
 		}
 	}

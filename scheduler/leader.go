@@ -256,7 +256,7 @@ func (l *Leader) look(ctx context.Context) {
 		do   func(context.Context) error
 	}{
 		{"end lost sessions", l.declareLost}, {"set leases", l.setLeases}, {"settle companies", l.settleCompanies}, {"fire timers", l.fireTimers},
-		{"fire routines", l.fireRoutines}, {"fire monitors", l.fireMonitors}, {"place runs", l.placeRuns},
+		{"fire routines", l.fireRoutines}, {"fire monitors", l.fireMonitors}, {"fire cron jobs", l.fireCron}, {"place runs", l.placeRuns},
 		{"place processes", l.placeReplicas}, {"recover issues", l.recoverStranded},
 	} {
 		err := step.do(ctx)

@@ -17,7 +17,7 @@ import (
 // result travels in a command and is never computed while a command is applied. The
 // error is a refusal.
 func NextRun(cron, zone string, after time.Time) (core.Time, error) {
-	c, err := routine.ParseCron(cron)
+	c, err := core.ParseCron(cron)
 	if err != nil {
 		return 0, err
 	}
@@ -44,33 +44,39 @@ func tickOf(tx *ledger.Tx, t routine.RoutineTrigger, now core.Time) routine.Tick
 	if r.Gate != "always" {
 		p.Quiet = quiet(tx, r)
 	}
+	most := 1
+	if r.CatchUp == routine.CatchUpEnqueue {
+		most = routine.MaxCatchUp
+	}
+	p.Next, _, p.Problem = afterDue(string(t.Cron), string(t.Zone), t.Due, now, most)
+	return p
+}
+
+// afterDue returns the time that a schedule waits for once its time due has been fired, and
+// how many of the times up to now are left out. At most most of them fire, the one at due
+// among them: with 1 all that were missed fire once together. A problem says why there is no
+// next time.
+func afterDue(cron, zone string, due, now core.Time, most int) (next core.Time, left int64, problem string) {
 	var missed []core.Time // its last element is the first time in the future
-	late := 0
-	for at := t.Due; ; {
-		next, err := NextRun(string(t.Cron), string(t.Zone), at.Std())
+	for at := due; ; at = missed[len(missed)-1] {
+		next, err := NextRun(cron, zone, at.Std())
 		if err != nil {
-			p.Problem = fmt.Sprintf("The schedule was switched off: %v", err)
-			return p
+			return 0, 0, fmt.Sprintf("The schedule was switched off: %v", err)
 		}
-		if late++; late > maxLateTimes {
+		if len(missed) == maxLateTimes {
 			// Too many missed times to count: continue from now.
-			if next, err = NextRun(string(t.Cron), string(t.Zone), now.Std()); err == nil {
-				p.Next = next
+			if next, err = NextRun(cron, zone, now.Std()); err != nil {
+				return 0, maxLateTimes, ""
 			}
-			return p
+			return next, maxLateTimes, ""
 		}
 		if missed = append(missed, next); next > now {
 			break
 		}
-		at = next
 	}
-	if r.CatchUp == routine.CatchUpEnqueue {
-		// This tick fires one of them; of the rest, as many as the cap allows.
-		p.Next = missed[max(0, len(missed)-routine.MaxCatchUp)]
-		return p
-	}
-	p.Next = missed[len(missed)-1]
-	return p
+	// This firing is one of them; of the rest, as many as the cap allows.
+	first := max(0, len(missed)-most)
+	return missed[first], int64(first), ""
 }
 
 // quiet reports whether nothing happened in the routine's company, or its project,

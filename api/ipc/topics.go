@@ -95,24 +95,7 @@ type (
 
 // scopeOf returns the company that a request is about, "" for the mesh, if the caller sees it.
 func scopeOf(rc *api.Request, said ledger.CompanyID) (of ledger.CompanyID, err error) {
-	query, err := rc.QueryUUID("companyId")
-	if err != nil {
-		return "", err
-	}
-	of = ledger.CompanyID(strings.ToLower(string(said)))
-	if of == "" {
-		of = ledger.CompanyID(query)
-	}
-	err = rc.View(func(tx *ledger.Tx) error {
-		switch {
-		case of != "" && !api.Seen(tx, rc, of):
-			return api.NotFound("Company not found")
-		case of == "" && !rc.Administers(tx):
-			return api.Forbidden("Topics of the mesh are for administrators; name a company with companyId")
-		}
-		return nil
-	})
-	return of, err
+	return api.ScopeOf(rc, said, "Topics")
 }
 
 // named returns what the path names by a value, and the company that a request is about.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/selvage-mesh/selvage/api"
-	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/identity"
@@ -189,10 +188,8 @@ func declareProcess(rc *api.Request) (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(spec.Env)) {
-		if conceal.SecretName(name) {
-			return api.Response{}, api.Invalid("env %s: its name says that it is a secret, and a declared process is stored readable; have the program read it from a file of its node", name)
-		}
+	if err := noSecrets(spec); err != nil {
+		return api.Response{}, err
 	}
 	p := replica.Declare{ID: rc.Ids()(), Name: in.Name, Replicas: in.Replicas, Labels: in.Labels, Module: spec.Module, Size: spec.ModuleBytes}
 	if p.Spec, err = json.Marshal(spec); err != nil {

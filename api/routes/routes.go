@@ -91,7 +91,7 @@ func Serves() api.Table {
 		money.ModelRoutes(),
 		run.ExecuteRoutes(), agents.ToolRoutes(), agents.MemoryRoutes(), memory.Routes(), govern.Routes(), why.Routes(),
 		weftos.CapabilityRoutes(), weftos.CompanyRoutes(), weftos.TreeRoutes(),
-		process.Routes(),
+		process.Routes(), process.CronRoutes(),
 		a2a.Routes(),
 		apps.Routes(),
 	} {

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/selvage-mesh/selvage/cmd/node/cli"
+	"github.com/selvage-mesh/selvage/cmd/node/clock"
 	"github.com/selvage-mesh/selvage/cmd/node/ipc"
 )
 
@@ -64,6 +65,7 @@ func addVerbs(root *cobra.Command, c *cli.CLI) {
 	root.AddCommand(treeCommand(c))
 	root.AddCommand(whyCommands(c)...)
 	root.AddCommand(ipc.Commands(c)...)
+	root.AddCommand(clock.Commands(c)...)
 	cli.With(c, root, mindVerb)
 	cli.With(c, find("auth"), profileVerbs...)
 	cli.With(c, find("adapter"), adapterVerbs...)

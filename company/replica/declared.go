@@ -183,7 +183,8 @@ var Rules = company.Rules{
 		{Name: KindPlace, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(placeReplica)},
 		{Name: KindReport, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(report)},
 	},
-	NodeLost: loseReplicas,
+	NodeLost:  loseReplicas,
+	Processes: starter{},
 }
 
 var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
@@ -202,8 +203,10 @@ func (p Declare) check(tx *ledger.Tx) error {
 	case len(p.Labels) > maxLabels || slices.ContainsFunc(p.Labels, func(l string) bool { return l == "" || len(l) > maxLabel }):
 		return bad("labels: at most %d, each of 1 to %d bytes", maxLabels, maxLabel)
 	}
-	if n, ok := ledger.FindNode(tx, identity.NodeID(p.Node)); p.Node != "" && (!ok || !n.Member()) {
-		return ledger.Refuse(ledger.NotFound, nil, "Node not found")
+	if p.Node != "" {
+		if n, ok := ledger.FindNode(tx, identity.NodeID(p.Node)); !ok || !n.Member() {
+			return ledger.Refuse(ledger.NotFound, nil, "Node not found")
+		}
 	}
 	if p.Module != "" {
 		return company.CheckBlob(p.Module, p.Size, p.Nodes)
@@ -211,7 +214,41 @@ func (p Declare) check(tx *ledger.Tx) error {
 	return nil
 }
 
-func declare(c *ledger.Context, p Declare) (any, error) {
+// A starter declares processes for other rooms.
+type starter struct{}
+
+func (starter) declaration(p company.NewProcess) Declare {
+	return Declare{ID: core.DerivedID("process", p.Name), Name: p.Name, Spec: p.Spec, Replicas: p.Replicas, Labels: p.Labels, Node: p.Node, Module: p.Module, Size: p.Size, Nodes: p.Nodes}
+}
+
+// CheckProcess refuses what declare would; a node that is no member is found when it starts.
+func (s starter) CheckProcess(p company.NewProcess) error {
+	d := s.declaration(p)
+	d.Node = ""
+	return d.check(nil)
+}
+
+// StartProcess declares a process, or starts all its replicas anew.
+func (s starter) StartProcess(c *ledger.Context, p company.NewProcess, replace bool) error {
+	d, known := Named(c.Tx, p.Name)
+	if known && !replace && slices.ContainsFunc(d.Replicas, func(r Replica) bool { return !r.Over() }) {
+		return ledger.Refuse(ledger.Conflict, nil, "process %s still runs", p.Name)
+	}
+	_, err := declareAnew(c, s.declaration(p), true)
+	return err
+}
+
+// EndProcess removes a process, if it is declared.
+func (starter) EndProcess(c *ledger.Context, name string) {
+	if d, ok := Named(c.Tx, name); ok {
+		_, _ = remove(c, Remove{ID: d.ID})
+	}
+}
+
+func declare(c *ledger.Context, p Declare) (any, error) { return declareAnew(c, p, false) }
+
+// declareAnew declares a process. With anew all replicas of one that is declared begin again.
+func declareAnew(c *ledger.Context, p Declare, anew bool) (any, error) {
 	if err := p.check(c.Tx); err != nil {
 		return nil, err
 	}
@@ -238,7 +275,7 @@ func declare(c *ledger.Context, p Declare) (any, error) {
 			company.RefBlob(c.Tx, "", p.Module, p.Size, p.Nodes)
 		}
 	}
-	if string(d.Spec) != string(p.Spec) {
+	if anew || string(d.Spec) != string(p.Spec) {
 		d.Generation++
 		for i := range d.Replicas {
 			r := &d.Replicas[i]

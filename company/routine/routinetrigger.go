@@ -206,7 +206,7 @@ func (t RoutineTrigger) with(s SaveTrigger) (RoutineTrigger, error) {
 	case TriggerSchedule:
 		core.AssignText(&t.Cron, s.Cron)
 		core.AssignText(&t.Zone, s.Zone)
-		if _, err := ParseCron(string(t.Cron)); err != nil {
+		if _, err := core.ParseCron(string(t.Cron)); err != nil {
 			return t, err
 		}
 		if t.Zone == "" || len(t.Zone) > 100 {

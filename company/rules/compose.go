@@ -6,6 +6,7 @@ import (
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/app"
 	"github.com/selvage-mesh/selvage/company/care"
+	"github.com/selvage-mesh/selvage/company/cron"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/govern"
@@ -40,7 +41,8 @@ func init() {
 	company.Compose(people.Rules, care.Rules, routine.Rules, money.Rules, skill.Rules, inbox.Rules, file.Rules, place.Rules, paper.Rules, secret.Rules, transfer.Rules, memory.Rules, push.Rules, app.Rules, treeRules,
 		replica.Rules,
 		govern.Rules,
-		topic.Rules)
+		topic.Rules,
+		cron.Rules)
 }
 
 // One issue.sweep deletes ThreadChunk rows, each of which may refer to all parts of a long

@@ -14,6 +14,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/conceal"
 	"github.com/selvage-mesh/selvage/company/core"
+	"github.com/selvage-mesh/selvage/company/cron"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/file"
 	"github.com/selvage-mesh/selvage/company/govern"
@@ -208,7 +209,7 @@ var stories = []struct {
 	{"imports", tellOfImports}, {"upkeep", tellOfUpkeep}, {"memories", tellOfMemories},
 	{"the resource tree", tellOfTheTree}, {"webhooks of tasks", tellOfHooks}, {"apps", tellOfApps},
 	{"governance", tellOfGovernance},
-	{"topics", tellOfTopics}}
+	{"topics", tellOfTopics}, {"the clock", tellOfTheClock}}
 
 func tellOfTheTree(s *storyteller) {
 	s.by(companytest.Board, "resource_tree.grant", rules.SaveTreeGrant{Path: "/apps", Subject: "user:ada", Role: "operator", Delegate: true}, "resource_tree.granted")
@@ -788,4 +789,15 @@ func tellOfTopics(s *storyteller) {
 	s.by(companytest.Board, "topic.acknowledge", topic.Acknowledge{Name: "ci", Height: 1}, "topic.acknowledged")
 	s.by(companytest.Board, "topic.unsubscribe", topic.Unsubscribe{Name: "ci"}, "topic.unsubscribed")
 	s.by(companytest.Board, "topic.delete", topic.Delete{Topic: "build.done"}, "topic.deleted")
+}
+
+func tellOfTheClock(s *storyteller) {
+	now := core.TimeOf(s.Now)
+	save := cron.Save{Name: "report", Cron: "0 3 * * *", Zone: "UTC", Topic: "reports.due", Next: now}
+	s.by(companytest.Board, "cron.save", save, "cron.saved")
+	s.by(companytest.Board, "cron.run", cron.Change{Name: "report"}, "topic.published & cron.run")
+	s.byNode("cron.tick", cron.Tick{Name: "report", Due: now, Next: now + 60_000}, "topic.published & cron.fired")
+	s.by(companytest.Board, "cron.pause", cron.Change{Name: "report"}, "cron.paused")
+	s.by(companytest.Board, "cron.resume", cron.Change{Name: "report", Next: now + 60_000}, "cron.resumed")
+	s.by(companytest.Board, "cron.remove", cron.Change{Name: "report"}, "cron.removed")
 }

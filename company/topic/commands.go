@@ -92,7 +92,16 @@ var kinds = []company.Kind{
 }
 
 // Rules are the rules of this room.
-var Rules = company.Rules{Kinds: kinds}
+var Rules = company.Rules{Kinds: kinds, Topics: publisher{}}
+
+// A publisher publishes for other rooms.
+type publisher struct{}
+
+// PublishTo publishes a message.
+func (publisher) PublishTo(c *ledger.Context, topic, text string, isJSON bool, from string) error {
+	_, err := publish(c, Publish{Topic: topic, Text: text, JSON: isJSON, From: from})
+	return err
+}
 
 func publish(c *ledger.Context, p Publish) (any, error) {
 	if err := checkMessage(p); err != nil {

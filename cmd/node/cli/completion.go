@@ -60,6 +60,7 @@ var listed = map[string]nounRows{
 	"skill key": {Path: "/api/companies/{company}/skills", id: "key", about: "name"},
 	"skill version": {Path: "/api/companies/{company}/skills/{1}/versions", names: []string{"label"},
 		about: "createdAt"},
+	"job":           {Path: "/api/v1/cron", rows: "jobs", id: "name", about: "cron"},
 	"team":          {Path: "/api/teams/catalog", id: "slug", about: "description"},
 	"test":          {Path: "/api/companies/{company}/skills/{1}/test-runs", about: "status"},
 	"topic":         {Path: "/api/v1/topics", rows: "topics", id: "topic", about: "messages"},
