@@ -42,7 +42,9 @@ func (c *Compiler) Compile(rules []Rule) (*Gate, error) {
 			continue
 		}
 		r.On = slices.Clone(r.On)
-		g.rules = append(g.rules, compiledRule{r, p})
+		reason := strings.Split(r.Reason, "{act}")
+		reason[0] = sentence(reason[0])
+		g.rules = append(g.rules, compiledRule{r, p, reason})
 	}
 	slices.SortStableFunc(g.rules, func(a, b compiledRule) int {
 		return cmp.Or(cmp.Compare(slices.Index(Branches, a.Branch), slices.Index(Branches, b.Branch)), strings.Compare(a.ID, b.ID))
@@ -98,6 +100,7 @@ type Gate struct {
 type compiledRule struct {
 	Rule
 	predicate
+	reason []string // the parts between which the action's title stands
 }
 
 // Rules returns the rules by branch and ID.
@@ -163,7 +166,11 @@ type Voice struct {
 
 // Evaluated returns the IDs of all rules that were asked, in the order of the opinions.
 func (d Decision) Evaluated() []string {
-	ids := []string{}
+	n := 0
+	for _, o := range d.Opinions {
+		n += len(o.Evaluated)
+	}
+	ids := make([]string, 0, n)
 	for _, o := range d.Opinions {
 		ids = append(ids, o.Evaluated...)
 	}
@@ -178,21 +185,22 @@ func (g *Gate) Decide(a Act) Decision {
 		return d
 	}
 	d.Action, d.Effect, d.Steps = Weigh(a)
-	f, err := factsOf(&a, d.Action, d.Effect)
-	if err != nil {
-		d.Verdict, d.Reason = Deny, "the act can not be judged: "+err.Error()
-		return d
-	}
+	f := factsOf(&a, d.Action, d.Effect)
 	defer f.close()
 	spoken := -1
+	// The rules come by branch, so that all opinions share one list.
+	d.Opinions = make([]Opinion, 0, len(Branches))
+	asked := make([]string, 0, len(g.all)+len(g.on[string(d.Action.Class)])+len(g.on[d.Action.Name]))
 	for i := range g.about(d.Action) {
 		r := &g.rules[i]
 		o := opinionOf(&d, r.Branch)
-		o.Evaluated = append(o.Evaluated, r.ID)
-		v, speaks := r.ask(f)
-		if !speaks {
+		asked = append(asked, r.ID)
+		o.Evaluated = asked[len(asked)-len(o.Evaluated)-1 : len(asked) : len(asked)]
+		holds, err := r.holds(f)
+		if !holds && err == nil {
 			continue
 		}
+		v := r.speak(f, err)
 		o.Spoken = append(o.Spoken, v)
 		o.Verdict = max(o.Verdict, v.Verdict)
 		if weight := int(v.Verdict)*len(Severities) + slices.Index(Severities, v.Severity); weight > spoken {
@@ -234,21 +242,28 @@ func (g *Gate) about(a Action) func(yield func(int) bool) {
 	}
 }
 
-// ask evaluates a rule: what it says, and whether it says anything.
-func (r *compiledRule) ask(f *facts) (Voice, bool) {
-	speaks, err := r.holds(f)
+// speak returns what a rule says whose predicate is true, or can not be decided.
+func (r *compiledRule) speak(f *facts, err error) Voice {
 	v := Voice{Rule: r.ID, Title: r.Title, Severity: r.Severity}
-	switch {
-	case err != nil:
+	if err != nil {
 		v.Verdict, v.Failed = Deny, true
 		v.Reason = fmt.Sprintf("rule %s could not be decided: %s", r.ID, firstLine(err))
-		return v, true
-	case !speaks:
-		return Voice{}, false
+		return v
 	}
 	v.Verdict = r.verdict(f.act)
-	v.Reason = sentence(strings.ReplaceAll(r.Reason, "{act}", f.action.Title))
-	return v, true
+	v.Reason = r.told(f.action.Title)
+	return v
+}
+
+// told returns the reason for an action with a title, as a sentence.
+func (r *compiledRule) told(title string) string {
+	if len(r.reason) == 1 {
+		return r.reason[0]
+	}
+	if r.reason[0] != "" {
+		return strings.Join(r.reason, title)
+	}
+	return sentence(title) + strings.Join(r.reason[1:], title)
 }
 
 // verdict is what it means that the rule speaks. A person can lift what blocks, where there is one to ask, and has lifted

@@ -5,7 +5,6 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/common/types/ref"
 )
 
 // Narrowed returns a gate for acts that differ from a only in the variables for which varies is true. It leaves out the
@@ -13,7 +12,7 @@ import (
 // variables are. It decides such acts as g does, and an opinion is missing only where a branch has no rule left.
 func (g *Gate) Narrowed(a Act, varies func(variable string) bool) *Gate {
 	action, effect, _ := Weigh(a)
-	f := &facts{act: &a, action: action, effect: effect, values: make([]ref.Val, len(variables))}
+	f := factsOf(&a, action, effect)
 	var unknown []*cel.AttributePatternType
 	for _, v := range variables {
 		if varies(v.Name) {

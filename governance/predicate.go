@@ -23,27 +23,42 @@ type Variable struct {
 	About    string
 
 	size uint64 // most bytes of a string, most members of a list
-	of   func(*facts) ref.Val
+	// Its value in an act: one of these is set, by the type.
+	text   func(*facts) string
+	number func(*facts) int64
+	truth  func(*facts) bool
+	names  func(*facts) []string
 }
 
 var everyBranch, executiveOnly = Branches, []Branch{Executive}
 
 func text(name string, of func(*facts) string, size uint64, branches []Branch, about string) Variable {
-	return Variable{name, "string", branches, about, size, func(f *facts) ref.Val { return types.String(of(f)) }}
+	return Variable{Name: name, Type: "string", Branches: branches, About: about, size: size, text: of}
 }
 
 func number(name string, of func(*facts) int64, about string) Variable {
-	return Variable{name, "int", everyBranch, about, 0, func(f *facts) ref.Val { return types.Int(of(f)) }}
+	return Variable{Name: name, Type: "int", Branches: everyBranch, About: about, number: of}
 }
 
 func truth(name string, of func(*facts) bool, about string) Variable {
-	return Variable{name, "bool", everyBranch, about, 0, func(f *facts) ref.Val { return types.Bool(of(f)) }}
+	return Variable{Name: name, Type: "bool", Branches: everyBranch, About: about, truth: of}
 }
 
 func names(name string, of func(*facts) []string, about string) Variable {
-	return Variable{name, "list(string)", everyBranch, about, MaxNames, func(f *facts) ref.Val {
-		return types.NewStringList(types.DefaultTypeAdapter, of(f))
-	}}
+	return Variable{Name: name, Type: "list(string)", Branches: everyBranch, About: about, size: MaxNames, names: of}
+}
+
+// of returns the value of the variable as CEL reads it.
+func (v *Variable) of(f *facts) ref.Val {
+	switch {
+	case v.text != nil:
+		return types.String(v.text(f))
+	case v.number != nil:
+		return types.Int(v.number(f))
+	case v.truth != nil:
+		return types.Bool(v.truth(f))
+	}
+	return types.NewStringList(types.DefaultTypeAdapter, v.names(f))
 }
 
 // variables is everything that predicates can read. A name is appended, never changed: rules use it.
@@ -59,7 +74,7 @@ var variables = []Variable{
 	number("effect.privacy", func(f *facts) int64 { return int64(f.effect[Privacy]) }, "0 to 1000"),
 	number("effect.novelty", func(f *facts) int64 { return int64(f.effect[Novelty]) }, "0 to 1000"),
 	number("effect.security", func(f *facts) int64 { return int64(f.effect[Security]) }, "0 to 1000"),
-	number("effect.magnitude", func(f *facts) int64 { return int64(f.effect.Magnitude()) }, "length of the vector, 0 to 2237"),
+	number("effect.magnitude", func(f *facts) int64 { return int64(f.magnitude) }, "length of the vector, 0 to 2237"),
 	text("env.class", func(f *facts) string { return string(f.act.Scope.Class) }, MaxName, everyBranch, "dev, staging, prod, or empty"),
 	number("env.threshold", func(f *facts) int64 { return int64(f.act.Scope.Threshold()) }, "dev 900, staging 600, prod 300, else 700"),
 	text("context.command", func(f *facts) string { return f.act.Context.Command }, MaxText, everyBranch, "command line"),
@@ -92,28 +107,41 @@ func Variables() []Variable { return slices.Clone(variables) }
 
 // facts are the values of the variables for one act. They are made when a predicate first reads them.
 type facts struct {
-	act    *Act
-	action Action
-	effect Effect
-	values []ref.Val
-	frame  *interpreter.ExecutionFrame // that the predicates of one decision share
+	act       *Act
+	action    Action
+	effect    Effect
+	magnitude Level
+	values    []ref.Val                   // that CEL has read
+	frame     *interpreter.ExecutionFrame // that the predicates of one decision share; nil until CEL evaluates one
 }
 
 // factsOf returns what predicates read; close it afterwards.
-func factsOf(a *Act, action Action, effect Effect) (*facts, error) {
-	f := &facts{act: a, action: action, effect: effect, values: make([]ref.Val, len(variables))}
-	frame, err := interpreter.NewExecutionFrame(f)
-	f.frame = frame
-	return f, err
+func factsOf(a *Act, action Action, effect Effect) *facts {
+	return &facts{act: a, action: action, effect: effect, magnitude: effect.Magnitude()}
 }
 
-func (f *facts) close() { f.frame.Close() }
+func (f *facts) close() {
+	if f.frame != nil {
+		f.frame.Close()
+	}
+}
+
+// shared returns the frame that the predicates of one decision share.
+func (f *facts) shared() (frame *interpreter.ExecutionFrame, err error) {
+	if f.frame == nil {
+		f.frame, err = interpreter.NewExecutionFrame(f)
+	}
+	return f.frame, err
+}
 
 // ResolveName implements [cel.Activation].
 func (f *facts) ResolveName(name string) (any, bool) {
 	i, ok := place[name]
 	if !ok {
 		return nil, false
+	}
+	if f.values == nil {
+		f.values = make([]ref.Val, len(variables))
 	}
 	if f.values[i] == nil {
 		f.values[i] = variables[i].of(f)
@@ -147,6 +175,7 @@ var environments = sync.OnceValues(func() (map[Branch]*cel.Env, error) {
 
 // A predicate is compiled CEL.
 type predicate struct {
+	plain   truthOf // the same without CEL; nil where it needs CEL
 	program cel.Program
 	counted bool     // its cost
 	reads   []string // variables, ascending
@@ -155,10 +184,17 @@ type predicate struct {
 }
 
 // holds evaluates the predicate.
-func (p predicate) holds(f *facts) (bool, error) {
-	var input any = f.frame
-	if p.counted {
-		input = f // counting needs a frame of its own
+func (p *predicate) holds(f *facts) (bool, error) {
+	if p.plain != nil {
+		return p.plain(f), nil
+	}
+	var input any = f // counting needs a frame of its own
+	if !p.counted {
+		frame, err := f.shared()
+		if err != nil {
+			return false, err
+		}
+		input = frame
 	}
 	out, _, err := p.program.Eval(input)
 	if err != nil {
@@ -206,7 +242,11 @@ func compile(branch Branch, when string) (predicate, error) {
 		return predicate{}, fmt.Errorf("can not be planned: %s", firstLine(err))
 	}
 	partial := sync.OnceValues(func() (cel.Program, error) { return env.Program(checked, cel.EvalOptions(cel.OptPartialEval)) })
-	return predicate{program, counted, readsOf(checked.NativeRep()), partial}, nil
+	p := predicate{program: program, counted: counted, reads: readsOf(checked.NativeRep()), partial: partial}
+	if !counted {
+		p.plain = plainOf(checked.NativeRep())
+	}
+	return p, nil
 }
 
 // readsOf returns the variables that an expression names.

@@ -109,7 +109,7 @@ func Weigh(a Act) (Action, Effect, []Step) {
 	}
 	c := a.Context
 	for d, l := range c.Given {
-		w.atLeast(Dimension(d), l, "context."+Dimensions[d])
+		w.atLeast(Dimension(d), l, given[d])
 	}
 	if c.Outside {
 		w.raise(Security, 200, "the target is outside the company")
@@ -132,6 +132,9 @@ func Weigh(a Act) (Action, Effect, []Step) {
 	}
 	return action, w.effect, w.steps
 }
+
+// given names the levels of a context, by dimension.
+var given = [dimensions]string{"context.risk", "context.fairness", "context.privacy", "context.novelty", "context.security"}
 
 type weighing struct {
 	effect Effect

@@ -1,6 +1,7 @@
 package govern_test
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"encoding/json"
 	"errors"
@@ -351,5 +352,32 @@ func TestAFloodOfDenialsIsBounded(t *testing.T) {
 	}
 	if n := len(decisions(d)); n > 10 {
 		t.Errorf("%d decisions in %s", n, 500*time.Second)
+	}
+}
+
+// Equal compares without encoding, and comes to what the bytes say: for each member that can differ.
+func TestEqualAnswersAreTheSameBytes(t *testing.T) {
+	t.Parallel()
+	of := func() govern.Said {
+		return govern.Said{Verdict: governance.Deny, Reason: "no", Effect: governance.Effect{1, 2, 3, 4, 5}, Threshold: 700, Asked: []string{"A", "B"},
+			Opinions: []govern.Opinion{{Branch: governance.Judicial, Verdict: governance.Deny, Rules: 2}}, Voices: []govern.Voice{{Rule: "A", Reason: "no"}}}
+	}
+	empty := func(s *govern.Said) { s.Asked, s.Opinions, s.Voices = []string{}, []govern.Opinion{}, []govern.Voice{} }
+	none := func(s *govern.Said) { s.Asked, s.Opinions, s.Voices = nil, nil, nil }
+	changes := []func(*govern.Said){
+		func(*govern.Said) {}, empty, none, func(s *govern.Said) { s.Verdict = governance.Permit }, func(s *govern.Said) { s.Reason = "" },
+		func(s *govern.Said) { s.Effect[4] = 6 }, func(s *govern.Said) { s.Threshold = 1 }, func(s *govern.Said) { s.Asked[1] = "C" }, func(s *govern.Said) { s.Asked = s.Asked[:1] },
+		func(s *govern.Said) { s.Opinions[0].Rules = 3 }, func(s *govern.Said) { s.Opinions[0].Branch = governance.Executive }, func(s *govern.Said) { s.Voices[0].Failed = true },
+		func(s *govern.Said) { s.Voices[0].Title = "a" }, func(s *govern.Said) { s.Voices[0].Severity = governance.Critical },
+	}
+	for i, one := range changes {
+		for j, two := range changes {
+			a, b := of(), of()
+			one(&a)
+			two(&b)
+			if got, want := a.Equal(b), bytes.Equal(ledger.Marshal(a), ledger.Marshal(b)); got != want {
+				t.Errorf("changes %d and %d: equal %v, the bytes %v", i, j, got, want)
+			}
+		}
 	}
 }

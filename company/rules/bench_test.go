@@ -3,6 +3,8 @@ package rules_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/companytest"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/money"
 	"github.com/selvage-mesh/selvage/company/people"
 	"github.com/selvage-mesh/selvage/company/rules"
@@ -19,32 +22,46 @@ import (
 	"github.com/selvage-mesh/selvage/ledger/store"
 )
 
-// BenchmarkApplyCosts measures what a cost event costs one node's apply, in batches of 48
-// events of as many agents, as on a busy mesh. cpu-ns/op is the CPU time of all threads,
-// which other load on the machine disturbs less than the elapsed time.
-func BenchmarkApplyCosts(b *testing.B) {
-	const agentsOf, batch = 64, 48
-	ledger.CheckHot = false
-	defer func() { ledger.CheckHot = true }()
+// A benched node is the apply of one node with a company of 64 agents that have runs, without a mesh around it.
+type benched struct {
+	b                   *testing.B
+	l                   *ledger.Ledger
+	keys                *identity.Keys
+	mesh                identity.MeshID
+	index, session, seq uint64
+	now                 time.Time
+	n                   int // commands made so far
+}
+
+const (
+	benchAgents = 64
+	benchBatch  = 48 // commands in a batch, as on a busy mesh
+)
+
+var benchCompany = ledger.CompanyID(companytest.UID(1))
+
+func benchID(kind, n int) string { return companytest.UID(kind*100_000 + n) }
+
+// newBenched opens the state and seeds it. The kinds of more are carried out without asking who may.
+func newBenched(b *testing.B, gate func(*ledger.Context) error, more ledger.Mux) *benched {
 	db, err := store.Open(b.TempDir(), store.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer db.Close()
-	mux, of := rules.Handlers(), ledger.CompanyID(companytest.UID(1))
-	id := func(kind, n int) string { return companytest.UID(kind*1000 + n) }
+	mux := rules.Handlers()
+	maps.Copy(mux, more)
 	mux["bench.seed"] = func(c *ledger.Context) ([]byte, error) {
-		entity.CompanyTable.Put(c.Tx, of, of, entity.Company{ID: of, Name: "Acme", Status: "active", IssuePrefix: "ACM"})
-		for n := range agentsOf {
-			a := entity.Agent{ID: id(2, n), Company: of, Name: fmt.Sprint("Agent ", n), Status: entity.AgentIdle}
-			entity.AgentTable.Put(c.Tx, of, a.ID, a)
-			entity.RunTable.Put(c.Tx, of, id(3, n), entity.Run{ID: id(3, n), Company: of, Agent: a.ID, Status: entity.RunRunning, Source: entity.WakeOnDemand, StartedAt: 1})
-			people.AgentKeys.Put(c.Tx, of, id(4, n), people.AgentKey{ID: id(4, n), Agent: a.ID, Name: "bench"})
+		entity.CompanyTable.Put(c.Tx, benchCompany, benchCompany, entity.Company{ID: benchCompany, Name: "Acme", Status: "active", IssuePrefix: "ACM"})
+		for n := range benchAgents {
+			a := entity.Agent{ID: benchID(2, n), Company: benchCompany, Name: fmt.Sprint("Agent ", n), Status: entity.AgentIdle}
+			entity.AgentTable.Put(c.Tx, benchCompany, a.ID, a)
+			entity.RunTable.Put(c.Tx, benchCompany, benchID(3, n), entity.Run{ID: benchID(3, n), Company: benchCompany, Agent: a.ID, Status: entity.RunRunning, Source: entity.WakeOnDemand, StartedAt: 1})
+			people.AgentKeys.Put(c.Tx, benchCompany, benchID(4, n), people.AgentKey{ID: benchID(4, n), Agent: a.ID, Name: "bench"})
 		}
 		return nil, nil
 	}
-	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: mux, Prefetch: people.Prefetch, Authorize: func(c *ledger.Context) error {
-		if c.Cmd.Kind == "bench.seed" {
+	l, err := ledger.Open(ledger.Config{Span: db.Span('s'), Mux: mux, Prefetch: people.Prefetch, Gate: gate, Authorize: func(c *ledger.Context) error {
+		if strings.HasPrefix(c.Cmd.Kind, "bench.") {
 			return nil
 		}
 		return people.Authorize(c)
@@ -52,60 +69,80 @@ func BenchmarkApplyCosts(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer l.Close()
+	b.Cleanup(func() { l.Close(); db.Close() })
 	keys := identity.Derive(sha256.Sum256([]byte("bench")))
 	g := ledger.Genesis{Name: "bench", CreatedAt: 1, Founder: ledger.NewNode{Key: keys.Public(), SealCert: keys.Certificate(identity.ForSeal).Encode(), Name: "bench"},
 		Wrapped: ledger.NodeKeys{Node: keys.ID(), Epoch: 1, Data: []byte("data"), Gossip: []byte("gossip")}}
-	mesh, node := identity.MeshIDOf(ledger.Marshal(g)), string(keys.ID())
-	var index, session uint64
-	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
-	entry := func(first uint64, cmds ...ledger.Command) ledger.LogEntry {
-		data := ledger.EncodeBatch(mesh, keys.ID(), session, first, first, cmds, keys.Sign)
-		now = now.Add(10 * time.Millisecond)
-		ledger.StampBatch(data, now)
-		index++
-		return ledger.LogEntry{Index: index, Term: 1, Data: data}
+	m := &benched{b: b, l: l, keys: keys, mesh: identity.MeshIDOf(ledger.Marshal(g)), now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)}
+	m.apply(m.self(ledger.KindGenesis, g))
+	m.session = m.apply(m.self(ledger.KindSessionOpen, ledger.SessionOpen{Incarnation: "1", Nonce: "1"}))[0].Height
+	m.seq = 1
+	m.apply(m.self("bench.seed", nil))
+	return m
+}
+
+// entry makes the next entry of the log.
+func (m *benched) entry(cmds ...ledger.Command) ledger.LogEntry {
+	data := ledger.EncodeBatch(m.mesh, m.keys.ID(), m.session, m.seq, m.seq, cmds, m.keys.Sign)
+	if m.session != 0 {
+		m.seq += uint64(len(cmds))
 	}
-	apply := func(e ledger.LogEntry) {
-		rs, err := ledger.DecodeReceipts(l.ApplyBatch([]ledger.LogEntry{e})[0])
-		if err != nil {
-			b.Fatal(err)
-		}
-		for _, r := range rs {
-			if r.Refusal != nil {
-				b.Fatal(r.Refusal)
-			}
-		}
-		if session == 0 {
-			session = rs[0].Height
+	m.now = m.now.Add(10 * time.Millisecond)
+	ledger.StampBatch(data, m.now)
+	m.index++
+	return ledger.LogEntry{Index: m.index, Term: 1, Data: data}
+}
+
+// apply applies commands, none of which may be refused.
+func (m *benched) apply(cmds ...ledger.Command) []ledger.Receipt {
+	m.b.Helper()
+	rs, err := ledger.DecodeReceipts(m.l.ApplyBatch([]ledger.LogEntry{m.entry(cmds...)})[0])
+	if err != nil {
+		m.b.Fatal(err)
+	}
+	for _, r := range rs {
+		if r.Refusal != nil {
+			m.b.Fatal(r.Refusal)
 		}
 	}
-	self := func(kind string, p any) ledger.Command {
-		return ledger.Command{Kind: kind, Actor: ledger.Actor{Type: "node", ID: node}, Credential: ledger.Credential{Kind: "node", ID: node}, Payload: ledger.Marshal(p)}
-	}
-	apply(entry(0, self(ledger.KindGenesis, g)))
-	session = 0
-	apply(entry(0, self(ledger.KindSessionOpen, ledger.SessionOpen{Incarnation: "1", Nonce: "1"})))
-	apply(entry(1, self("bench.seed", nil)))
-	n, seq := 0, uint64(2)
-	write := func() []ledger.LogEntry { // outside the measured time
-		var log []ledger.LogEntry
-		for range 8192 / batch {
-			cmds := make([]ledger.Command, batch)
-			for i := range cmds {
-				n++
-				who := n % agentsOf
-				cmds[i] = ledger.Command{Kind: "cost.report", Company: of, Actor: ledger.Actor{Type: "agent", ID: id(2, who)}, Run: id(3, who),
-					Credential: ledger.Credential{Kind: "agent_key", ID: id(4, who)}, Payload: ledger.Marshal(money.ReportCost{Event: money.CostEvent{
-						ID: uuid.Must(uuid.NewV7()).String(), Agent: id(2, who), Provider: "openai", Model: "gpt-5", InputTokens: 1200, OutputTokens: 340,
-						Cost: core.Cents(1), OccurredAt: core.TimeOf(now)}})}
-			}
-			log = append(log, entry(seq, cmds...))
-			seq += batch
+	return rs
+}
+
+func (m *benched) self(kind string, p any) ledger.Command {
+	id := string(m.keys.ID())
+	return ledger.Command{Kind: kind, Actor: ledger.Actor{Type: "node", ID: id}, Credential: ledger.Credential{Kind: "node", ID: id}, Payload: ledger.Marshal(p)}
+}
+
+// byAgent is a command of one of the agents, under its run.
+func (m *benched) byAgent(who int, kind string, p any) ledger.Command {
+	return ledger.Command{Kind: kind, Company: benchCompany, Actor: ledger.Actor{Type: "agent", ID: benchID(2, who)}, Run: benchID(3, who),
+		Credential: ledger.Credential{Kind: "agent_key", ID: benchID(4, who)}, Payload: ledger.Marshal(p)}
+}
+
+// costs makes batches of cost events.
+func (m *benched) costs(batches int) (log []ledger.LogEntry) {
+	for range batches {
+		cmds := make([]ledger.Command, benchBatch)
+		for i := range cmds {
+			m.n++
+			who := m.n % benchAgents
+			cmds[i] = m.byAgent(who, "cost.report", money.ReportCost{Event: money.CostEvent{
+				ID: uuid.Must(uuid.NewV7()).String(), Agent: benchID(2, who), Provider: "openai", Model: "gpt-5", InputTokens: 1200, OutputTokens: 340,
+				Cost: core.Cents(1), OccurredAt: core.TimeOf(m.now)}})
 		}
-		return log
+		log = append(log, m.entry(cmds...))
 	}
-	log, left := write(), 0
+	return log
+}
+
+// BenchmarkApplyCosts measures what a cost event costs one node's apply, in batches of 48
+// events of as many agents, as on a busy mesh. cpu-ns/op is the CPU time of all threads,
+// which other load on the machine disturbs less than the elapsed time.
+func BenchmarkApplyCosts(b *testing.B) {
+	ledger.CheckHot = false
+	defer func() { ledger.CheckHot = true }()
+	m := newBenched(b, govern.Weigh, nil)
+	log, left := m.costs(8192/benchBatch), 0 // outside the measured time
 	var used int64
 	at := cpuNanos()
 	b.ReportAllocs()
@@ -117,12 +154,12 @@ func BenchmarkApplyCosts(b *testing.B) {
 		if len(log) == 0 {
 			b.StopTimer()
 			used += cpuNanos() - at
-			log = write()
+			log = m.costs(8192 / benchBatch)
 			at = cpuNanos()
 			b.StartTimer()
 		}
-		l.ApplyBatch(log[:1])
-		log, left = log[1:], batch-1
+		m.l.ApplyBatch(log[:1])
+		log, left = log[1:], benchBatch-1
 	}
 	b.ReportMetric(float64(used+cpuNanos()-at)/float64(b.N), "cpu-ns/op")
 }
