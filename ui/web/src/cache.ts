@@ -40,6 +40,11 @@ export const keys = {
   models: (company: string, part?: string) => (part ? ['models', company, part] as const : ['models', company] as const),
   /** Of the gate: its rules, decisions and amendments. Events tell of a company's decisions alone. */
   govern: (part: string, filter?: unknown) => (filter === undefined ? ['govern', part] as const : ['govern', part, filter] as const),
+  apps: (company: string) => ['apps', company] as const,
+  /** Of a company, or of 'mesh'. */
+  topics: (company: string, part?: unknown) => (part === undefined ? ['topics', company] as const : ['topics', company, part] as const),
+  /** Of all nodes; no event tells of processes. */
+  kernel: (part: string, filter?: unknown) => (filter === undefined ? ['kernel', part] as const : ['kernel', part, filter] as const),
   /** Of the mesh; no event tells of these, they are polled while they are on screen. */
   mesh: (part: string) => ['mesh', part] as const,
 }
@@ -79,6 +84,8 @@ export function keysOf(event: LiveEvent): QueryKey[] {
     case 'company_skill': case 'skill': return [...always, keys.skills(of)]
     case 'memory': return [...always, keys.memory(of)]
     case 'model_provider': case 'model_price': return [...always, keys.models(of), keys.models('mesh')]
+    case 'app': return [...always, keys.apps(of), keys.agents(of), keys.routines(of), keys.skills(of)]
+    case 'topic': case 'topic_subscription': return [...always, keys.topics(of)]
     case 'decision': return [...always, keys.govern('decisions')]
     case 'company_membership': case 'invite': case 'join_request': return [...always, keys.people(of), keys.attention(of), keys.badges(of)]
   }

@@ -197,7 +197,7 @@ const steps = {
     }
   },
   ...pageSteps({ page, url, ask, must, wait }),
-  ...roomSteps({ page, url, ask, must, wait }),
+  ...roomSteps({ page, url, ask, must, wait, bin, dir }),
   async 'an address of the specification opens the page'() {
     const company = await acme()
     await page.goto(`${url}/companies/${company.id}/tasks`)

@@ -1,6 +1,9 @@
 // Steps of testnet/board for the pages of governance and of the kernel. They run in the company ACM, which has the agent
 // Wes of the adapter process; each says what it saw.
-export function roomSteps({ page, url, ask, must, wait }) {
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+
+export function roomSteps({ page, url, ask, must, wait, bin, dir }) {
   const company = async () => (await ask(url, '/api/companies')).find((c) => c.issuePrefix === 'ACM')
   const dialog = page.getByRole('dialog')
   const drawer = page.getByRole('complementary')
@@ -64,6 +67,61 @@ export function roomSteps({ page, url, ask, must, wait }) {
       await page.getByText('user:nobody may read').waitFor(wait)
       await button('Take back').click()
       await page.getByText('No grant here or below').waitFor(wait)
+    },
+    async 'a process is started, writes, is suspended and killed'() {
+      await page.goto(`${url}/mesh/processes`)
+      await page.getByRole('row', { name: /n2:0 kernel/ }).waitFor(wait)
+      await button('Start a process').click()
+      await dialog.getByLabel('Program and arguments *').fill(`sh -c 'for i in 1 2 3 4 5 6 7 8 9; do echo "sounding $i"; sleep 9; done'`)
+      await dialog.getByLabel('Name').fill('sounder')
+      await dialog.getByLabel('Memory in MiB').fill('64')
+      await dialog.getByRole('button', { name: 'Start a process' }).click()
+      await page.getByRole('row', { name: /n1:\d+ sounder command running/ }).click()
+      await drawer.getByText(/ of 64 MiB/).waitFor(wait)
+      await drawer.getByRole('log').getByText('sounding 1').waitFor(wait)
+      await drawer.getByRole('button', { name: 'Suspend' }).click()
+      await drawer.getByRole('button', { name: 'Resume' }).waitFor(wait)
+      await drawer.getByRole('button', { name: 'Kill' }).click()
+      await dialog.getByRole('button', { name: 'Kill' }).click()
+      await drawer.getByText(/^killed, code -?\d+$/).waitFor(wait)
+      await page.getByRole('tab', { name: 'Kernel log' }).click()
+      await page.getByRole('table', { name: 'Kernel log' }).getByText(/sounder/).first().waitFor(wait)
+    },
+    async 'a topic is followed, and a message is there as it is published'() {
+      const { id } = await company()
+      await page.goto(`${url}/mesh/topics`)
+      await page.locator('[data-tail=live]').waitFor(wait)
+      await button('Publish').click()
+      await dialog.getByLabel('Topic *').fill('build.done')
+      await dialog.getByLabel('Message *').fill('All tests pass')
+      await dialog.getByRole('button', { name: 'Publish' }).click()
+      const messages = page.getByRole('list', { name: 'Messages' })
+      await messages.getByText('All tests pass').waitFor(wait)
+      await ask(url, '/api/v1/topics/build.done', 'POST', { companyId: id, payload: { from: 'elsewhere' } })
+      await messages.getByText('"from": "elsewhere"').waitFor(wait)
+      await page.getByRole('list', { name: 'Topics' }).getByText('build.done').waitFor(wait)
+    },
+    async 'an app is looked into, granted what it asks for, installed and removed'() {
+      const archive = join(dir, 'web-monitor.selvage-app')
+      execFileSync(bin, ['app', 'pack', join(import.meta.dirname, '../../../examples/apps/web-monitor'), '--to', archive, '--key', join(dir, 'app.key')])
+      await page.goto(`${url}/ACM/apps`)
+      await button('Install an app').click()
+      await dialog.getByLabel('Archive').setInputFiles(archive)
+      const install = dialog.getByRole('button', { name: 'Install an app' })
+      await dialog.locator('[data-capabilities]').getByText(/shell/).waitFor(wait)
+      must(await install.isDisabled(), 'an app is installed without what it asks for')
+      for (const box of await dialog.locator('[data-capabilities] input').all()) await box.check()
+      await dialog.getByRole('textbox', { name: 'urls' }).fill(`${url}/healthz`)
+      await dialog.getByRole('checkbox', { name: `use the network: ${url}/healthz` }).waitFor(wait)
+      await dialog.getByLabel('Start it at once').uncheck()
+      await install.click()
+      await page.getByRole('row', { name: /web-monitor .* not started/ }).click()
+      await drawer.getByRole('link', { name: 'watcher' }).waitFor(wait)
+      await drawer.getByRole('button', { name: 'Start' }).click()
+      await drawer.getByText('running', { exact: true }).waitFor(wait)
+      await drawer.getByRole('button', { name: 'Remove' }).click()
+      await dialog.getByRole('button', { name: 'Remove' }).click()
+      await page.getByText('No apps').waitFor(wait)
     },
   }
 }

@@ -16,7 +16,7 @@ import { t } from '../text/en'
 import { theme, toggleTheme } from '../theme'
 import { help, palette, sheet } from './state'
 
-const groups = [['top', undefined], ['work', t.nav.work], ['company', t.nav.company], ['mesh', t.nav.mesh], ['governance', t.nav.governance]] as const
+const groups = [['top', undefined], ['work', t.nav.work], ['company', t.nav.company], ['mesh', t.nav.mesh], ['governance', t.nav.governance], ['kernel', t.nav.kernel]] as const
 
 export const addressOf = (page: PageRow, company: string | undefined) => page.path.replace('$company', company ?? '')
 
@@ -31,7 +31,7 @@ export function Rail({ onGo }: { onGo?: () => void }) {
   }, [members])
   const at = useRouterState({ select: (s) => s.location.pathname })
   const list = useRef<HTMLDivElement>(null)
-  useEffect(() => { void list.current?.querySelector('[aria-current=page]')?.scrollIntoView({ block: 'nearest' }) }, [at])
+  useEffect(() => { void list.current?.querySelector('[aria-current=page]')?.scrollIntoView({ block: 'nearest' }) }, [at, company?.id])
   const alive = members?.filter((m) => m.status === 'alive').length
   const count = (page: PageRow) => {
     if (page.path === '/$company/inbox') return <Count n={waits} loud />

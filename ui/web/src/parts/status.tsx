@@ -12,6 +12,7 @@ const marks: Record<string, [Meaning, Shape]> = {
   rejected: ['bad', 'cross'], revision_requested: ['warn', 'half'], planned: ['none', 'ring'], achieved: ['ok', 'check'], completed: ['ok', 'check'], archived: ['none', 'cross'],
   alive: ['ok', 'full'], dead: ['bad', 'bang'], revoked: ['none', 'cross'], open: ['ok', 'full'], cordoned: ['warn', 'bars'], draining: ['warn', 'half'],
   ok: ['ok', 'check'], note: ['wait', 'ring'], warn: ['warn', 'bang'], bad: ['bad', 'bang'], warning: ['warn', 'bang'], problem: ['bad', 'bang'],
+  starting: ['wait', 'dashed'], suspended: ['warn', 'bars'], stopping: ['warn', 'half'], exited: ['none', 'cross'], unreachable: ['bad', 'bang'], installed: ['none', 'ring'], stopped: ['warn', 'bars'],
   permit: ['ok', 'check'], escalate: ['wait', 'dashed'], deny: ['bad', 'cross'], advisory: ['none', 'ring'], blocking: ['wait', 'bars'], critical: ['bad', 'bang'], proposed: ['wait', 'dashed'], in_force: ['ok', 'check'], withdrawn: ['none', 'cross'],
 }
 export const meaningOf = (status: string): Meaning => marks[status]?.[0] ?? 'none'
