@@ -22,6 +22,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/selvage-mesh/selvage/adapter"
+	"github.com/selvage-mesh/selvage/adapter/courier"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/api/mcp"
 	"github.com/selvage-mesh/selvage/company/entity"
@@ -152,7 +153,10 @@ type Config struct {
 	// Processes asks a node about its processes. Boot says where this node is in its life; nil:
 	// it runs.
 	Processes Processes
-	Boot      func() (kernel.KernelState, kernel.Phase)
+	// Post carries the messages of this node's processes; PostOf asks a node about its messages.
+	Post   *courier.Courier
+	PostOf func(ctx context.Context, on identity.NodeID, ask PostAsk) (PostAnswer, error)
+	Boot   func() (kernel.KernelState, kernel.Phase)
 	// Offers looks on a node what it offers to agents.
 	Offers func(ctx context.Context, on identity.NodeID, look adapter.Look) ([]adapter.Offer, error)
 	// Variable reads a variable of this node's environment: a vendor's key that an

@@ -36,6 +36,7 @@ type Entry struct {
 	Declared     string // the ID of its declaration; "": it was not declared
 	Replica      int    // its number among the replicas of the declaration
 	Role         Role
+	Group        string // of the supervisor
 	Agency       Agency
 	Capabilities Capabilities
 	State        State
@@ -298,6 +299,27 @@ func (t *Table) Find(pid PID) (Entry, bool) {
 		return *e, true
 	}
 	return Entry{}, false
+}
+
+// Receives reports whether a process lives and may have messages.
+func (t *Table) Receives(pid PID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, ok := t.live[pid]
+	return ok && e.Capabilities.CanIPC
+}
+
+// Select returns the living processes that match, by PID. match does not call the table.
+func (t *Table) Select(match func(*Entry) bool) (out []Entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.live {
+		if match(e) {
+			out = append(out, *e)
+		}
+	}
+	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.PID, b.PID) })
+	return out
 }
 
 // List returns the living processes by PID, and those that ended lately if all is set.

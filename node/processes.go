@@ -1,30 +1,38 @@
 package node
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/container"
+	"github.com/selvage-mesh/selvage/adapter/courier"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/adapter/spawn"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/entity"
+	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/replica"
+	"github.com/selvage-mesh/selvage/company/topic"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/kernel"
+	"github.com/selvage-mesh/selvage/kernel/post"
 	"github.com/selvage-mesh/selvage/ledger"
 	"github.com/selvage-mesh/selvage/ledger/blob"
 	"github.com/selvage-mesh/selvage/sandbox"
+	"github.com/selvage-mesh/selvage/transport"
 )
 
 const (
@@ -59,8 +67,155 @@ func (n *Node) openHost(dir string) (err error) {
 			return processWriter{w}, err
 		},
 	}
-	n.work.host, err = spawn.Open(conf)
-	return err
+	if n.work.post, err = n.openPost(dir); err != nil {
+		return err
+	}
+	conf.Messages = n.work.post
+	if n.work.host, err = spawn.Open(conf); err != nil {
+		return errors.Join(err, n.work.post.Close())
+	}
+	n.work.post.Start(n.work.host.Table(), n.work.host.Signal)
+	return nil
+}
+
+// openPost opens the messages of this node's processes.
+func (n *Node) openPost(dir string) (*courier.Courier, error) {
+	return courier.Open(courier.Config{
+		Node: string(n.ID()), Dir: filepath.Join(dir, "messages"), Events: n.events, Logger: n.log,
+		Dial: func(ctx context.Context, node string) (net.Conn, error) {
+			c, err := n.transport.Dial(ctx, identity.NodeID(node), transport.KindIPC)
+			if err != nil {
+				return nil, err
+			}
+			if err := transport.WriteFrame(c, ipcMessages, nil); err != nil {
+				c.Close()
+				return nil, err
+			}
+			return c, nil
+		},
+		Alive: func(node string) bool { return n.alive(identity.NodeID(node)) },
+		Nodes: func() (out []string) {
+			for _, m := range n.others() {
+				if n.roster.isMember(m.Meta.Node) {
+					out = append(out, string(m.Meta.Node))
+				}
+			}
+			return out
+		},
+		Resolve: n.nodeNamed,
+		Name: func(node string) string {
+			m, _ := n.roster.node(identity.NodeID(node))
+			return cmp.Or(m.Name, node)
+		},
+		Locate: func(ctx context.Context, node, name string) ([]kernel.Entry, error) {
+			out, err := n.processes(ctx, identity.NodeID(node), api.ProcessAsk{Op: api.ProcessNamed, Name: name})
+			if err == nil && out.Error != "" {
+				err = errors.New(out.Error)
+			}
+			return out.Entries, err
+		},
+		Weigh: n.weighMessage, Publish: n.publishMessage,
+		State: func() any {
+			f := n.work.post.Office().Figures()
+			return map[string]any{"node": n.Name(), "processes": len(n.work.host.Table().List(false)), "sent": f.Sent, "delivered": f.Delivered, "dropped": f.Dropped,
+				"waiting": f.Waiting, "reliable": f.Pending, "requests": f.Calls, "dead_letters": f.Letters}
+		},
+	})
+}
+
+// nodeNamed finds the ID of a member by its ID or name.
+func (n *Node) nodeNamed(ref string) (string, error) {
+	var found []string
+	for id, m := range n.roster.all() {
+		switch {
+		case !m.Member():
+		case string(id) == ref:
+			return ref, nil
+		case m.Name == ref || id.Short() == ref:
+			found = append(found, string(id))
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("node %q: no member has this name or ID", ref)
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("node %q: %d nodes have this name; give the ID", ref, len(found))
+}
+
+// weighMessage asks the constitution about a message. Decisions about agents are recorded; those
+// about processes of no company are in the kernel's log and the dead letters.
+func (n *Node) weighMessage(a courier.Act) error {
+	l := govern.Local{Action: a.Action, Agent: a.Agent, Company: ledger.CompanyID(a.Company), Run: a.Run}
+	var err error
+	if a.Company != "" && a.Agent != "" {
+		err = n.Weigh(l)
+	} else if failed := n.ledger.View(func(tx *ledger.Tx) error { _, _, err = govern.WeighLocal(tx, l); return nil }); failed != nil {
+		return failed
+	}
+	no, ok := errors.AsType[*ledger.Refusal](err)
+	if err == nil || !ok || no.Code != ledger.Forbidden {
+		return err
+	}
+	reason := post.GovernanceDenied
+	if bytes.Contains(no.Detail, []byte(`"decision":"escalate"`)) {
+		reason = post.Deferred
+	}
+	n.events.Add(kernel.Event{Level: kernel.LevelWarn, Kind: "ipc.denied", Message: fmt.Sprintf("%s: %s", a.Action, no.Message)})
+	return &post.Failure{Reason: reason, Detail: no.Message}
+}
+
+// publishMessage publishes what a process says to a topic.
+func (n *Node) publishMessage(ctx context.Context, company, name string, p post.Payload) error {
+	out := topic.Publish{Topic: name, Text: p.Text}
+	if p.Kind != post.Text {
+		b, err := json.Marshal(p)
+		if err != nil {
+			return err
+		}
+		if out.JSON, out.Text = true, string(b); p.Kind == post.JSON {
+			out.Text = string(p.JSON)
+		}
+	}
+	return n.carryOut(ctx, n.command(topic.KindPublish, ledger.CompanyID(company), out))
+}
+
+// postStats returns the figures of messages for /metrics.
+func (n *Node) postStats() (out []api.Stat) {
+	if n.work.post == nil {
+		return nil
+	}
+	f := n.work.post.Office().Figures()
+	add := func(counter bool, name, help string, v float64, labels ...string) {
+		s := api.Stat{Name: "selvage_kernel_" + name, Help: help, Value: v, Counter: counter, Labels: map[string]string{}}
+		for i := 0; i+1 < len(labels); i += 2 {
+			s.Labels[labels[i]] = labels[i+1]
+		}
+		out = append(out, s)
+	}
+	add(true, "messages_sent_total", "messages that processes of this node sent, replies and reliable ones included", float64(f.Sent))
+	add(true, "messages_delivered_total", "messages and replies that processes of this node read", float64(f.Delivered))
+	for _, r := range []post.Reason{post.TargetNotFound, post.InboxFull, post.Timeout, post.GovernanceDenied, post.Deferred, post.AgentExited, post.Unreachable, post.NotAllowed} {
+		add(true, "messages_dropped_total", "messages that became dead letters at this node, by reason", float64(f.Dead[r]), "reason", string(r))
+	}
+	add(true, "messages_retried_total", "attempts of reliable messages after the first", float64(f.Retries))
+	add(true, "messages_duplicate_total", "repetitions that this node recognized and did not deliver", float64(f.Duplicates))
+	add(false, "messages_waiting", "messages in inboxes of this node that were not read", float64(f.Waiting))
+	add(false, "messages_unacknowledged", "reliable messages of this node that were not acknowledged", float64(f.Pending))
+	add(false, "requests_open", "requests of this node that wait for their replies", float64(f.Calls))
+	add(false, "dead_letters", "dead letters that this node keeps", float64(f.Letters))
+	const latency = "time from sending a message to its reading: readings within le ms"
+	sum := uint64(0)
+	for i, ms := range post.Buckets {
+		sum += f.Latency[i]
+		add(true, "ipc_latency_ms_bucket", latency, float64(sum), "le", strconv.Itoa(ms))
+	}
+	sum += f.Latency[len(post.Buckets)]
+	add(true, "ipc_latency_ms_bucket", latency, float64(sum), "le", "+Inf")
+	add(true, "ipc_latency_ms_sum", "sum of the times of ipc_latency_ms_bucket, in ms", float64(f.LatencySum)/float64(time.Millisecond))
+	add(true, "ipc_latency_ms_count", "readings in ipc_latency_ms_bucket", float64(sum))
+	return out
 }
 
 // A processWriter is the log of a process.
@@ -257,6 +412,9 @@ func (n *Node) processesHere(ctx context.Context, ask api.ProcessAsk) (out api.P
 		if one(e); !ok {
 			err = kernel.Errorf(kernel.ProcessNotFound, "process %s: there is none on this node", ask.PID)
 		}
+	case api.ProcessNamed:
+		all := n.work.post.Named(ask.Name)
+		out.Entries = all[:min(len(all), api.ProcessPage)]
 	case api.ProcessSpawn:
 		var e kernel.Entry
 		e, err = h.Spawn(ctx, cmp.Or(ask.Spec, &kernel.Spec{}).WithDefaults())
@@ -284,4 +442,18 @@ func (n *Node) processesHere(ctx context.Context, ask api.ProcessAsk) (out api.P
 		out.Entries = nil
 	}
 	return out
+}
+
+// postOf asks a node about its messages.
+func (n *Node) postOf(ctx context.Context, on identity.NodeID, ask api.PostAsk) (api.PostAnswer, error) {
+	return n.postQuestion().put(ctx, n, on, ask)
+}
+
+func (n *Node) postQuestion() question[api.PostAsk, api.PostAnswer] {
+	return question[api.PostAsk, api.PostAnswer]{ipcPost, ipcPosted, submitTimeout, func(ctx context.Context, ask api.PostAsk) api.PostAnswer {
+		if n.work.post == nil {
+			return api.PostAnswer{Error: "the node is booting"}
+		}
+		return api.AnswerPost(ctx, n.work.post, ask)
+	}}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/adapter/a2a"
+	"github.com/selvage-mesh/selvage/adapter/courier"
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
 	"github.com/selvage-mesh/selvage/adapter/shim"
@@ -47,6 +48,7 @@ type work struct {
 	facts   facts
 	sandbox *sandbox.Engine // nil if adapters were replaced
 	host    *spawn.Host
+	post    *courier.Courier           // messages of processes
 	api     atomic.Pointer[api.Server] // set once the node serves
 
 	turn chan struct{} // holds a token while line is in use; waiting for it is bounded
@@ -153,7 +155,7 @@ func (n *Node) openWork(context.Context) (err error) {
 		n.handBackReplicas()
 		cancel()
 		wg.Wait()
-		ended := n.work.host.Close()
+		ended := errors.Join(n.work.host.Close(), n.work.post.Close())
 		spent := n.work.purse.Close(context.Background())
 		n.work.hangUp()
 		return errors.Join(ended, spent, n.work.logs.Close())
@@ -250,6 +252,9 @@ const (
 	ipcOffered   = 8  // ← []adapter.Offer as JSON
 	ipcProcess   = 9  // → api.ProcessAsk as JSON
 	ipcProcesses = 10 // ← api.ProcessAnswer as JSON
+	ipcMessages  = 11 // → empty: frames of package courier follow
+	ipcPost      = 12 // → api.PostAsk as JSON
+	ipcPosted    = 13 // ← api.PostAnswer as JSON
 )
 
 // keepAlive sends a beat to the leader, which may be this node.
@@ -335,6 +340,14 @@ func (n *Node) serveIPC(from identity.NodeID, c net.Conn) {
 		}
 		if err == nil && typ == ipcProcess {
 			_ = n.processQuestion().answer(n.ctx, c, payload)
+			return
+		}
+		if err == nil && typ == ipcPost {
+			_ = n.postQuestion().answer(n.ctx, c, payload)
+			return
+		}
+		if err == nil && typ == ipcMessages && n.work.post != nil { // a node that boots ends the stream, and is tried again
+			n.work.post.Serve(string(from), c)
 			return
 		}
 		if err != nil || typ != ipcBeat || len(payload) < 8 {

@@ -43,7 +43,7 @@ func (h *Host) startContainer(spec kernel.Spec, e kernel.Entry, log Log, deadlin
 	vars := h.environ(spec, e, map[string]string{})
 	sh := shim.Spec{Path: h.cfg.Engine[0], Args: append(slices.Clone(h.cfg.Engine), b.args(spec, e, vars)...), Dir: "/", Deadline: deadline, Tool: true,
 		Env: append(container.Environ(h.cfg.Environ), process.List(vars)...), Last: append(slices.Clone(h.cfg.Engine), "rm", "-f", b.name)}
-	n, err := h.underShim(sh, log, spec)
+	n, err := h.underShim(sh, log, spec, vars[tokenEnv])
 	if err != nil {
 		return nil, err
 	}

@@ -69,10 +69,25 @@ type Config struct {
 	// reads that clock.
 	Authority func() time.Duration
 	Clock     func() time.Duration
-	Max       int // spawned processes at once; default kernel.DefaultMaxProcesses
+	Messages  Messages // of the processes; nil: they send and receive none
+	Max       int      // spawned processes at once; default kernel.DefaultMaxProcesses
 	Budget    kernel.Budget
 	Events    *kernel.EventLog
 	Logger    *slog.Logger // default: discard
+}
+
+// Messages are what carries messages between processes. Its methods do not wait for the host.
+type Messages interface {
+	// Token returns the token by which a process is known to the API of its node.
+	Token(kernel.PID) string
+	// Calls are what a module may ask for, about its messages.
+	Calls(kernel.PID) sandbox.Host
+	// Ended says that a process reads no more.
+	Ended(kernel.PID)
+	// Watched tells a process that another one has ended, and Warned that it has used much of what
+	// it may.
+	Watched(kernel.Signal)
+	Warned(kernel.PID, kernel.Finding)
 }
 
 // A Host holds the processes of a node. It is safe for concurrent use.
@@ -328,7 +343,7 @@ func (h *Host) enter(s *slot) (*living, error) {
 	if err := h.reserve(); err != nil {
 		return nil, err
 	}
-	e := kernel.Entry{Parent: s.spec.Parent, Kind: s.spec.Backend, Name: s.spec.Name, Role: s.spec.Role, Agency: s.spec.Agency,
+	e := kernel.Entry{Parent: s.spec.Parent, Kind: s.spec.Backend, Name: s.spec.Name, Role: s.spec.Role, Group: s.spec.Group, Agency: s.spec.Agency,
 		Declared: s.declared, Replica: s.replica, Restarts: s.restarts}
 	caps := s.spec.Capabilities
 	if s.caps != nil {
@@ -421,6 +436,9 @@ func (h *Host) over(l *living, x kernel.Exit) {
 		}
 	}
 	h.mu.Unlock()
+	if h.cfg.Messages != nil {
+		h.cfg.Messages.Ended(l.pid)
+	}
 	for _, sig := range signals {
 		h.linked(sig)
 	}
@@ -536,6 +554,9 @@ func (h *Host) startAgain(name string) {
 
 // linked ends a process because one that it is linked to has crashed.
 func (h *Host) linked(sig kernel.Signal) {
+	if h.cfg.Messages != nil {
+		h.cfg.Messages.Watched(sig)
+	}
 	if sig.Kind != kernel.LinkExit {
 		return
 	}

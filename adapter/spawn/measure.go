@@ -135,6 +135,9 @@ func (h *Host) found(e kernel.Entry, findings []kernel.Finding) {
 	for _, f := range findings {
 		if f.Level == kernel.Warning {
 			h.event(kernel.LevelWarn, e.PID, "process.limit", "it has used more than 80 %% of what it may: %s", f)
+			if h.cfg.Messages != nil {
+				h.cfg.Messages.Warned(e.PID, f)
+			}
 			continue
 		}
 		l := h.living[e.PID]

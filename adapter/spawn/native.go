@@ -44,6 +44,10 @@ func (s *slot) deadline(h *Host) time.Duration {
 	return max(h.cfg.Authority(), 1)
 }
 
+// tokenEnv is the variable by which a process shows its node who it is; the command line reads
+// it too.
+const tokenEnv = "SELVAGE_API_KEY"
+
 // environ returns the variables of a process: the node's own that everything gets, those of
 // its specification, and which process it is.
 func (h *Host) environ(spec kernel.Spec, e kernel.Entry, base map[string]string) map[string]string {
@@ -54,6 +58,9 @@ func (h *Host) environ(spec kernel.Spec, e kernel.Entry, base map[string]string)
 	base["SELVAGE_NODE"] = h.cfg.Node
 	if h.cfg.APIURL != "" {
 		base["SELVAGE_API_URL"] = h.cfg.APIURL
+	}
+	if h.cfg.Messages != nil && spec.Env[tokenEnv] == "" {
+		base[tokenEnv] = h.cfg.Messages.Token(e.PID)
 	}
 	return base
 }
@@ -88,7 +95,7 @@ func (h *Host) startNative(spec kernel.Spec, e kernel.Entry, log Log, dir string
 	if spec.OnLimit == kernel.SuspendOnLimit {
 		sh.Limits.CPUSec = 0 // the system would end it
 	}
-	n, err := h.underShim(sh, log, spec)
+	n, err := h.underShim(sh, log, spec, env[tokenEnv])
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +103,7 @@ func (h *Host) startNative(spec kernel.Spec, e kernel.Entry, log Log, dir string
 }
 
 // underShim starts a command under a shim.
-func (h *Host) underShim(sh shim.Spec, log Log, spec kernel.Spec) (*native, error) {
+func (h *Host) underShim(sh shim.Spec, log Log, spec kernel.Spec, token string) (*native, error) {
 	p, err := process.Begin(sh, func(sh shim.Spec, stdout, stderr *os.File) (*shim.Process, error) {
 		return shim.Start(h.cfg.Shim, sh, stdout, stderr)
 	})
@@ -106,7 +113,11 @@ func (h *Host) underShim(sh shim.Spec, log Log, spec kernel.Spec) (*native, erro
 	for _, note := range p.Notes {
 		log.Write("system", "[selvage] "+note+"\n")
 	}
-	p.Follow(log.Write, process.SecretsOf(spec.Env))
+	secrets := process.SecretsOf(spec.Env)
+	if token != "" {
+		secrets = append(secrets, token)
+	}
+	p.Follow(log.Write, secrets)
 	return &native{child: p, log: log, limits: sh.Limits}, nil
 }
 

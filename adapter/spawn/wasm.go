@@ -41,6 +41,9 @@ func (h *Host) startWasm(ctx context.Context, spec kernel.Spec, e kernel.Entry, 
 	call := sandbox.Call{Args: append([]string{spec.Name}, spec.Command...), Env: process.List(h.environ(spec, e, map[string]string{})),
 		Stdout: stream{log, "stdout"}, Stderr: stream{log, "stderr"},
 		Limits: sandbox.Limits{Fuel: sandbox.MaxFuel, Memory: min(limits.MemoryBytes, sandbox.MaxMemory), Time: sandbox.MaxTime, HostCalls: 1 << 30, Output: 1}}
+	if h.cfg.Messages != nil {
+		call.Host = h.cfg.Messages.Calls(e.PID)
+	}
 	if limits.MemoryBytes == 0 {
 		call.Limits.Memory = sandbox.MaxMemory
 	}

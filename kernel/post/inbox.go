@@ -97,6 +97,12 @@ func (o *Office) put(now time.Time, m *Message, pid kernel.PID, from origin) {
 		o.complete(from, nil)
 		return
 	}
+	if from.node != "" && o.cfg.Admit != nil {
+		if no := o.cfg.Admit(m, pid); no != nil {
+			o.undelivered(now, m, from, no)
+			return
+		}
+	}
 	b := o.inbox(pid)
 	switch {
 	case b == nil:
@@ -292,6 +298,32 @@ func (o *Office) report(m *Message) {
 	o.out(m.From.Node, Frame{Kind: FrameHandled, ID: m.ID})
 }
 
+// returned tells the node of a reliable message that it lost its receiver.
+func (o *Office) returned(m *Message, why *Failure) {
+	if m.From.Node == o.cfg.Node {
+		o.back(m.ID, why)
+		return
+	}
+	o.out(m.From.Node, Frame{Kind: FrameBack, ID: m.ID, Reason: why.Reason, Detail: why.Detail})
+}
+
+// Refuse takes back a request or a reliable message that was handed out, because a gate says
+// that this process may not do what it says. A plain one is a dead letter all the same.
+func (o *Office) Refuse(now time.Time, pid kernel.PID, m *Message, f *Failure) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.finish(pid, m.ID)
+	switch {
+	case m.Reliable:
+		o.seen.forget(m.ID)
+		o.returned(m, f)
+		return
+	case m.WantsReply:
+		o.failCaller(now, m, f)
+	}
+	o.bury(now, m, f)
+}
+
 // Exited forgets a process that has ended. What it had not read or not answered is dead; reliable
 // messages are tried again, for whoever replaces it.
 func (o *Office) Exited(now time.Time, pid kernel.PID) {
@@ -313,6 +345,7 @@ func (o *Office) Exited(now time.Time, pid kernel.PID) {
 		o.held -= m.Payload.Size()
 		if m.Reliable {
 			o.seen.forget(m.ID)
+			o.returned(m, why)
 			return
 		}
 		o.bury(now, m, why)

@@ -15,6 +15,7 @@ const (
 	FrameAnswer  FrameKind = 2 // Asked, Seq, Reason, Detail: it is in the inbox, or why not
 	FrameHandled FrameKind = 3 // ID: the handler acknowledged this reliable message of yours
 	FrameReply   FrameKind = 4 // ID, Message or Reason and Detail: the reply to this request of yours
+	FrameBack    FrameKind = 5 // ID, Reason, Detail: this reliable message of yours has lost its receiver
 )
 
 // A Frame goes from one office to another. It may be lost, doubled or overtaken.
@@ -155,6 +156,13 @@ func (o *Office) Arrive(now time.Time, from string, f Frame) {
 			return
 		}
 		f.Message.From.Node = from // whoever claims to be another is not believed
+		if o.cfg.Many != nil && (f.Message.To.Kind == ToBroadcast || f.Message.To.Kind == ToGroup) {
+			for _, pid := range o.cfg.Many(f.Message) {
+				_ = o.offer(now, f.Message, pid) // it is a dead letter here
+			}
+			o.complete(origin{node: from, epoch: f.Epoch, seq: f.Seq}, nil)
+			return
+		}
 		o.put(now, f.Message, f.PID, origin{node: from, epoch: f.Epoch, seq: f.Seq})
 	case FrameAnswer:
 		fl := l.flights[f.Seq]
@@ -173,6 +181,8 @@ func (o *Office) Arrive(now time.Time, from string, f Frame) {
 		o.complete(fl.from, no)
 	case FrameHandled:
 		o.settled(f.ID, nil)
+	case FrameBack:
+		o.back(f.ID, &Failure{f.Reason, f.Detail})
 	case FrameReply:
 		if f.Message != nil {
 			f.Message.Correlation = f.ID

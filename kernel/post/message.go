@@ -19,7 +19,8 @@ type Message struct {
 	To          Target         `json:"to"`
 	Payload     Payload        `json:"payload"`
 	At          time.Time      `json:"timestamp"`
-	Deadline    time.Time      `json:"deadline"` // of waiting for credits, for the reply, or of all attempts of a durable one
+	Deadline    time.Time      `json:"deadline"`          // of waiting for credits, for the reply, or of all attempts of a durable one
+	Company     string         `json:"company,omitempty"` // of the process that sent it
 	Correlation string         `json:"correlation_id,omitempty"`
 	Trace       string         `json:"trace_id,omitempty"`
 	WantsReply  bool           `json:"wants_reply,omitempty"` // it is a request

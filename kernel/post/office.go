@@ -11,14 +11,18 @@ import (
 	"github.com/selvage-mesh/selvage/kernel"
 )
 
-// A Config is what an office needs. All are required but Settled.
+// A Config is what an office needs. All are required but Many, Admit and Settled.
 type Config struct {
 	Node  string // this node's ID
 	Epoch uint64 // larger at each start of the node: IDs are never used twice, and frames of an earlier life are known
-	// Alive reports whether a process of this node may receive. Out takes a frame for another
-	// node, and Settled a durable message that needs no more attempts. They are called while the
-	// office is locked: they neither wait nor call it.
+	// Alive reports whether a process of this node may receive, Many which processes of this node
+	// a message of another is for that is for many, and Admit why a process of this node may not
+	// have a message of another, nil if it may. Out takes a frame for another node, and Settled a
+	// durable message that needs no more attempts. They are called while the office is locked: they
+	// neither wait nor call it.
 	Alive   func(kernel.PID) bool
+	Many    func(*Message) []kernel.PID
+	Admit   func(*Message, kernel.PID) *Failure
 	Out     func(to string, f Frame)
 	Settled func(id string)
 
@@ -137,6 +141,11 @@ func (o *Office) Send(now time.Time, m *Message, to kernel.Address) (*Ticket, er
 func (o *Office) Offer(now time.Time, m *Message, pid kernel.PID) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.figures.Sent++
+	return o.offer(now, m, pid)
+}
+
+func (o *Office) offer(now time.Time, m *Message, pid kernel.PID) error {
 	b := o.inbox(pid)
 	switch {
 	case b == nil:
@@ -146,7 +155,6 @@ func (o *Office) Offer(now time.Time, m *Message, pid kernel.PID) error {
 		o.bury(now, m, f)
 		return f
 	}
-	o.figures.Sent++
 	o.held += m.Payload.Size()
 	b.push(m)
 	return nil
@@ -172,8 +180,8 @@ func (o *Office) complete(from origin, f *Failure) {
 		}
 		o.out(from.node, a)
 	case from.outbox != "":
-		if p := o.outbox[from.outbox]; p != nil && f != nil {
-			p.why = f
+		if f != nil {
+			o.back(from.outbox, f)
 		}
 	}
 }
@@ -353,6 +361,26 @@ func (o *Office) waited(now time.Time) (out []kernel.PID) {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// Idle reports whether nothing has a deadline, so that no Tick is needed.
+func (o *Office) Idle() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.calls) > 0 || len(o.outbox) > 0 {
+		return false
+	}
+	for _, l := range o.links {
+		if len(l.flights) > 0 || len(l.wait) > 0 {
+			return false
+		}
+	}
+	for _, b := range o.inboxes {
+		if len(b.wait) > 0 || len(b.taken) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // DeadLetters returns the dead letters above a number, the oldest first, at most most.

@@ -82,6 +82,18 @@ func (o *Office) Try(now time.Time, id string, to kernel.Address, no *Failure) {
 	o.dispatch(now, &m, to, origin{outbox: id})
 }
 
+// back notes why an attempt failed. When the receiver is gone the next one looks for another;
+// otherwise it may have the message, and gets the repetition too.
+func (o *Office) back(id string, f *Failure) {
+	p := o.outbox[id]
+	if p == nil {
+		return
+	}
+	if p.why = f; f.Reason == TargetNotFound || f.Reason == AgentExited || f.Reason == GovernanceDenied {
+		p.to = kernel.Address{}
+	}
+}
+
 // settled ends a reliable message: the handler acknowledged it, or f says why it is given up.
 func (o *Office) settled(id string, f *Failure) {
 	p := o.outbox[id]

@@ -1,0 +1,579 @@
+// Package courier carries messages between the processes of a mesh.
+//
+// The rules are those of package post. A [Courier] gives its office the time, finds the process
+// that a target means, asks the gate before a message leaves and before a tool call is handed to
+// whoever is to execute it, charges what a process sends to its limit, and keeps one stream to
+// each node to which there is something to send. Durable messages are on disk before they count
+// as sent.
+//
+// An idle courier does nothing: it has no timer while no message has a deadline.
+package courier
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/selvage-mesh/selvage/kernel"
+	"github.com/selvage-mesh/selvage/kernel/post"
+)
+
+const (
+	// tick is how often deadlines are looked at while there are any.
+	tick = 50 * time.Millisecond
+	// MaxReceive bounds the messages of one answer, and answerBytes their payloads together, so
+	// that the answer fits the memory of whoever asked; one message is always answered.
+	MaxReceive  = 256
+	answerBytes = 16 << 20
+	// MaxLongPoll bounds how long a receiver waits for a message.
+	MaxLongPoll = 30 * time.Second
+	// foundFor is how long it is remembered where a name is on other nodes, locateWait bounds
+	// asking them. maxFound bounds the names.
+	foundFor   = time.Second
+	locateWait = 2 * time.Second
+	maxFound   = 4096
+	// permitFor is how long a permit of the gate counts for the same sender and action: a change
+	// of the constitution is felt within it. maxPermits bounds them.
+	permitFor  = time.Second
+	maxPermits = 4096
+	// TokenPrefix begins the token with which a process shows who it is.
+	TokenPrefix = "selvage_process_"
+	// publishWait bounds publishing to a topic.
+	publishWait = 15 * time.Second
+)
+
+// An Act is what the gate is asked about.
+type Act struct {
+	Action  string // "ipc.send", "ipc.signal", or of the tool that a tool call names
+	Company string
+	Agent   string
+	Run     string
+	Tool    string
+}
+
+// Config is what a courier needs. Node, Dir, Dial, Alive, Nodes, Resolve and Locate are required.
+type Config struct {
+	Node string // this node's ID
+	Dir  string // of the journal of durable messages; it is created
+	// Dial opens a stream to a node on which [Courier.Serve] answers.
+	Dial func(ctx context.Context, node string) (net.Conn, error)
+	// Alive reports whether a node is up as far as this node knows, Nodes returns all that are,
+	// without this one. Resolve finds the ID of a node by its ID or name, and Name is its name.
+	Alive   func(node string) bool
+	Nodes   func() []string
+	Resolve func(ref string) (string, error)
+	Name    func(node string) string
+	// Locate asks a node which of its processes have a name.
+	Locate func(ctx context.Context, node, name string) ([]kernel.Entry, error)
+	// Weigh asks the gate whether an act may happen: nil, a *post.Failure with GovernanceDenied
+	// or Deferred, or why it can not be told. Nil: everything may.
+	Weigh func(Act) error
+	// Publish publishes to a topic for a process of a company, "" for the mesh.
+	Publish func(ctx context.Context, company, topic string, p post.Payload) error
+	// State is what the node answers to the signal dump_state.
+	State  func() any
+	Events *kernel.EventLog
+	Logger *slog.Logger // default: discard
+}
+
+// A Courier is the post of a running node. It is safe for concurrent use.
+type Courier struct {
+	cfg     Config
+	office  *post.Office
+	journal *journal
+	secret  [32]byte // of tokens
+	ctx     context.Context
+	stop    context.CancelFunc
+	wg      sync.WaitGroup
+	work    chan struct{} // something may have a deadline
+	due     chan struct{} // something is to be sent at once
+
+	// Set by Start, before anything is sent.
+	table  *kernel.Table
+	signal func(pid kernel.PID, name string) error
+
+	mu      sync.Mutex // guards what follows
+	lines   map[string]*line
+	found   map[string]found
+	permits map[Act]time.Time
+	turn    uint64 // of those that share a name
+}
+
+type found struct {
+	at  time.Time
+	all []place
+}
+
+// A place is a process of another node that has a name.
+type place struct {
+	kernel.Address
+	company string
+	role    kernel.Role
+}
+
+// Open reads the journal.
+func Open(cfg Config) (*Courier, error) {
+	if cfg.Node == "" || !filepath.IsAbs(cfg.Dir) || cfg.Dial == nil || cfg.Alive == nil || cfg.Nodes == nil || cfg.Resolve == nil || cfg.Locate == nil {
+		return nil, errors.New("courier: a node, an absolute directory and the ways to other nodes are required")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Name == nil {
+		cfg.Name = func(node string) string { return node }
+	}
+	j, kept, err := openJournal(cfg.Dir, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	c := &Courier{cfg: cfg, journal: j, work: make(chan struct{}, 1), due: make(chan struct{}, 1), lines: map[string]*line{}, found: map[string]found{}, permits: map[Act]time.Time{}}
+	if _, err := rand.Read(c.secret[:]); err != nil {
+		return nil, errors.Join(err, j.close())
+	}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	c.office = post.New(post.Config{Node: cfg.Node, Epoch: j.epoch,
+		Alive: func(pid kernel.PID) bool { return c.table.Receives(pid) },
+		Many: func(m *post.Message) (out []kernel.PID) {
+			for _, e := range c.members(m.To, m.Company) {
+				out = append(out, e.PID)
+			}
+			return out
+		},
+		Admit: func(m *post.Message, pid kernel.PID) *post.Failure {
+			if e, ok := c.table.Find(pid); ok && !mayReach(m.Company, e) {
+				return post.Fail(post.NotAllowed, "process %s belongs to another company", pid)
+			}
+			return nil
+		},
+		Out: c.out, Settled: j.settle})
+	c.office.Handled(j.handledIDs())
+	for _, m := range kept {
+		if _, err := c.office.Keep(time.Now(), m); err != nil {
+			cfg.Logger.Warn("a durable message is not sent again until the next start", "id", m.ID, "error", err)
+		}
+	}
+	return c, nil
+}
+
+// Start begins to work, for the processes of a table. Signal sends TERM, KILL, STOP or CONT to
+// one of them.
+func (c *Courier) Start(table *kernel.Table, signal func(kernel.PID, string) error) {
+	c.table, c.signal = table, signal
+	c.wg.Go(c.keepTime)
+	c.wg.Go(c.kernel)
+	c.kick()
+}
+
+// Close ends the streams. What is not handled and not durable is lost.
+func (c *Courier) Close() error {
+	c.stop()
+	c.mu.Lock()
+	for _, l := range c.lines {
+		l.hangUp()
+	}
+	c.mu.Unlock()
+	c.wg.Wait()
+	return c.journal.close()
+}
+
+// Office returns the rules and what they keep.
+func (c *Courier) Office() *post.Office { return c.office }
+
+func (c *Courier) kick() { poke(c.work) }
+
+func poke(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// keepTime gives the office the time while something has a deadline.
+func (c *Courier) keepTime() {
+	for {
+		if c.office.Idle() {
+			select {
+			case <-c.ctx.Done():
+				return
+			case <-c.work:
+			}
+		}
+		now := time.Now()
+		c.office.Tick(now)
+		for _, a := range c.office.Due(now) {
+			c.try(a)
+		}
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-c.due:
+		case <-time.After(tick):
+		}
+	}
+}
+
+// try sends an attempt of a reliable message: where it was sent before as long as that may have
+// it, else where its target is now.
+func (c *Courier) try(a post.Attempt) {
+	to := a.To
+	if to.Node == "" || to.Node != c.cfg.Node && !c.cfg.Alive(to.Node) || to.Node == c.cfg.Node && !c.table.Receives(to.PID) {
+		ctx, cancel := context.WithTimeout(c.ctx, locateWait)
+		defer cancel()
+		var no *post.Failure
+		if to, no = c.locate(ctx, a.Message); no != nil {
+			c.office.Try(time.Now(), a.Message.ID, to, no)
+			return
+		}
+	}
+	c.office.Try(time.Now(), a.Message.ID, to, nil)
+}
+
+// Token returns the token of a process: who has it speaks as this process, on this node, while it
+// lives.
+func (c *Courier) Token(pid kernel.PID) string {
+	return TokenPrefix + pid.String() + "_" + c.seal(pid)
+}
+
+func (c *Courier) seal(pid kernel.PID) string {
+	h := hmac.New(sha256.New, c.secret[:])
+	h.Write(strconv.AppendUint(nil, uint64(pid), 10))
+	return hex.EncodeToString(h.Sum(nil)[:24])
+}
+
+// Holder returns the living process of a token.
+func (c *Courier) Holder(token string) (kernel.Entry, bool) {
+	number, seal, ok := strings.Cut(strings.TrimPrefix(token, TokenPrefix), "_")
+	n, err := strconv.ParseUint(number, 10, 64)
+	pid := kernel.PID(n)
+	if !ok || err != nil || !strings.HasPrefix(token, TokenPrefix) || !hmac.Equal([]byte(seal), []byte(c.seal(pid))) {
+		return kernel.Entry{}, false
+	}
+	e, ok := c.table.Find(pid)
+	return e, ok && e.State.Live()
+}
+
+// OfRun returns the process of a run that this node executes.
+func (c *Courier) OfRun(run string) (kernel.Entry, bool) {
+	all := c.table.Select(func(e *kernel.Entry) bool { return e.Kind == kernel.KindRun && e.Run == run })
+	if len(all) == 0 {
+		return kernel.Entry{}, false
+	}
+	return all[len(all)-1], true
+}
+
+// Ended tells that a process reads no more.
+func (c *Courier) Ended(pid kernel.PID) {
+	c.office.Exited(time.Now(), pid)
+	c.kick()
+}
+
+// Watched tells a process that one that it watches has ended.
+func (c *Courier) Watched(s kernel.Signal) {
+	kind := post.LinkExit
+	if s.Kind == kernel.MonitorDown {
+		kind = post.MonitorDown
+	}
+	c.told(s.To, post.Signal{Kind: kind, PID: s.From, Ref: s.Ref, Reason: string(s.Exit.Reason)})
+}
+
+// Warned tells a process that it has used much of what it may.
+func (c *Courier) Warned(pid kernel.PID, f kernel.Finding) {
+	c.told(pid, post.Signal{Kind: post.ResourceWarning, Resource: string(f.Resource), Current: f.Used, Limit: f.Limit})
+}
+
+// told delivers a signal of the kernel to a process, which may not read it.
+func (c *Courier) told(pid kernel.PID, s post.Signal) {
+	if !c.table.Receives(pid) {
+		return
+	}
+	now := time.Now()
+	m := &post.Message{From: kernel.Address{Node: c.cfg.Node}, To: post.Process(kernel.Address{PID: pid}), Payload: post.Payload{Kind: post.OfSignal, Signal: &s}}
+	c.office.Stamp(now, m)
+	_ = c.office.Offer(now, m, pid) // a full inbox makes it a dead letter
+}
+
+// A Sent says what became of a message.
+type Sent struct {
+	ID        string
+	State     string // delivered, acknowledged, kept (it is tried until it is acknowledged), published, or signalled
+	Receivers int    // processes of this node, of a message for many
+	Nodes     int    // other nodes that it was sent to
+}
+
+// Send sends a message as a process of this node. It returns when the message is in the inbox of
+// its receiver, or with a *post.Failure. A reliable one is kept, and with wait it returns when it
+// was handled.
+func (c *Courier) Send(ctx context.Context, from kernel.PID, m *post.Message, wait bool) (Sent, error) {
+	now := time.Now()
+	e, err := c.depart(now, from, m)
+	if err != nil {
+		return Sent{ID: m.ID}, err
+	}
+	switch {
+	case m.To.Kind == post.ToTopic:
+		return c.publish(ctx, e, m)
+	case m.To.Kind == post.ToBroadcast || m.To.Kind == post.ToGroup:
+		return c.sendToMany(ctx, e, m)
+	case m.Reliable:
+		return c.keep(ctx, e, m, wait)
+	}
+	to, no := c.find(ctx, e, m)
+	if no != nil {
+		return Sent{ID: m.ID}, no
+	}
+	if m.Payload.Kind == post.OfSignal && m.Payload.Signal.Kind.Controls() {
+		m.WantsReply = true
+		if _, err := c.ask(ctx, m, kernel.Address{Node: to.Node}); err != nil {
+			return Sent{ID: m.ID}, err
+		}
+		return Sent{ID: m.ID, State: "signalled"}, nil
+	}
+	t, err := c.office.Send(now, m, to)
+	if err != nil {
+		return Sent{ID: m.ID}, err
+	}
+	if err := c.await(ctx, t); err != nil {
+		return Sent{ID: m.ID}, err
+	}
+	return Sent{ID: m.ID, State: "delivered", Receivers: 1}, nil
+}
+
+// await waits for a ticket, nil for one that is through.
+func (c *Courier) await(ctx context.Context, t *post.Ticket) error {
+	if t == nil {
+		return nil
+	}
+	c.kick()
+	select {
+	case <-t.Done():
+		_, err := t.Result()
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.ctx.Done():
+		return post.Fail(post.Unreachable, "this node stops")
+	}
+}
+
+// Request sends a request as a process of this node and returns the reply, or a *post.Failure.
+func (c *Courier) Request(ctx context.Context, from kernel.PID, m *post.Message) (*post.Message, error) {
+	m.WantsReply = true
+	e, err := c.depart(time.Now(), from, m)
+	if err != nil {
+		return nil, err
+	}
+	to, no := c.find(ctx, e, m)
+	if no != nil {
+		return nil, no
+	}
+	return c.ask(ctx, m, to)
+}
+
+func (c *Courier) ask(ctx context.Context, m *post.Message, to kernel.Address) (*post.Message, error) {
+	t, err := c.office.Ask(time.Now(), m, to)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.await(ctx, t); err != nil {
+		return nil, err
+	}
+	answer, err := t.Result()
+	return answer, err
+}
+
+// keep puts a reliable message into the outbox, on disk first if it is durable.
+func (c *Courier) keep(ctx context.Context, e kernel.Entry, m *post.Message, wait bool) (Sent, error) {
+	if m.To.Kind == post.ToProcess {
+		if _, no := c.find(ctx, e, m); no != nil {
+			return Sent{ID: m.ID}, no
+		}
+	} else if e.Capabilities.Scope.Kind != kernel.ScopeAll {
+		return Sent{ID: m.ID}, post.Fail(post.NotAllowed, "process %s may send to processes that it names by PID alone: its ipc_scope is %s", e.PID, e.Capabilities.Scope.Kind)
+	}
+	if m.Durable {
+		if err := c.journal.keep(m); err != nil {
+			return Sent{ID: m.ID}, post.Fail(post.InboxFull, "a durable message could not be stored: %v", err)
+		}
+	}
+	t, err := c.office.Keep(time.Now(), m)
+	if err != nil {
+		if m.Durable {
+			c.journal.settle(m.ID)
+		}
+		return Sent{ID: m.ID}, err
+	}
+	c.kick()
+	poke(c.due)
+	if !wait {
+		return Sent{ID: m.ID, State: "kept", Receivers: 1}, nil
+	}
+	if err := c.await(ctx, t); errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return Sent{ID: m.ID, State: "kept", Receivers: 1}, nil
+	} else if err != nil {
+		return Sent{ID: m.ID}, err
+	}
+	return Sent{ID: m.ID, State: "acknowledged", Receivers: 1}, nil
+}
+
+func (c *Courier) sendToMany(ctx context.Context, e kernel.Entry, m *post.Message) (Sent, error) {
+	only, no := c.nodeOf(m.To)
+	if no != nil {
+		return Sent{ID: m.ID}, no
+	}
+	out := Sent{ID: m.ID, State: "delivered"}
+	if only == "" || only == c.cfg.Node {
+		for _, r := range c.members(m.To, m.Company) {
+			if r.PID == e.PID || e.Capabilities.MaySend(e.Parent, r.PID) != nil {
+				continue
+			}
+			if c.office.Offer(time.Now(), m, r.PID) == nil {
+				out.Receivers++
+			}
+		}
+	}
+	if e.Capabilities.Scope.Kind != kernel.ScopeAll {
+		return out, nil // its scope is of this node
+	}
+	var tickets []*post.Ticket
+	for _, node := range c.cfg.Nodes() {
+		if only != "" && only != node {
+			continue
+		}
+		t, err := c.office.Send(time.Now(), m, kernel.Address{Node: node})
+		if err != nil {
+			return out, err
+		}
+		tickets = append(tickets, t)
+	}
+	for _, t := range tickets {
+		if c.await(ctx, t) == nil {
+			out.Nodes++
+		}
+	}
+	if out.Receivers+out.Nodes == 0 {
+		return out, post.Fail(post.TargetNotFound, "%s: no other process runs there", m.To)
+	}
+	return out, nil
+}
+
+func (c *Courier) publish(ctx context.Context, e kernel.Entry, m *post.Message) (Sent, error) {
+	if err := e.Capabilities.MayPublish(m.To.Name); err != nil {
+		return Sent{ID: m.ID}, post.Fail(post.NotAllowed, "%s", err)
+	}
+	if c.cfg.Publish == nil {
+		return Sent{ID: m.ID}, post.Fail(post.TargetNotFound, "this node has no topics")
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishWait)
+	defer cancel()
+	if err := c.cfg.Publish(ctx, m.Company, m.To.Name, m.Payload); err != nil {
+		return Sent{ID: m.ID}, err
+	}
+	return Sent{ID: m.ID, State: "published"}, nil
+}
+
+// Receive hands out messages of a process, at most most, waiting up to wait for the first.
+func (c *Courier) Receive(ctx context.Context, pid kernel.PID, most int, wait time.Duration) ([]*post.Message, error) {
+	most = min(cmp.Or(most, MaxReceive), MaxReceive)
+	ready, err := c.office.Ready(pid)
+	if err != nil {
+		return nil, err
+	}
+	var late <-chan time.Time
+	for {
+		got, err := c.takeSome(pid, most)
+		if len(got) > 0 || err != nil || wait <= 0 {
+			return got, err
+		}
+		if late == nil {
+			t := time.NewTimer(min(wait, MaxLongPoll))
+			defer t.Stop()
+			late = t.C
+		}
+		select {
+		case _, open := <-ready:
+			if !open {
+				return nil, post.Fail(post.AgentExited, "process %s has ended", pid)
+			}
+		case <-late:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-c.ctx.Done():
+			return nil, post.Fail(post.Unreachable, "this node stops")
+		}
+	}
+}
+
+// takeSome takes messages one by one as far as an answer holds them, and asks the gate about
+// tool calls, which the receiver is to execute.
+func (c *Courier) takeSome(pid kernel.PID, most int) (out []*post.Message, err error) {
+	bytes, timed := 0, false
+	for len(out) < most && bytes < answerBytes {
+		got, err := c.office.Take(time.Now(), pid, 1)
+		if err != nil || len(got) == 0 {
+			break
+		}
+		m := got[0]
+		timed = timed || m.WantsReply || m.Reliable
+		if no := c.handlerGate(pid, m); no != nil {
+			c.office.Refuse(time.Now(), pid, m, no)
+			continue
+		}
+		out = append(out, m)
+		bytes += m.Payload.Size()
+	}
+	if timed {
+		c.kick()
+	}
+	return out, err
+}
+
+// Ack says that a process has handled a message. A durable one is noted on disk first.
+func (c *Courier) Ack(pid kernel.PID, id string) error {
+	if m, ok := c.office.Holds(pid, id); ok && m.Durable {
+		if err := c.journal.handle(id); err != nil {
+			return post.Fail(post.InboxFull, "the acknowledgement could not be stored: %v; it is handed out again", err)
+		}
+	}
+	return c.office.Ack(pid, id)
+}
+
+// Reply answers a request as the process that received it.
+func (c *Courier) Reply(pid kernel.PID, id string, p post.Payload) error {
+	if pid != kernel.KernelPID {
+		if err := c.charge(pid); err != nil {
+			return err
+		}
+	}
+	return c.office.Reply(time.Now(), pid, id, p)
+}
+
+// Replay sends dead letters again, as new attempts of the same messages. A request becomes a plain
+// message: its caller waits no longer.
+func (c *Courier) Replay(ctx context.Context, numbers []uint64, of post.Reason, most int) (sent, failed int) {
+	for _, l := range c.office.TakeLetters(numbers, of, most) {
+		m := *l.Message
+		m.WantsReply, m.Deadline = false, time.Time{}
+		from := m.From.PID
+		if e, ok := c.table.Find(from); m.From.Node != c.cfg.Node || !ok || !e.State.Live() {
+			from = kernel.KernelPID // who sent it is not here any longer
+		}
+		if _, err := c.Send(ctx, from, &m, false); err != nil {
+			failed++
+			continue
+		}
+		sent++
+	}
+	return sent, failed
+}
