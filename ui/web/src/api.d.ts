@@ -6839,6 +6839,93 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/cron": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the cron jobs of the mesh or of a company */
+        get: operations["getApiV1Cron"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/cron/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a cron job with its last firings */
+        get: operations["getApiV1CronByName"];
+        /** Add a cron job, or change it: at its times it publishes to a topic, or starts a process */
+        put: operations["putApiV1CronByName"];
+        post?: never;
+        /** Remove a cron job, and end the process that it started */
+        delete: operations["deleteApiV1CronByName"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/cron/{name}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Pause a cron job */
+        post: operations["postApiV1CronByNamePause"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/cron/{name}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let a paused cron job go on with its next time */
+        post: operations["postApiV1CronByNameResume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/cron/{name}/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Fire a cron job now; its next time stays */
+        post: operations["postApiV1CronByNameRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/declared-processes": {
         parameters: {
             query?: never;
@@ -10435,6 +10522,133 @@ export interface components {
         };
         ApiCreatedToken: {
             token: string;
+        };
+        ApiCronBody: {
+            /**
+             * @description if the process of the last time still runs: skip this time, or replace it; skip unless given
+             * @enum {string}
+             */
+            busy?: "skip" | "replace";
+            /**
+             * Format: uuid
+             * @description whose job; the mesh's own unless given
+             */
+            companyId?: string;
+            /** @description minute, hour, day of the month, month, day of the week */
+            cron: string;
+            /**
+             * @description times that passed while nothing could fire them: once, together and late, or all, each late and at most 25; once unless given
+             * @enum {string}
+             */
+            missed?: "once" | "all";
+            paused?: boolean;
+            /** @description instead of text: JSON */
+            payload?: unknown;
+            /** @description instead of a topic: what it starts; of jobs of the mesh alone */
+            process?: components["schemas"]["ApiCronProcess"];
+            /** @description what it publishes; unless given, a JSON object with job, number, due and missed */
+            text?: string;
+            /** @description of the IANA database, such as Europe/Berlin; UTC unless given */
+            timezone?: string;
+            /** @description to which it publishes */
+            topic?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ApiCronJob: {
+            /** @enum {string} */
+            busy: "skip" | "replace";
+            /** Format: date-time */
+            createdAt: string | null;
+            createdBy: string;
+            cron: string;
+            /** Format: int64 */
+            fired: number;
+            firings: components["schemas"]["Firing"][];
+            json: boolean;
+            /** @enum {string} */
+            missed: "once" | "all";
+            name: string;
+            /** Format: date-time */
+            nextRunAt: string | null;
+            paused: boolean;
+            problem: string | null;
+            process: components["schemas"]["ApiCronStarts"] | null;
+            text: string;
+            timezone: string;
+            topic: string;
+            /** Format: date-time */
+            updatedAt: string | null;
+        };
+        ApiCronJobs: {
+            jobs: components["schemas"]["ApiCronJob"][];
+        };
+        ApiCronProcess: {
+            /** @description what it may give its children: max_children, allowed_roles, capability_ceiling */
+            agency?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description default: by what is given; remote: on another node, which is named
+             * @enum {string}
+             */
+            backend?: "native" | "wasm" | "container" | "remote";
+            /** @description can_spawn, can_ipc, can_exec_tools, can_network, ipc_scope, resource_limits; what is absent has its default */
+            capabilities?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description program and arguments; of a module or a container its arguments */
+            command?: string[];
+            /** @description absolute; default: a folder of its own */
+            dir?: string;
+            env?: {
+                [key: string]: string;
+            };
+            /** @description of the supervisor, such as app/web */
+            group?: string;
+            /** @description of a container */
+            image?: string;
+            /** @description labels that a node needs to run it */
+            labels?: string[];
+            /** @description SHA-256 of a stored module */
+            module?: string;
+            /**
+             * Format: int64
+             * @description size of the module
+             */
+            module_bytes?: number;
+            /** @description default: after what is started */
+            name?: string;
+            /** @description name or ID of the only node that may run it */
+            node?: string;
+            /**
+             * @description what happens at 100 % of a limit; default end
+             * @enum {string}
+             */
+            on_limit?: "end" | "suspend";
+            /**
+             * Format: int64
+             * @description how many at a time; 1 unless given
+             */
+            replicas?: number;
+            /** @description one_for_one (always), one_for_all, rest_for_one, transient (on-failure) or permanent (never) */
+            restart?: string;
+            /** @enum {string} */
+            role?: "supervisor" | "service" | "worker" | "user" | "custom";
+        } & {
+            [key: string]: unknown;
+        };
+        ApiCronStarts: {
+            backend: string;
+            command: string[];
+            env: string[];
+            image: string;
+            labels: string[];
+            module: string;
+            name: string;
+            node_id: string;
+            /** Format: int64 */
+            replicas: number;
         };
         ApiCrossRef: {
             /** Format: int64 */
@@ -17354,6 +17568,18 @@ export interface components {
             hint?: string;
             level: string;
             message: string;
+        };
+        Firing: {
+            /** Format: date-time */
+            at: string | null;
+            /** Format: date-time */
+            due: string | null;
+            /** Format: int64 */
+            height: number;
+            /** Format: int64 */
+            number: number;
+            ok: boolean;
+            result: string;
         };
         Folder: {
             color: string | null;
@@ -37056,6 +37282,259 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiOrgChart"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1Cron: {
+        parameters: {
+            query?: {
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiCronJobs"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1CronByName: {
+        parameters: {
+            query?: {
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Which cron: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiCronJob"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    putApiV1CronByName: {
+        parameters: {
+            query?: {
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Which cron: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiCronBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiCronJob"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1CronByName: {
+        parameters: {
+            query?: {
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Which cron: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1CronByNamePause: {
+        parameters: {
+            query?: {
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Which cron: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiCronJob"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1CronByNameResume: {
+        parameters: {
+            query?: {
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Which cron: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiCronJob"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1CronByNameRun: {
+        parameters: {
+            query?: {
+                /** @description whose; the mesh's own unless given */
+                companyId?: string;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Which cron: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiCronJob"];
                 };
             };
             /** @description Refused or failed */

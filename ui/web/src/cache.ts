@@ -43,6 +43,7 @@ export const keys = {
   apps: (company: string) => ['apps', company] as const,
   /** Of a company, or of 'mesh'. */
   topics: (company: string, part?: unknown) => (part === undefined ? ['topics', company] as const : ['topics', company, part] as const),
+  cron: (company: string) => ['cron', company] as const,
   /** Of all nodes; no event tells of processes. */
   kernel: (part: string, filter?: unknown) => (filter === undefined ? ['kernel', part] as const : ['kernel', part, filter] as const),
   /** Of the mesh; no event tells of these, they are polled while they are on screen. */
@@ -85,6 +86,7 @@ export function keysOf(event: LiveEvent): QueryKey[] {
     case 'memory': return [...always, keys.memory(of)]
     case 'model_provider': case 'model_price': return [...always, keys.models(of), keys.models('mesh')]
     case 'app': return [...always, keys.apps(of), keys.agents(of), keys.routines(of), keys.skills(of)]
+    case 'cron_job': return [...always, keys.cron(of)]
     case 'topic': case 'topic_subscription': return [...always, keys.topics(of)]
     case 'decision': return [...always, keys.govern('decisions')]
     case 'company_membership': case 'invite': case 'join_request': return [...always, keys.people(of), keys.attention(of), keys.badges(of)]

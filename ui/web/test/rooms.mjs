@@ -101,6 +101,21 @@ export function roomSteps({ page, url, ask, must, wait, bin, dir }) {
       await messages.getByText('"from": "elsewhere"').waitFor(wait)
       await page.getByRole('list', { name: 'Topics' }).getByText('build.done').waitFor(wait)
     },
+    async 'a cron job is added, fires by hand, and its message is in its topic'() {
+      await page.goto(`${url}/mesh/cron`)
+      await button('New job').click()
+      await dialog.getByLabel('Name *').fill('tides')
+      await dialog.getByLabel('Schedule *').fill('0 3 * * *')
+      await dialog.getByText('every day at 03:00').waitFor(wait)
+      await dialog.getByLabel('Topic *').fill('tides.due')
+      await dialog.getByLabel('Message').fill('Read the tides')
+      await dialog.getByRole('button', { name: 'New job' }).click()
+      await page.getByRole('row', { name: /tides every day at 03:00/ }).click()
+      await drawer.getByRole('button', { name: 'Fire now' }).click()
+      await drawer.getByRole('list', { name: 'Last firings' }).getByText('by hand').waitFor(wait)
+      await drawer.getByRole('link', { name: 'tides.due' }).click()
+      await page.getByRole('list', { name: 'Messages' }).getByText('Read the tides').waitFor(wait)
+    },
     async 'an app is looked into, granted what it asks for, installed and removed'() {
       const archive = join(dir, 'web-monitor.selvage-app')
       execFileSync(bin, ['app', 'pack', join(import.meta.dirname, '../../../examples/apps/web-monitor'), '--to', archive, '--key', join(dir, 'app.key')])

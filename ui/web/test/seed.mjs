@@ -90,4 +90,23 @@ for (let i = 0; run?.id && i < 300; i++) {
   if (!['queued', 'running'].includes(status)) break
   await new Promise((done) => setTimeout(done, 200))
 }
+// Rules with what they decided, a proposal that waits, messages of topics, and processes.
+const amend = (body) => post('/api/v1/govern/amendments', body)
+const mine = (id, severity, on, when, reason) => ({ id, title: reason.replace('{act} ', ''), branch: 'executive', severity, on, when, reason, reference: 'Harbour rules' })
+const leads = await amend({ title: 'Goals and labels are for those who lead', rules: [mine('HAR-001', 'critical', ['goal.create'], 'rank == "worker"', '{act} is for those who lead'), mine('HAR-002', 'blocking', ['label.create'], 'rank == "worker"', '{act} waits for a person')] })
+await post(`/api/v1/govern/amendments/${leads.id}/sign`, {})
+await post(`/api/v1/govern/amendments/${leads.id}/enact`, {})
+const acts = [['goals', { title: 'Map the old harbour' }], ['labels', { name: 'urgent', color: '#b91c1c' }], ['goals', { title: 'Sound the river' }]]
+for (const [i, [what, body]] of acts.entries()) {
+  const { token } = await post(`/api/agents/${rest[i].id}/keys`, { name: 'rules' })
+  await fetch(url + `${of}/${what}`, { method: 'POST', headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' }, body: JSON.stringify(body) }) // which the gate refuses
+}
+await amend({ title: 'Charts are published by two', rules: [mine('HAR-003', 'warning', ['skill.create', 'routine.create'], 'effect.risk >= 200 && !("two-people" in clearances)', '{act} wants a second person')] })
+for (const [topic, message] of [['charts.north', { text: 'Basin 3 is sounded. The chart is next.' }], ['charts.north', { payload: { basin: 3, depth: 2.9, datum: 'lowest tide' } }], ['harbour.master', { text: 'Ferry 2 is late by ten minutes.' }]]) await post(`/api/v1/topics/${topic}`, { companyId: company.id, ...message })
+for (const [name, cron, topic] of [['tides', '0 3 * * *', 'tides.due'], ['weekly-report', '30 8 * * 1', 'reports.due']]) {
+  await ask(url, `/api/v1/cron/${name}`, 'PUT', { companyId: company.id, cron, timezone: 'Europe/Berlin', topic })
+  await post(`/api/v1/cron/${name}/run?companyId=${company.id}`, {})
+}
+await post('/api/v1/processes', { name: 'tide-gauge', command: ['sh', '-c', 'i=0; while :; do i=$((i+1)); echo "tide $i: $((i * 7 % 31)) dm"; sleep 2; done'] })
+await ask(url, '/api/v1/declared-processes/chart-server', 'PUT', { command: ['sleep', '86400'], replicas: 2 })
 console.log(`${company.issuePrefix} ${empty.issuePrefix}`)

@@ -50,7 +50,7 @@ export function Page() {
     { id: 'when', head: d.when, width: '64px', right: true, from: 'tab', cell: (m) => <span className="text-xs text-ink3"><Time at={m.lastAt ?? m.at} /></span> },
   ]
   const filtered = !!(s.company || s.decision || s.rule || s.action)
-  const flags = [company && `--of ${company.issuePrefix}`, s.decision && `--decision ${s.decision}`, s.rule && `--rule ${s.rule}`, s.action && `--action ${s.action}`].filter(Boolean).join(' ')
+  const flags = [s.decision && `--decision ${s.decision}`, s.rule && `--rule ${s.rule}`, s.action && `--action ${s.action}`].filter(Boolean).join(' ')
   return (
     <Frame title={d.title} command={s.show ? `selvage govern decision ${s.show}` : `selvage govern decisions ${flags}`.trim()} scroll={false}
       bar={<>

@@ -2,13 +2,12 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { keys } from '../../cache'
-import { useMaybeCompany } from '../../company'
 import { poll, useNames, useRead, useWrite } from '../../data'
 import { number } from '../../format'
 import { Page as Frame } from '../../frame/page'
 import { del, post, put, seenHeight, type Schemas } from '../../http'
 import { Button, IconButton } from '../../parts/button'
-import { Input, Select } from '../../parts/form'
+import { Input } from '../../parts/form'
 import { FormDialog } from '../../parts/formdialog'
 import type { Values } from '../../parts/jsonform'
 import { Front, LineOf, Lines } from '../../parts/lines'
@@ -20,6 +19,7 @@ import { Id, Time, Who } from '../../parts/values'
 import { t } from '../../text/en'
 import { tr } from '../../text/en.rooms'
 import { sizeOf } from '../processes/words'
+import { ScopeChoice, useScope } from './scope'
 import { mostKept, useTail, type Message } from './tail'
 
 type Topic = Schemas['Topic']
@@ -27,22 +27,21 @@ const x = tr.topics
 const back = 10_000 // entries before the newest, of which messages are shown at first
 
 export function Page() {
-  const company = useMaybeCompany()
   const go = useNavigate()
   const { of, pattern = '' } = useSearch({ strict: false }) as { of?: string; pattern?: string }
   const set = (next: { of?: string; pattern?: string }) => void go({ to: '.', search: Object.fromEntries(Object.entries({ of, pattern, ...next }).filter(([, v]) => v)) as never, replace: true })
-  const companyId = of === 'mesh' ? undefined : company?.id
-  const all = useRead(keys.topics(companyId ?? 'mesh'), '/api/v1/topics', { query: { companyId } }, companyId ? {} : { refetchInterval: poll })
+  const scope = useScope(of)
+  const { companyId, flag } = scope
+  const all = useRead(keys.topics(companyId ?? 'mesh'), '/api/v1/topics', { query: { companyId } }, scope.polled)
   const [publishing, setPublishing] = useState(false)
   const publish = useWrite<Values, Schemas['Published']>({
     call: (v) => post('/api/v1/topics/{topic}', { path: { topic: String(v['topic']) } }, { ...(companyId ? { companyId } : {}), ...(v['json'] ? { payload: JSON.parse(String(v['text'])) as unknown } : { text: String(v['text']) }) }),
     reread: () => [keys.topics(companyId ?? 'mesh')], onDone: (a) => { setPublishing(false); toast({ text: x.published(a.topic) }) },
   })
-  const flag = companyId ? ` --company ${company?.issuePrefix}` : ''
   return (
     <Frame title={x.title} command={pattern ? `selvage topic read '${pattern}'${flag}` : `selvage topic list${flag}`} tools={<Button look="primary" icon="plus" onClick={() => setPublishing(true)}>{x.publish}</Button>}
       bar={<>
-        <Select aria-label={x.whose} value={companyId ? '' : 'mesh'} onChange={(e) => set({ of: e.target.value, pattern: '' })} choices={[...(company ? [{ value: '', label: company.name }] : []), { value: 'mesh', label: x.mesh }]} />
+        <ScopeChoice scope={scope} onChange={(to) => set({ of: to, pattern: '' })} />
         <Follow key={pattern} pattern={pattern} onChange={(p) => set({ pattern: p })} />
       </>}>
       <div className="grid w-full max-w-[1440px] gap-x-8 gap-y-6 p-4 desk:grid-cols-[400px_minmax(0,1fr)]">
