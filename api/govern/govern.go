@@ -48,7 +48,7 @@ type (
 		Drift    json.RawMessage `json:"drift,omitempty" types:"number,string" maxBytes:"42" doc:"0 to 1: how far the act is from what the agent did before"`
 
 		Company     string `json:"company_id,omitempty" maxLength:"256" maxBytes:"256"`
-		Paperclip   string `json:"paperclip_company,omitempty" maxLength:"256" maxBytes:"256" doc:"company of another system that agent_id is of: it is not looked up here; not believed from an agent"`
+		Paperclip   string `json:"paperclip_company,omitempty" maxLength:"256" maxBytes:"256" doc:"company of another system that asks: agent_id is an agent of this mesh only if it is the ID of one; not believed from an agent"`
 		Environment string `json:"environment,omitempty" enum:"dev,staging,prod" doc:"that of the company unless given; the threshold is 0.9, 0.6 and 0.3, without one 0.7; an agent can not say dev"`
 		Command     string `json:"command,omitempty" maxLength:"4096" maxBytes:"4096"`
 		Path        string `json:"path,omitempty" maxLength:"4096" maxBytes:"4096"`
@@ -238,8 +238,11 @@ func place(tx *ledger.Tx, rc *api.Request, act *governance.Act, c contextBody) (
 		return nil, api.NotFound("Company not found")
 	}
 	a := entity.Agent{}
-	if !foreign {
+	if !foreign || api.IsUUID(act.Agent) {
 		a, err = agentOf(tx, rc, act)
+	}
+	if no, ok := errors.AsType[*ledger.Refusal](err); ok && foreign && no.Code == ledger.NotFound {
+		err = nil // an agent of the other system
 	}
 	switch {
 	case err != nil:
