@@ -146,7 +146,11 @@ func (rc *Request) mayBeBehind(err error) bool {
 // authenticateAsOf authenticates the caller, and for a strong read again on the state of the
 // read.
 func (rc *Request) authenticateAsOf() error {
-	if err := rc.Authenticate(); err != nil || rc.Read.Mode != ledger.ReadStrong || rc.Credential.Kind == "local" {
+	err := rc.Authenticate()
+	if err == nil {
+		err = rc.ChargeTool(false)
+	}
+	if err != nil || rc.Read.Mode != ledger.ReadStrong || rc.Credential.Kind == "local" {
 		return err
 	}
 	applied, err := rc.Server.reach(rc.Context(), ledger.Read{Mode: ledger.ReadStrong})

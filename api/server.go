@@ -150,6 +150,9 @@ type Config struct {
 	// NodeLog reads a piece of a log on a node, such as that of a workspace operation; errors are
 	// those of RunLog.
 	NodeLog func(ctx context.Context, on identity.NodeID, ref string, offset, limit int64) (runlog.Chunk, error)
+	// ChargeTool counts a call of a tool on the process of a run of this node, and refuses it at
+	// the limit. Optional.
+	ChargeTool func(run string) error
 	// Processes asks a node about its processes. Boot says where this node is in its life; nil:
 	// it runs.
 	Processes Processes

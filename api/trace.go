@@ -37,6 +37,16 @@ type traced struct {
 	Call skill.ToolCall
 }
 
+// ChargeTool counts a request that a run makes through a tool. company says that it executes a
+// tool of its company, which counts also without the header.
+func (rc *Request) ChargeTool(company bool) error {
+	through := rc.HTTP.Header.Get(mcp.HeaderTool) != ""
+	if rc.Run == "" || !rc.IsAgent() || rc.Server.Cfg.ChargeTool == nil || through == company {
+		return nil
+	}
+	return rc.Server.Cfg.ChargeTool(rc.Run)
+}
+
 // trace records a request that an agent made through a tool.
 func (s *Server) trace(rc *Request, w http.ResponseWriter, began time.Time) {
 	tool := rc.HTTP.Header.Get(mcp.HeaderTool)

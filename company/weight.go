@@ -29,7 +29,7 @@ func (w Weight) With(facts func(cmd *ledger.Command, known *governance.Context))
 // weigh what follows from that, or it could stop the mesh halfway.
 var Weights = struct {
 	Marks, Talk, Task, Text, Erase, Execute, SetUp, MeshSettings, Hire, Steering, Ends, Retires,
-	Spending, Skilling, Deploying, Sealing, Admitting, AdmittingNodes, Expelling, Empowering, ByNodes, Upkeep, Reporting, Halting, Answering, Amending, Entering, Bytes, Installing, Removing Weight
+	Spending, Skilling, Deploying, Sealing, Admitting, AdmittingNodes, Expelling, Empowering, ByNodes, Upkeep, Reporting, Halting, Answering, Amending, Entering, Bytes, Installing, Removing, Spawning Weight
 }{
 	// Marks: what concerns only how one reader sees things.
 	Marks: Weight{Class: governance.Work, Effect: governance.Effect{governance.Risk: 20}},
@@ -62,6 +62,8 @@ var Weights = struct {
 	// Installing: an app comes in, or another version of it. Removing: it goes.
 	Installing: Weight{Class: governance.Install, Effect: governance.Effect{governance.Risk: 300, governance.Security: 300}},
 	Removing:   Weight{Class: governance.Decommission, Effect: governance.Effect{governance.Risk: 400, governance.Security: 200}},
+	// Spawning: a process is started on a node.
+	Spawning: Weight{Class: governance.Spawn, Effect: governance.Effect{governance.Risk: 400, governance.Security: 300}},
 	// Deploying: a tool is put into operation.
 	Deploying: Weight{Class: governance.Deploy, Effect: governance.Effect{governance.Risk: 400, governance.Security: 300}},
 	// Sealing: a secret is stored, changed or deleted.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/selvage-mesh/selvage/company"
+	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/money"
@@ -42,6 +43,8 @@ type Config struct {
 	Purse Purse
 	// Weigh asks the gate whether a call should be made; a *ledger.Refusal says no. nil: every call should.
 	Weigh func(govern.Local) error
+	// Spent is told what a call has cost the run that made it. Optional.
+	Spent func(run string, cost core.Money)
 	// Mesh is bound into sealed keys; Open decrypts them, nil on a node without a data key.
 	Mesh string
 	Open func(tx *ledger.Tx, aad, sealed []byte) ([]byte, error)
@@ -411,6 +414,9 @@ func (c *call) ask(t target) (next bool, err error) {
 		}
 		if e := c.g.conf.Purse.Settle(ctx, grant, use); e != nil {
 			c.g.log.Error("call could not be settled", "grant", grant.ID, "error", e)
+		}
+		if c.g.conf.Spent != nil {
+			c.g.conf.Spent(c.who.Run, use.Cost)
 		}
 	}()
 	sent, err := c.exchange(t, up, key, grant, m)

@@ -67,6 +67,7 @@ func (n *Node) openHost(dir string) (err error) {
 			return processWriter{w}, err
 		},
 	}
+	conf.Weigh = func(kernel.Entry) error { return n.Weigh(govern.Local{Action: replica.KindSpawn, Board: true}) }
 	if n.work.post, err = n.openPost(dir); err != nil {
 		return err
 	}
@@ -244,13 +245,15 @@ func (n *Node) track(inv company.Invocation) (began func(int64), ended func(comp
 		Limits struct {
 			MemoryMB int64 `json:"memoryMb"`
 			CPUSec   int64 `json:"cpuSec"`
+			Calls    int64 `json:"toolCalls"`
+			Cents    int64 `json:"costCents"`
 		} `json:"limits"`
 	}
 	_ = json.Unmarshal(inv.Config, &config) // other adapters have other limits
 	r := inv.Run
 	shown := n.work.host.Adopt(kernel.Entry{Kind: kernel.KindRun, Name: inv.AgentName, Company: string(r.Company), Agent: r.Agent, Run: r.ID, Adapter: r.AdapterType,
 		Capabilities: kernel.Capabilities{CanIPC: true, CanExecTools: true, Scope: kernel.Scope{Kind: kernel.ScopeAll},
-			Limits: kernel.Limits{MemoryBytes: config.Limits.MemoryMB << 20, CPUTimeMs: config.Limits.CPUSec * 1000}}},
+			Limits: kernel.Limits{MemoryBytes: config.Limits.MemoryMB << 20, CPUTimeMs: config.Limits.CPUSec * 1000, ToolCalls: config.Limits.Calls, CostCents: config.Limits.Cents}}},
 		func(why string) { n.cancelRun(r, why) })
 	return func(pid int64) { shown.Machine(int(pid)) }, func(o company.Outcome) {
 		x := kernel.Exit{Reason: kernel.Normal, Message: o.Error}
@@ -268,6 +271,17 @@ func (n *Node) track(inv company.Invocation) (began func(int64), ended func(comp
 		}
 		shown.Ended(x)
 	}
+}
+
+// chargeTool counts a call of a tool on the process of a run.
+func (n *Node) chargeTool(run string) error {
+	if n.work.host == nil {
+		return nil
+	}
+	if err := n.work.host.ChargeRun(run, kernel.ToolCalls, 1); err != nil {
+		return ledger.Refuse(ledger.Forbidden, nil, "%s: limits.toolCalls of the agent's configuration says how many a run may make", err.Error())
+	}
+	return nil
 }
 
 // cancelRun cancels a run whose process has passed a limit.

@@ -552,7 +552,7 @@ func (c *Courier) Ack(pid kernel.PID, id string) error {
 // Reply answers a request as the process that received it.
 func (c *Courier) Reply(pid kernel.PID, id string, p post.Payload) error {
 	if pid != kernel.KernelPID {
-		if err := c.charge(pid); err != nil {
+		if err := c.charge(pid, kernel.Messages); err != nil {
 			return err
 		}
 	}

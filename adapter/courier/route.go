@@ -39,12 +39,17 @@ func (c *Courier) depart(now time.Time, from kernel.PID, m *post.Message) (kerne
 	if from == kernel.KernelPID {
 		return e, nil
 	}
-	return e, c.charge(from)
+	if m.Payload.Kind == post.ToolCall {
+		if err := c.charge(from, kernel.ToolCalls); err != nil {
+			return e, err
+		}
+	}
+	return e, c.charge(from, kernel.Messages)
 }
 
-// charge counts a message against the limit of its sender.
-func (c *Courier) charge(pid kernel.PID) error {
-	if err := c.table.Charge(pid, kernel.Messages, 1); err != nil {
+// charge counts a message, and a tool call too, against the limit of its sender.
+func (c *Courier) charge(pid kernel.PID, r kernel.Resource) error {
+	if err := c.table.Charge(pid, r, 1); err != nil {
 		return post.Fail(post.LimitExceeded, "%s", err)
 	}
 	return nil

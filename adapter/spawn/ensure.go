@@ -71,7 +71,7 @@ func (h *Host) Ensure(wanted []Wanted) {
 		if _, over := h.gaveUp[name]; over || h.slots[name] != nil || h.cfg.Authority() <= h.cfg.Clock() {
 			continue
 		}
-		s := &slot{name: name, spec: w.Spec.WithDefaults(), declared: w.ID, replica: w.Replica, generation: w.Generation, starting: true}
+		s := &slot{name: name, spec: w.Spec.WithDefaults().LongLived(), declared: w.ID, replica: w.Replica, generation: w.Generation, starting: true}
 		if err := s.spec.Validate(); err != nil {
 			h.gaveUp[name] = Fate{ID: w.ID, Replica: w.Replica, Generation: w.Generation, State: Failed, Error: err.Error()}
 			continue
@@ -83,7 +83,7 @@ func (h *Host) Ensure(wanted []Wanted) {
 		}
 		h.wg.Go(func() {
 			if err := h.begin(h.ctx, s, l); err != nil {
-				h.over(l, kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Crash, Message: err.Error()})
+				h.unstarted(s, l, err)
 			}
 		})
 	}

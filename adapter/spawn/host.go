@@ -69,11 +69,14 @@ type Config struct {
 	// reads that clock.
 	Authority func() time.Duration
 	Clock     func() time.Duration
-	Messages  Messages // of the processes; nil: they send and receive none
-	Max       int      // spawned processes at once; default kernel.DefaultMaxProcesses
-	Budget    kernel.Budget
-	Events    *kernel.EventLog
-	Logger    *slog.Logger // default: discard
+	// Weigh asks the gate before a process starts that nobody has just asked for: one that is
+	// declared, and each that is started again; an error is why it does not start. nil: all may.
+	Weigh    func(kernel.Entry) error
+	Messages Messages // of the processes; nil: they send and receive none
+	Max      int      // spawned processes at once; default kernel.DefaultMaxProcesses
+	Budget   kernel.Budget
+	Events   *kernel.EventLog
+	Logger   *slog.Logger // default: discard
 }
 
 // Messages are what carries messages between processes. Its methods do not wait for the host.
@@ -105,8 +108,9 @@ type Host struct {
 	slots    map[string]*slot
 	living   map[kernel.PID]*living
 	reserved kernel.PID
-	gaveUp   map[string]Fate // declared replicas that are not started again, by slot
-	changed  chan struct{}   // closed at a change of a declared replica, and replaced
+	gaveUp   map[string]Fate       // declared replicas that are not started again, by slot
+	runs     map[string]kernel.PID // processes of the runs that are adopted
+	changed  chan struct{}         // closed at a change of a declared replica, and replaced
 
 	sampling sync.Mutex // held during a measurement
 	sampled  time.Time
@@ -139,6 +143,8 @@ const (
 
 // living is a process that has not ended.
 type living struct {
+	run     string // of an agent; "": it is none
+	spent   int64  // micro-cents, of a run
 	pid     kernel.PID
 	slot    *slot            // nil: it was adopted
 	control control          // nil while it starts, and for adopted ones
@@ -172,7 +178,7 @@ func Open(cfg Config) (*Host, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("processes: %w", err)
 	}
-	h := &Host{cfg: cfg, sup: kernel.NewSupervisor(cfg.Budget), slots: map[string]*slot{}, living: map[kernel.PID]*living{},
+	h := &Host{cfg: cfg, sup: kernel.NewSupervisor(cfg.Budget), slots: map[string]*slot{}, runs: map[string]kernel.PID{}, living: map[kernel.PID]*living{},
 		gaveUp: map[string]Fate{}, changed: make(chan struct{}), busy: make(chan struct{}, 1)}
 	first, err := h.firstPID()
 	if err != nil {
@@ -282,8 +288,11 @@ func (h *Host) Adopt(e kernel.Entry, end func(why string)) *Adopted {
 		h.cfg.Logger.Warn("process is not shown", "name", e.Name, "error", err)
 		return nil
 	}
-	l := &living{pid: e.PID, end: end, done: make(chan struct{})}
+	l := &living{pid: e.PID, run: e.Run, end: end, done: make(chan struct{})}
 	h.living[e.PID] = l
+	if l.run != "" {
+		h.runs[l.run] = l.pid
+	}
 	h.event(kernel.LevelInfo, e.PID, "process.spawn", "%s %s began", e.Kind, cmp.Or(e.Name, e.Run))
 	return &Adopted{h, l}
 }
@@ -374,7 +383,7 @@ func (h *Host) enter(s *slot) (*living, error) {
 func (h *Host) begin(ctx context.Context, s *slot, l *living) error {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
-	c, err := h.start(ctx, s, l)
+	c, err := h.permitted(ctx, s, l)
 	h.mu.Lock()
 	s.starting = false
 	if err == nil && (l.why != "" || h.closed) {
@@ -394,6 +403,22 @@ func (h *Host) begin(ctx context.Context, s *slot, l *living) error {
 	}
 	return nil
 }
+
+// permitted starts a process if the gate lets it. Where a person has just asked for it, the
+// command of that has passed the gate.
+func (h *Host) permitted(ctx context.Context, s *slot, l *living) (control, error) {
+	if h.cfg.Weigh != nil && (s.declared != "" || s.restarts > 0) {
+		e, _ := h.table.Find(l.pid)
+		if err := h.cfg.Weigh(e); err != nil {
+			h.event(kernel.LevelError, l.pid, "process.denied", "%s does not start: %v", e.Name, err)
+			return nil, denied{err}
+		}
+	}
+	return h.start(ctx, s, l)
+}
+
+// A denied is the error of a start that the gate does not permit.
+type denied struct{ error }
 
 // over is called when a process has ended.
 func (h *Host) over(l *living, x kernel.Exit) {
@@ -415,6 +440,9 @@ func (h *Host) over(l *living, x kernel.Exit) {
 		h.cfg.Logger.Warn("process ended twice", "pid", l.pid, "error", err)
 	}
 	delete(h.living, l.pid)
+	if l.run != "" && h.runs[l.run] == l.pid {
+		delete(h.runs, l.run)
+	}
 	close(l.done)
 	level := kernel.LevelInfo
 	if x.Failed() {
@@ -548,8 +576,22 @@ func (h *Host) startAgain(name string) {
 	}
 	h.mu.Unlock()
 	if err := h.begin(h.ctx, s, l); err != nil {
-		h.over(l, kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Crash, Message: err.Error()})
+		h.unstarted(s, l, err)
 	}
+}
+
+// unstarted is called when a process of a slot could not be started. What the gate denied is
+// not tried again: it would say the same.
+func (h *Host) unstarted(s *slot, l *living, err error) {
+	if errors.As(err, &denied{}) {
+		h.mu.Lock()
+		s.fate = removed
+		if s.declared != "" {
+			h.gaveUp[s.name] = Fate{ID: s.declared, Replica: s.replica, Generation: s.generation, State: Failed, Restarts: s.restarts, Error: err.Error()}
+		}
+		h.mu.Unlock()
+	}
+	h.over(l, kernel.Exit{Code: kernel.ExitForced, Reason: kernel.Crash, Message: err.Error()})
 }
 
 // linked ends a process because one that it is linked to has crashed.

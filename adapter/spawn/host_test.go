@@ -317,6 +317,103 @@ func TestReplicasFollowTheirDeclaration(t *testing.T) {
 	b.until("it is gone", func() bool { return len(b.Table().List(false)) == 1 })
 }
 
+// The gate is asked before each start that nobody has just asked for. What it denies is not
+// tried again, and says why.
+func TestTheGateIsAskedBeforeAStart(t *testing.T) {
+	t.Parallel()
+	asked, deny := atomic.Int64{}, atomic.Bool{}
+	b := newBed(t, t.TempDir(), func(c *Config) {
+		c.Weigh = func(e kernel.Entry) error {
+			asked.Add(1)
+			if deny.Load() {
+				return errors.New("denied by rule T-1")
+			}
+			return nil
+		}
+	})
+	if _, err := b.Spawn(t.Context(), kernel.Spec{Command: []string{"/bin/true"}}); err != nil || asked.Load() != 0 {
+		t.Errorf("what a person asks for was weighed a second time: %v", err)
+	}
+	deny.Store(true)
+	b.Ensure([]Wanted{{ID: "d", Generation: 1, Spec: kernel.Spec{Command: []string{"/bin/sleep", "60"}, Restart: kernel.OneForOne}}})
+	b.until("it is denied", func() bool { f := b.Fates(); return len(f) == 1 && f[0].State == Failed })
+	if f := b.Fates()[0]; f.Error != "denied by rule T-1" || f.Restarts != 0 || asked.Load() != 1 {
+		t.Errorf("asked %d times, it stands as %+v", asked.Load(), f)
+	}
+	deny.Store(false)
+	again := []Wanted{{ID: "d", Generation: 2, Spec: kernel.Spec{Command: []string{"/bin/false"}, Restart: kernel.OneForOne}}}
+	b.until("it crashes, is started again, and weighed each time", func() bool {
+		b.Ensure(again)
+		return asked.Load() >= 3
+	})
+	b.Ensure(nil)
+}
+
+// What a run costs and the tools that it calls count on its process: at 80 % there is a warning,
+// and at 100 % it is ended by its own rules.
+func TestARunIsCharged(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, t.TempDir(), nil)
+	ended := make(chan string, 2)
+	a := b.Adopt(kernel.Entry{Kind: kernel.KindRun, Run: "r", Capabilities: kernel.Capabilities{Limits: kernel.Limits{ToolCalls: 5, CostCents: 10}}}, func(why string) { ended <- why })
+	for range 5 {
+		if err := b.ChargeRun("r", kernel.ToolCalls, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.ChargeRun("r", kernel.ToolCalls, 1); err == nil {
+		t.Error("a sixth call of a tool is not refused")
+	}
+	if why := <-ended; !strings.Contains(why, "tool_calls: used 5 of 5") {
+		t.Errorf("ended because %s", why)
+	}
+	use := func() kernel.Use { e, _ := b.Table().Find(a.PID()); return e.Use }
+	for range 3 { // 2.7 cents in three parts: two are full
+		b.Spent("r", 900_000)
+	}
+	if use().CostCents != 2 {
+		t.Errorf("2.7 cents count as %d", use().CostCents)
+	}
+	b.Spent("r", 8_000_000)
+	if why := <-ended; use().CostCents != 10 || !strings.Contains(why, "money: used 10 of 10") && !strings.Contains(why, "tool_calls") {
+		t.Errorf("at %d cents ended because %s", use().CostCents, why)
+	}
+	warned := 0
+	for _, e := range b.events.Tail(100, kernel.LevelWarn) {
+		if e.Kind == "process.limit" && strings.Contains(e.Message, "80 %") {
+			warned++
+		}
+	}
+	if warned == 0 {
+		t.Error("nothing was said at 80 %")
+	}
+	a.Ended(kernel.ExitOf(0, ""))
+	if err := b.ChargeRun("r", kernel.ToolCalls, 1); err != nil {
+		t.Errorf("a run that is over: %v", err)
+	}
+	b.Spent("r", 1)
+}
+
+// What is declared is to run on: it has no total of processor time unless it says so.
+func TestDeclaredProcessesHaveNoTotalOfProcessorTime(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, t.TempDir(), nil)
+	short := kernel.DefaultCapabilities()
+	short.Limits.CPUTimeMs = 7000
+	b.Ensure([]Wanted{{ID: "on", Spec: kernel.Spec{Command: []string{"/bin/sleep", "60"}}}, {ID: "short", Spec: kernel.Spec{Command: []string{"/bin/sleep", "60"}, Capabilities: &short}}})
+	b.until("both run", func() bool {
+		f := b.Fates()
+		return len(f) == 2 && f[0].State == Running && f[1].State == Running
+	})
+	for i, want := range []int64{0, 7000} {
+		e, _ := b.Table().Find(b.Fates()[i].PID)
+		if l := e.Capabilities.Limits; l.CPUTimeMs != want || l.MemoryBytes != 256<<20 {
+			t.Errorf("%s has limits %+v", b.Fates()[i].ID, l)
+		}
+	}
+	b.Ensure(nil)
+}
+
 // A PID is never given twice, also after the node was started again.
 func TestPIDsAreNewAfterARestart(t *testing.T) {
 	t.Parallel()

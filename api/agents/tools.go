@@ -212,6 +212,9 @@ func executeTool(rc *api.Request) (api.Response, error) {
 	default:
 		return api.Response{}, ledger.Refuse(ledger.TooMany, nil, "Too many tools are at work on this node; try again")
 	}
+	if err := rc.ChargeTool(true); err != nil {
+		return api.Response{}, err
+	}
 	sum := sha256.Sum256(in.Input)
 	receipt, err := rc.Submit(skill.KindToolExecute, api.CompanyID(rc), skill.ExecuteTool{Name: rc.Path("name"), Version: uint32(in.Version), Input: hex.EncodeToString(sum[:])})
 	if err != nil {

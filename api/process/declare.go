@@ -81,6 +81,13 @@ func (b specBody) spec(usual kernel.Strategy) (kernel.Spec, error) {
 	return s, nil
 }
 
+// order has the gate weigh what a node is to do, and the log remember it, before it is done.
+func order(rc *api.Request, kind string, n nodeRef, o replica.Order) error {
+	o.Node = string(n.id)
+	_, err := rc.Submit(kind, "", o)
+	return err
+}
+
 func spawnProcess(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[spawnBody](rc)
 	if err != nil {
@@ -93,6 +100,9 @@ func spawnProcess(rc *api.Request) (api.Response, error) {
 	spec.Parent = kernel.PID(in.Parent)
 	n, err := findNode(rc, in.Node)
 	if err != nil {
+		return api.Response{}, err
+	}
+	if err := order(rc, replica.KindSpawn, n, replica.Order{Name: spec.Name, Backend: string(spec.Backend)}); err != nil {
 		return api.Response{}, err
 	}
 	out, err := ask(rc, n, api.ProcessAsk{Op: api.ProcessSpawn, Spec: &spec})
@@ -132,13 +142,11 @@ type replicaRow struct {
 func declarationOf(tx *ledger.Tx, d replica.Declared) declaration {
 	var s kernel.Spec
 	_ = json.Unmarshal(d.Spec, &s) // it was checked when it was declared
+	s = s.LongLived()
 	out := declaration{ID: d.ID, Name: d.Name, Backend: string(s.Backend), Command: append([]string{}, s.Command...), Module: s.Module, Image: s.Image, Restart: string(s.Restart),
-		Env: slices.AppendSeq([]string{}, maps.Keys(s.Env)), Group: s.Group, OnLimit: string(s.OnLimit), Limits: kernel.DefaultLimits(), Labels: append([]string{}, d.Labels...), Node: d.Node,
+		Env: slices.AppendSeq([]string{}, maps.Keys(s.Env)), Group: s.Group, OnLimit: string(s.OnLimit), Limits: s.Capabilities.Limits, Labels: append([]string{}, d.Labels...), Node: d.Node,
 		Generation: d.Generation, Wanted: len(d.Replicas), Replicas: []replicaRow{}, By: d.By, CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt}
 	slices.Sort(out.Env)
-	if s.Capabilities != nil {
-		out.Limits = s.Capabilities.Limits
-	}
 	for _, r := range d.Replicas {
 		n, _ := ledger.FindNode(tx, identity.NodeID(r.Node))
 		one := replicaRow{Replica: r, Name: n.Name}
@@ -178,6 +186,25 @@ func readDeclared(rc *api.Request) (api.Response, error) {
 	})
 }
 
+// longLived takes the default limit of processor time from a process that is to run on; one
+// that was given stays.
+func longLived(s *kernel.Spec, given json.RawMessage) {
+	*s = s.LongLived()
+	var said struct {
+		Limits  map[string]json.RawMessage `json:"resource_limits"`
+		Limits2 map[string]json.RawMessage `json:"resourceLimits"`
+	}
+	if len(given) == 0 || json.Unmarshal(given, &said) != nil {
+		return // read refused what is malformed
+	}
+	for _, limits := range []map[string]json.RawMessage{said.Limits, said.Limits2} {
+		if limits["max_cpu_time_ms"] != nil || limits["maxCpuTimeMs"] != nil {
+			return
+		}
+	}
+	s.Capabilities.Limits.CPUTimeMs = 0
+}
+
 func declareProcess(rc *api.Request) (api.Response, error) {
 	in, err := api.Body[declareBody](rc)
 	if err != nil {
@@ -191,6 +218,7 @@ func declareProcess(rc *api.Request) (api.Response, error) {
 	if err := noSecrets(spec); err != nil {
 		return api.Response{}, err
 	}
+	longLived(&spec, in.Capabilities)
 	p := replica.Declare{ID: rc.Ids()(), Name: in.Name, Replicas: in.Replicas, Labels: in.Labels, Module: spec.Module, Size: spec.ModuleBytes}
 	if p.Spec, err = json.Marshal(spec); err != nil {
 		return api.Response{}, err

@@ -16,6 +16,7 @@ import (
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/place"
+	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/kernel"
 	"github.com/selvage-mesh/selvage/ledger"
@@ -290,6 +291,9 @@ func killProcess(rc *api.Request) (api.Response, error) {
 	}
 	e := out.Entries[0]
 	if e.Kind != kernel.KindRun && e.Kind != kernel.KindService || !e.State.Live() {
+		if err := order(rc, replica.KindKill, n, replica.Order{PID: uint64(pid), Name: e.Name, Backend: string(e.Kind), Signal: signal}); err != nil {
+			return api.Response{}, err
+		}
 		out, err = ask(rc, n, api.ProcessAsk{Op: api.ProcessSignal, PID: pid, Signal: signal})
 		return one(n, out, err)
 	}
@@ -340,6 +344,9 @@ func elevateProcess(rc *api.Request) (api.Response, error) {
 	}
 	var wanted kernel.Capabilities
 	if err := read("capabilities", in.Capabilities, &wanted); err != nil {
+		return api.Response{}, err
+	}
+	if err := order(rc, replica.KindElevate, n, replica.Order{PID: uint64(pid), Why: in.Reason}); err != nil {
 		return api.Response{}, err
 	}
 	out, err := ask(rc, n, api.ProcessAsk{Op: api.ProcessElevate, PID: pid, Capabilities: &wanted})

@@ -283,7 +283,7 @@ type limitFlags struct {
 func (l *limitFlags) declare(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.Int64Var(&l.memory, "memory", 256, "MiB of memory; 0: no limit")
-	f.DurationVar(&l.cpu, "cpu-time", 5*time.Minute, "processor time; 0: no limit")
+	f.DurationVar(&l.cpu, "cpu-time", 5*time.Minute, "processor time; 0: no limit, as for what is declared")
 	f.Int64Var(&l.disk, "disk", 100, "MiB of files in its folder; 0: no limit")
 	f.Int64Var(&l.messages, "messages", 5000, "messages that it sends; 0: no limit")
 	f.Int64Var(&l.calls, "tool-calls", 1000, "calls of tools; 0: no limit")
@@ -383,6 +383,9 @@ under the same name it is changed. Its variables are stored readable: give no se
 					return cli.Misuse(errors.New("--replicas needs --name, and takes no --parent"))
 				}
 				body["replicas"] = replicas
+				if caps, ok := body["capabilities"].(map[string]any); ok && !cmd.Flags().Changed("cpu-time") {
+					delete(caps["resource_limits"].(map[string]int64), "max_cpu_time_ms") // it is to run on
+				}
 				if len(labels) > 0 {
 					body["labels"] = labels
 				}

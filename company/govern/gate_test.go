@@ -15,6 +15,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/money"
+	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/governance"
 	"github.com/selvage-mesh/selvage/ledger"
 )
@@ -337,6 +338,55 @@ func TestLocalActs(t *testing.T) {
 	x.Said.Verdict = governance.Permit
 	if err := d.ByLeader(govern.KindRecord, govern.Record{Decisions: []govern.Decision{x}}); err == nil || !strings.Contains(err.Error(), "does not follow") {
 		t.Errorf("a forged decision: %v", err)
+	}
+}
+
+// What a person has a node do about processes is weighed as a command; a declared process is weighed by its node
+// before it starts. A critical rule denies both. What would wait for a person is a warning to one, and a denial where
+// there is nobody to ask.
+func TestTheGateAtSpawn(t *testing.T) {
+	t.Parallel()
+	d := companytest.NewDesk(t)
+	of := d.Company
+	ledger.NewMeshTable[string, ledger.Node]("node").Put(d.Tx, "n", ledger.Node{ID: "n"})
+	spawn := func() error {
+		d.Company = ""
+		defer func() { d.Company = of }()
+		return do(d, companytest.Board, replica.KindSpawn, replica.Order{Node: "n", Name: "web"})
+	}
+	local := func(of ledger.CompanyID) (govern.Decision, bool, error) {
+		return govern.WeighLocal(d.Tx, govern.Local{Action: replica.KindSpawn, Company: of, Board: true})
+	}
+	// The rules that every mesh begins with let the board spawn.
+	if err := spawn(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := local(""); err != nil {
+		t.Fatal(err)
+	}
+	enact(t, d, put(rule("T-1", governance.Blocking, `effect.security >= 300`, replica.KindSpawn)))
+	if err := spawn(); err != nil {
+		t.Errorf("a person who spawns has approved it: %v", err)
+	}
+	x, worthy, err := local(of)
+	if err == nil || !worthy || x.Said.Verdict != governance.Defer || !strings.Contains(err.Error(), "an act at a node does not wait, so it is denied") {
+		t.Errorf("a process of a company: %v, %s", err, x.Said.Verdict)
+	}
+	x, worthy, err = local("")
+	if err == nil || !worthy || x.Said.Verdict != governance.Deny {
+		t.Errorf("a declared process of the mesh, which nobody is asked about: %v, %s", err, x.Said.Verdict)
+	}
+	d.Company = ""
+	if err := d.ByLeader(govern.KindRecord, govern.Record{Decisions: []govern.Decision{x}}); err != nil {
+		t.Errorf("record the denial: %v", err)
+	}
+	d.Company = of
+	enact(t, d, put(rule("T-2", governance.Critical, `true`, "spawn")))
+	if err := spawn(); err == nil || !strings.Contains(err.Error(), "T-2") {
+		t.Errorf("a person: %v", err)
+	}
+	if x, _, err := local(""); err == nil || x.Said.Verdict != governance.Deny {
+		t.Errorf("a node: %v, %s", err, x.Said.Verdict)
 	}
 }
 

@@ -18,6 +18,9 @@ type Local struct {
 	Company ledger.CompanyID   // of the agent
 	Run     string             // under which it acts, "" for none
 	Known   governance.Context // what is known of the act; clearances and approval come from the state
+	// Board: the mesh does what the board has set up, such as the start of a declared process. It has the board's
+	// rank, and nobody has approved this very act.
+	Board bool
 }
 
 // WeighLocal weighs an act at a node with the constitution that the node has. The act may happen when the error is nil;
@@ -52,6 +55,13 @@ func WeighLocal(tx *ledger.Tx, l Local) (d Decision, worthy bool, refusal error)
 func actOfLocal(tx *ledger.Tx, s Constitution, l Local) governance.Act {
 	act := governance.Act{Action: l.Action, Agent: l.Agent, Company: l.Company, Rank: governance.Worker, Context: l.Known}
 	act.Context.Approved, act.Context.Clearances, act.Context.Approvers = false, []string{"record"}, nil
+	if k, ok := company.KindOf(l.Action); ok { // what commands do too has one weight
+		row := k.Action()
+		act.Row = &row
+	}
+	if l.Board {
+		act.Rank = governance.Board
+	}
 	project := ""
 	if a := entity.AgentTable.Look(tx, l.Company, l.Agent); l.Company != "" && a != nil {
 		act.Role, act.Rank = a.Role, RankOf(tx, l.Company, l.Agent, true)
@@ -80,6 +90,7 @@ var localKinds = []company.Kind{
 func (d Decision) ofCompany(tx *ledger.Tx) error {
 	issue := d.Act.Context.Issue
 	switch {
+	case d.Act.Agent == "" && d.Run == "" && issue == "": // the board's own act
 	case entity.AgentTable.Look(tx, d.Company, d.Act.Agent) == nil:
 		return entity.ErrNoAgent()
 	case d.Run != "" && entity.RunTable.Look(tx, d.Company, d.Run) == nil:

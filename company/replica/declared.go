@@ -173,11 +173,20 @@ const (
 	KindRemove  = "process.remove"
 	KindPlace   = "process.place"
 	KindReport  = "process.report"
+
+	// What a person has a node do about its processes. The gate weighs the command before the
+	// node acts. A node also weighs the action process.spawn before each start by itself.
+	KindSpawn   = "process.spawn"
+	KindElevate = "process.elevate"
+	KindKill    = "process.kill"
 )
 
 // Rules are those of this room.
 var Rules = company.Rules{
 	Kinds: []company.Kind{
+		{Name: KindSpawn, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork, Weight: company.Weights.Spawning, Do: ledger.Typed(order)},
+		{Name: KindElevate, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork, Weight: company.Weights.Empowering, Do: ledger.Typed(order)},
+		{Name: KindKill, From: company.FromBoard, Traits: company.AdminsOnly | company.NoWork, Weight: company.Weights.Steering, Do: ledger.Typed(order)},
 		{Name: KindDeclare, From: company.FromBoard, Traits: company.AdminsOnly, Weight: company.Weights.MeshSettings, Do: ledger.Typed(declare)},
 		{Name: KindRemove, From: company.FromBoard, Traits: company.AdminsOnly, Weight: company.Weights.MeshSettings, Do: ledger.Typed(remove)},
 		{Name: KindPlace, From: company.FromNode, Weight: company.Weights.ByNodes, Do: ledger.Typed(placeReplica)},

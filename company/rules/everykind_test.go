@@ -690,6 +690,9 @@ func tellOfSecrets(s *storyteller) {
 
 func tellOfTheMesh(s *storyteller) {
 	declared := companytest.UID(77)
+	s.by(companytest.Board, "process.spawn", replica.Order{Node: s.node, Name: "web", Backend: "native"}, "process.spawn_ordered")
+	s.by(companytest.Board, "process.elevate", replica.Order{Node: s.node, PID: 3, Why: "a larger index"}, "process.elevate_ordered")
+	s.by(companytest.Board, "process.kill", replica.Order{Node: s.node, PID: 3, Signal: "TERM"}, "process.kill_ordered")
 	s.by(companytest.Board, "process.declare", replica.Declare{ID: declared, Name: "web", Spec: json.RawMessage(`{"command":["sleep","9"]}`), Replicas: 2}, "process.declared")
 	s.byNode("process.place", replica.Place{ID: declared, Node: s.node, Session: s.session}, "process.placed")
 	s.byNode("process.report", replica.Report{ID: declared, Generation: 1, Session: s.session, State: replica.Running, PID: 7}, "process.running")
