@@ -43,7 +43,7 @@ var Staying = []StayingKind{
 	{"routine_revisions", "An imported routine begins as it is.", []string{"routine-revision"}},
 	{"skill_versions", "An imported skill begins as it is.", []string{"skill-version"}},
 	{"approvals", "What was decided is history of the company that decided; the strategies that its board has approved travel.", []string{"approval", "approval-draft", "approval-comment"}},
-	{"governance_decisions", "What the gate decided is history of the company and of the constitution that decided.", []string{"decision", "governance-waiting"}},
+	{"governance_decisions", "What the gate decided is history of the company and of the constitution that decided.", []string{"decision", "governance-waiting", "governance-tally"}},
 	{"governance_places", "How careful a place is belongs to the place.", []string{"governance-place"}},
 	{"execution_decisions", "What was decided is history of the company that decided; the comments that say why travel.", []string{"execution-decision"}},
 	{"interactions", "What is asked on an issue is answered where it was asked.", []string{"interaction"}},

@@ -110,7 +110,7 @@ func randomTruth(r *rand.Rand, depth int) string {
 }
 
 func randomNumber(r *rand.Rand) string {
-	return pick(r, []string{"effect.risk", "effect.magnitude", "env.threshold", "context.amount", "context.drift", fmt.Sprint(r.IntN(1_000)), "0", "-5"})
+	return pick(r, []string{"effect.risk", "effect.magnitude", "env.threshold", "context.amount", "context.drift", "hour.count", "day.amount", fmt.Sprint(r.IntN(1_000)), "0", "-5"})
 }
 
 func randomText(r *rand.Rand) string {
@@ -122,5 +122,5 @@ func randomAct(r *rand.Rand) Act {
 		Scope: Scope{Class: pick(r, []EnvironmentClass{Development, Staging, Production, Unnamed})},
 		Context: Context{Path: pick(r, []string{"", "/home/a/x", "../x"}), Workspace: "/home/a", Data: pick(r, []string{"", PersonalData, SecretData}),
 			Amount: r.Int64N(2_000), Drift: Level(r.IntN(1_001)), Outside: r.IntN(2) == 0, First: r.IntN(2) == 0,
-			Clearances: []string{pick(r, someTexts), "record"}, Approvers: []string{pick(r, someTexts)}}}
+			Past: pick(r, []*Past{nil, {Hour: Done{Count: 40}, DayAll: Done{Amount: 500}}}), Clearances: []string{pick(r, someTexts), "record"}, Approvers: []string{pick(r, someTexts)}}}
 }

@@ -62,7 +62,7 @@ func (v *Variable) of(f *facts) ref.Val {
 }
 
 // variables is everything that predicates can read. A name is appended, never changed: rules use it.
-var variables = []Variable{
+var variables = append([]Variable{
 	text("action.name", func(f *facts) string { return f.action.Name }, MaxName, everyBranch, "the action, such as fs.write_file"),
 	text("action.class", func(f *facts) string { return string(f.action.Class) }, MaxName, everyBranch, "its class, such as write"),
 	text("company", func(f *facts) string { return string(f.act.Company) }, MaxName, everyBranch, "ID of the company"),
@@ -92,7 +92,7 @@ var variables = []Variable{
 	truth("context.incident", func(f *facts) bool { return f.act.Context.Incident }, "an incident is open"),
 	names("clearances", func(f *facts) []string { return f.act.Context.Clearances }, "what was cleared for this act"),
 	names("approvers", func(f *facts) []string { return f.act.Context.Approvers }, "who can approve it"),
-}
+}, windowed...)
 
 var place = func() map[string]int {
 	m := make(map[string]int, len(variables))

@@ -73,6 +73,8 @@ type Context struct {
 	// Approved: a person of the board does the act, or has approved it. What would wait for a person is then
 	// done with a warning.
 	Approved bool `cbor:"17,keyasint,omitempty"`
+	// Past is what was done before, where it was counted.
+	Past *Past `cbor:"18,keyasint,omitempty"`
 }
 
 // inside reports whether the path lies in the agent's own folder. Steps upwards are resolved first.

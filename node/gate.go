@@ -26,12 +26,14 @@ type localGate struct {
 	mu      sync.Mutex
 	waiting map[string]govern.Decision // guarded by mu
 	lost    int                        // guarded by mu
+	counter govern.Counter
 }
 
 // Weigh asks the constitution, as this node has it, about an act. The act may happen when the answer is nil.
 func (n *Node) Weigh(l govern.Local) error {
 	var d govern.Decision
 	worthy, no := false, error(nil)
+	l.Counter, l.At = &n.gate.counter, time.Now()
 	if err := n.ledger.View(func(tx *ledger.Tx) error { d, worthy, no = govern.WeighLocal(tx, l); return nil }); err != nil {
 		return errors.Join(errNotWeighed, err)
 	}

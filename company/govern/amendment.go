@@ -401,6 +401,7 @@ func withdraw(c *ledger.Context, p NameAmendment) (any, error) {
 var Rules = company.Rules{
 	Kinds:          slices.Concat(placeKinds, waitingKinds, amendmentKinds, localKinds),
 	ProjectDeleted: projectDeleted,
+	AgentDeleted:   agentDeleted,
 	Reweigh:        reweigh,
 	Answered:       answered,
 }

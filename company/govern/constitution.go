@@ -113,6 +113,7 @@ func RulesOf(tx *ledger.Tx, version uint64) []governance.Rule {
 // A Gate is a compiled constitution, and what of it concerns each kind of command.
 type Gate struct {
 	*governance.Gate
+	past  bool // a rule reads what was done before
 	mu    sync.Mutex
 	kinds map[string]*kindGate // guarded by mu
 }
@@ -122,6 +123,7 @@ type kindGate struct {
 	gate *governance.Gate
 	// high: the kind can be of high risk, so that also a permit is stored.
 	high, rank bool
+	past       bool // a rule reads what was done before: acts of the kind are counted
 }
 
 // gates keeps the gates of the newest constitutions, by hash. They are a function of the hash.
@@ -169,9 +171,9 @@ func (g *Gate) of(k company.Kind) *kindGate {
 	act := actOfKind(k)
 	_, effect, _ := governance.Weigh(act)
 	narrow := g.Narrowed(act, func(variable string) bool {
-		return slices.Contains(always, variable) || k.Weight.Facts != nil && !strings.HasPrefix(variable, "action.")
+		return slices.Contains(always, variable) || governance.Windowed(variable) || k.Weight.Facts != nil && !strings.HasPrefix(variable, "action.")
 	})
-	out := &kindGate{gate: narrow, rank: narrow.Reads("rank"), high: k.Weight.Facts != nil || effect[governance.Risk] >= HighRisk}
+	out := &kindGate{gate: narrow, rank: narrow.Reads("rank"), past: narrow.ReadsPast(), high: k.Weight.Facts != nil || effect[governance.Risk] >= HighRisk}
 	g.kinds[k.Name] = out
 	return out
 }
@@ -185,4 +187,6 @@ func (g *Gate) RulesFor(k company.Kind) []governance.Rule {
 }
 
 // NewGate returns a gate of rules that are in no state, to look at what they would do.
-func NewGate(g *governance.Gate) *Gate { return &Gate{Gate: g, kinds: map[string]*kindGate{}} }
+func NewGate(g *governance.Gate) *Gate {
+	return &Gate{Gate: g, past: g.ReadsPast(), kinds: map[string]*kindGate{}}
+}

@@ -69,7 +69,7 @@ type Voice struct {
 // Clone returns a copy that shares no memory with d.
 func (d Decision) Clone() Decision {
 	d.Act.Context.Clearances, d.Act.Context.Approvers = slices.Clone(d.Act.Context.Clearances), slices.Clone(d.Act.Context.Approvers)
-	d.Act.Row = core.CloneOf(d.Act.Row)
+	d.Act.Row, d.Act.Context.Past = core.CloneOf(d.Act.Row), core.CloneOf(d.Act.Context.Past)
 	d.Said.Asked, d.Said.Opinions, d.Said.Voices = slices.Clone(d.Said.Asked), slices.Clone(d.Said.Opinions), slices.Clone(d.Said.Voices)
 	return d
 }

@@ -32,7 +32,13 @@ func Weigh(c *ledger.Context) error {
 		return nil
 	}
 	act := actOf(c.Tx, c.Cmd, kind, s, of.rank)
+	if of.past {
+		act.Context.Past = counted(c.Tx, act.Company, c.Cmd.Actor, act.Action).Past(core.TimeOf(c.Now))
+	}
 	said := of.gate.Decide(act)
+	if of.past {
+		count(c, c.Cmd.Actor, act, said.Verdict, said.Effect)
+	}
 	if said.Verdict == governance.Permit && said.Effect[governance.Risk] < HighRisk {
 		return nil
 	}

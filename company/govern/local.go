@@ -2,6 +2,7 @@ package govern
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
@@ -13,6 +14,8 @@ import (
 // A Local is an act at a node: the use of a tool, a call of a model, a request to the network, a message. It is no
 // command, so the node weighs it.
 type Local struct {
+	Counter *Counter           // of the node, for rules about rates and sums; nil: the act is the first
+	At      time.Time          // when it is, for the counter
 	Action  string             // a row of governance.Actions, such as network.egress
 	Agent   string             // ID
 	Company ledger.CompanyID   // of the agent
@@ -36,7 +39,12 @@ func WeighLocal(tx *ledger.Tx, l Local) (d Decision, worthy bool, refusal error)
 		return d, false, errUnreadable(err)
 	}
 	act := actOfLocal(tx, s, l)
-	said := g.Decide(act)
+	var said governance.Decision
+	if act.Context.Past = nil; l.Counter != nil && g.past {
+		act, said = l.Counter.weigh(act, core.TimeOf(l.At), g.Decide)
+	} else {
+		said = g.Decide(act)
+	}
 	d = Decision{Company: l.Company, Act: act, Version: s.Version, Said: saidOf(said), Run: l.Run, Count: 1, Actor: "agent"}
 	worthy = said.Verdict != governance.Permit || said.Effect[governance.Risk] >= HighRisk
 	if said.Verdict == governance.Permit || said.Verdict == governance.Warn {

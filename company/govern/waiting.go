@@ -155,6 +155,9 @@ func decideAgain(c *ledger.Context, w waiting, approved bool) (Decision, error) 
 	cmd, _ := w.command(c.Tx, c.Cmd.Company)
 	act := actOf(c.Tx, &cmd, kind, s, true)
 	act.Context.Approved = approved
+	if g.of(kind).past {
+		act.Context.Past = counted(c.Tx, act.Company, w.Actor, act.Action).Past(core.TimeOf(c.Now))
+	}
 	d := decisionOf(c, act, g.of(kind).gate.Decide(act), s)
 	d.Kind, d.Run, d.Actor = kind.Name, w.Run, w.Actor.Type
 	return d, nil
@@ -222,6 +225,9 @@ func answered(c *ledger.Context, approval string, approved bool) error {
 	store(c.Tx, d)
 	answer(c.Tx, of, w.Decision, "approved")
 	kind, _ := company.KindOf(w.Kind)
+	if d.Act.Context.Past != nil {
+		count(c, w.Actor, d.Act, d.Said.Verdict, d.Said.Effect)
+	}
 	cmd, live := w.command(c.Tx, of)
 	if !live {
 		cmd.Run = ""
