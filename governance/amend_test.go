@@ -74,8 +74,8 @@ func randomChange(r *rand.Rand, rules []Rule) (ch Change) {
 	return ch
 }
 
-// TestPacksCompile: each pack leads to a constitution that holds the core, and changing between packs leaves nothing of
-// the other.
+// TestPacksCompile: each pack leads to a constitution that holds the core, and changing between base packs leaves
+// nothing of the other.
 func TestPacksCompile(t *testing.T) {
 	t.Parallel()
 	var c Compiler
@@ -91,7 +91,11 @@ func TestPacksCompile(t *testing.T) {
 				t.Fatalf("%s to %s: %v", from.Name, to.Name, err)
 			}
 			gateOf(t, &c, after)
-			if len(after) != len(Genesis())+1+len(to.Rules) || !to.ChangeTo(after).Empty() {
+			kept := 0
+			if from.Name != to.Name && (from.Added || to.Added) {
+				kept = len(from.Rules)
+			}
+			if len(after) != len(Genesis())+1+kept+len(to.Rules) || !to.ChangeTo(after).Empty() {
 				t.Errorf("%s to %s: %d rules", from.Name, to.Name, len(after))
 			}
 		}
@@ -115,7 +119,7 @@ func TestPacksDecide(t *testing.T) {
 		{leak, [3]Verdict{Warn, Deny, Deny}},
 		{hire, [3]Verdict{Permit, Permit, Defer}},
 	} {
-		for n, p := range Packs() {
+		for n, p := range Packs()[:3] {
 			rules, err := Amend(Genesis(), p.ChangeTo(Genesis()))
 			if err != nil {
 				t.Fatal(err)

@@ -11,19 +11,21 @@ type Pack struct {
 	About       string
 	Environment EnvironmentClass // of the mesh
 	Rules       []Rule
+	// Added: it comes beside the pack that is in force, and changes neither that nor the environment.
+	Added bool
 }
 
 const packReference = "pack "
 
-// Packs lists the packs, from the mildest.
+// Packs lists the packs to start from, from the mildest, and then those that come beside them.
 func Packs() []Pack {
-	return []Pack{
+	return append([]Pack{
 		{Name: "relaxed", Environment: Development, About: "The genesis rules alone, with the threshold of development. For a mesh of your own."},
 		{Name: "standard", Environment: Unnamed, Rules: inPack("standard", standardRules()),
 			About: "What can not be undone, large amounts of money and new rights of agents wait for a person. For most companies."},
 		{Name: "strict", Environment: Production, Rules: inPack("strict", slices.Concat(standardRules(), strictRules())),
 			About: "Also what takes data out, new agents, skills and settings wait for a person, and the threshold is that of production."},
-	}
+	}, agentic()...)
 }
 
 // PackOf returns a pack by name.
@@ -37,11 +39,11 @@ func PackOf(name string) (Pack, bool) {
 }
 
 // ChangeTo returns the change that brings rules to a pack: the rules of other packs go, its own come, and those that
-// were added otherwise stay.
+// were added otherwise stay. A pack that comes beside others only adds its own.
 func (p Pack) ChangeTo(rules []Rule) Change {
 	ch := Change{}
 	for _, r := range rules {
-		if strings.HasPrefix(r.Reference, packReference) && indexOf(p.Rules, r.ID) < 0 {
+		if !p.Added && strings.HasPrefix(r.Reference, packReference) && indexOf(p.Rules, r.ID) < 0 {
 			ch.Drop = append(ch.Drop, r.ID)
 		}
 	}

@@ -177,7 +177,7 @@ func readPack(rc *api.Request) (api.Response, error) {
 	return api.OK(packOf(p)), nil
 }
 
-func errNoPack() error { return api.NotFound("Pack not found: want relaxed, standard or strict") }
+func errNoPack() error { return api.NotFound("Pack not found: GET /api/v1/govern/packs lists them") }
 
 // applyPack proposes a pack. Where an administrator's word is enough, it also comes into force.
 func applyPack(rc *api.Request) (api.Response, error) {
@@ -188,7 +188,10 @@ func applyPack(rc *api.Request) (api.Response, error) {
 	draft, alone := govern.Draft{}, false
 	err := rc.View(func(tx *ledger.Tx) error {
 		s, err := govern.InForce(tx)
-		draft = govern.Draft{Title: "Pack " + p.Name, Change: p.ChangeTo(govern.RulesOf(tx, s.Version)), Environment: &p.Environment, Pack: p.Name, Base: s.Version}
+		draft = govern.Draft{Title: "Pack " + p.Name, Change: p.ChangeTo(govern.RulesOf(tx, s.Version)), Base: s.Version}
+		if !p.Added {
+			draft.Environment, draft.Pack = &p.Environment, p.Name
+		}
 		alone = len(s.Keys) == 0
 		return err
 	})
