@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/selvage-mesh/selvage/adapter/courier"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/core"
 	"github.com/selvage-mesh/selvage/company/entity"
@@ -29,8 +30,10 @@ var (
 	ErrBearer    = Unauthorized("Agent token did not verify; obtain fresh credentials and retry")
 	errBoardOnly = Forbidden("Board access required")
 	errAgentOnly = Unauthorized("Agent authentication required")
-	errForeign   = Forbidden("Agent key cannot access another company")
-	errOtherRun  = &ledger.Refusal{Code: ledger.Unprocessable, ErrCode: "agent_jwt_run_id_mismatch",
+	// errProcessOnly is for a process that asks for more than its messages.
+	errProcessOnly = Forbidden("The token of a process is for its messages: /api/v1/ipc. Give the process another key in SELVAGE_API_KEY if it is to do more")
+	errForeign     = Forbidden("Agent key cannot access another company")
+	errOtherRun    = &ledger.Refusal{Code: ledger.Unprocessable, ErrCode: "agent_jwt_run_id_mismatch",
 		Message: "X-Paperclip-Run-Id does not match the run that the token was issued for"}
 )
 
@@ -124,6 +127,8 @@ func (rc *Request) Authenticate() error {
 		return nil
 	case identity.LooksLikeRunToken(token):
 		return rc.byRunToken(token, run)
+	case strings.HasPrefix(token, courier.TokenPrefix):
+		return rc.byProcessToken(token)
 	}
 	if strings.HasPrefix(token, BoardTokenPrefix) {
 		who, err := rc.byKey(token, "board_key", boardKeyOpens)
@@ -173,6 +178,24 @@ func ParseBearer(header []string) (token string, given bool, err error) {
 		}
 	}
 	return token, true, nil
+}
+
+// byProcessToken admits a process of this node to the routes that are for processes.
+func (rc *Request) byProcessToken(token string) error {
+	post := rc.Server.Cfg.Post
+	if post == nil {
+		return ErrBearer
+	}
+	e, ok := post.Holder(token)
+	if !ok {
+		return Unauthorized("The token of a process did not verify: it is known on the node that started the process, while it lives")
+	}
+	if rc.Route == nil || !rc.Route.Processes {
+		return errProcessOnly
+	}
+	rc.Actor, rc.Credential = ledger.Actor{Type: "process", ID: rc.Server.Cfg.Name + ":" + e.PID.String()}, ledger.Credential{Kind: "process", ID: e.PID.String()}
+	rc.Company = ledger.CompanyID(e.Company)
+	return nil
 }
 
 func (rc *Request) byRunToken(token, run string) error {

@@ -137,7 +137,7 @@ var (
 		"files": "texts", "agents": "slugs in the package", "instructionsBundle": "texts", "labels": "of a node, for placement", "metadata": "the client's own", "metadataJson": "the client's own", "details": "what the note says",
 		"presentation": "how a comment looks", "providerMetadata": "the client's own", "result": "what the program said", "runtimeConfig": "times and counts", "permissions": "flags", "scope": "what a grant is for, as whoever gave it says",
 		"serviceStates": "by the name of a service", "workspaceRuntime": "commands", "unblockDescriptor": "who is waited for, in words", "variables": "texts for a prompt", "defaultValue": "a text for a prompt", "input": "of a tool, which may do what its owner granted it",
-		"defaultsPayload": "what joiners are made with", "payload": "see wholes", "context": "for a prompt", "vector": "numbers",
+		"defaultsPayload": "what joiners are made with", "payload": "see wholes", "context": "for a prompt", "vector": "numbers", "json": "what one process says to another",
 		"agency": "roles and counts", "capabilities": "flags and counts", "settings": "of an app, texts for its own manifest", "risk": "a number", "fairness": "a number", "privacy": "a number", "novelty": "a number", "security": "a number", "drift": "a number",
 	}
 	// texts are strings that look like IDs and are none of rows of a company, by the

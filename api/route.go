@@ -58,6 +58,8 @@ type Route struct {
 	Once bool
 	// Kernel: refusals have the form of the kernel's API, {code, message}.
 	Kernel bool
+	// Processes: a process of this node is admitted with its token.
+	Processes bool
 	// Capability is what a capability token has to grant for this route; "": it takes none.
 	Capability string
 

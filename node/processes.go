@@ -79,6 +79,9 @@ func (n *Node) openHost(dir string) (err error) {
 	return nil
 }
 
+// Post returns what carries the messages of this node's processes.
+func (n *Node) Post() *courier.Courier { return n.work.post }
+
 // openPost opens the messages of this node's processes.
 func (n *Node) openPost(dir string) (*courier.Courier, error) {
 	return courier.Open(courier.Config{

@@ -190,6 +190,9 @@ func (c *Courier) Close() error {
 // Office returns the rules and what they keep.
 func (c *Courier) Office() *post.Office { return c.office }
 
+// Table returns the processes that send and receive.
+func (c *Courier) Table() *kernel.Table { return c.table }
+
 func (c *Courier) kick() { poke(c.work) }
 
 func poke(ch chan struct{}) {

@@ -15,8 +15,17 @@ var signals = map[post.SignalKind]string{post.Shutdown: "TERM", post.Kill: "KILL
 // kernel reads the inbox of the node itself, until the courier closes: signals that it carries out
 // and questions to it.
 func (c *Courier) kernel() {
-	for c.ctx.Err() == nil {
-		all, err := c.Receive(c.ctx, kernel.KernelPID, 0, MaxLongPoll)
+	ready, err := c.office.Ready(kernel.KernelPID)
+	if err != nil {
+		return
+	}
+	for {
+		select {
+		case <-ready:
+		case <-c.ctx.Done():
+			return
+		}
+		all, err := c.takeSome(kernel.KernelPID, MaxReceive)
 		if err != nil {
 			return
 		}

@@ -34,6 +34,7 @@ func Serves() api.Table {
 		mesh.MeshRoutes(), mesh.AdmissionRoutes(), mesh.BackupRoutes(), mesh.OperatorRoutes(),
 		live.EventRoutes(),
 		ipc.TopicRoutes(),
+		ipc.MessageRoutes(),
 		run.RunRoutes(),
 		work.RecoveryRoutes(),
 		work.DismissalRoutes(),

@@ -1,4 +1,4 @@
-// Package ipc is the commands by which people and programs talk through the mesh: topics.
+// Package ipc is the commands by which people and programs talk through the mesh: topics and messages.
 package ipc
 
 import (
@@ -21,7 +21,7 @@ import (
 func Commands(c *cli.CLI) []*cobra.Command {
 	topic := cli.Noun(c, "topic", "Publish messages that many may read, and read them again", topicVerbs...)
 	topic.AddCommand(readTopic(c))
-	return []*cobra.Command{topic}
+	return []*cobra.Command{topic, cli.Noun(c, "ipc", "Messages between processes: send, request, receive, dead letters", messageVerbs...)}
 }
 
 var withLimit = cli.Field{Name: "limit", Member: "limit", Kind: "int", About: "at most so many"}
