@@ -10048,7 +10048,7 @@ export interface components {
             novelty?: unknown;
             /** @description the target is outside the company */
             outside?: boolean;
-            /** @description company of another system that agent_id is of: it is not looked up here; not believed from an agent */
+            /** @description company of another system that asks: agent_id is an agent of this mesh only if it is the ID of one; not believed from an agent */
             paperclip_company?: string;
             path?: string;
             privacy?: unknown;

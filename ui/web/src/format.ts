@@ -59,6 +59,18 @@ export const number = (n: number) => count.format(n)
 const compact = new Intl.NumberFormat(locale, { notation: 'compact', maximumFractionDigits: 1 })
 export const short = (n: number) => compact.format(n)
 
+const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+/** sizeOf writes bytes with three digits at most: 16.1 MiB. */
+export function sizeOf(bytes: number): string {
+  let n = bytes
+  let unit = 0
+  while (n >= 1024 && unit < units.length - 1) {
+    n /= 1024
+    unit++
+  }
+  return `${unit === 0 || n >= 100 ? Math.round(n) : Math.round(n * 10) / 10} ${units[unit]}`
+}
+
 /** hueOf gives an agent a stable hue from its ID. */
 export function hueOf(id: string): number {
   let h = 2166136261

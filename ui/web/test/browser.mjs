@@ -24,9 +24,13 @@ export function watch(page, allowed = () => false) {
   return wrong
 }
 
+/** ask asks a node. A busy machine may be without a leader for a moment: a write that changed nothing is sent again. */
 export const ask = async (url, path, method = 'GET', body) => {
-  const response = await fetch(url + path, { method, headers: { 'content-type': 'application/json' }, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
-  const text = await response.text()
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
-  return text ? JSON.parse(text) : undefined
+  for (let left = 20; ; left--) {
+    const response = await fetch(url + path, { method, headers: { 'content-type': 'application/json' }, ...(body === undefined ? {} : { body: JSON.stringify(body) }) })
+    const text = await response.text()
+    if (response.ok) return text ? JSON.parse(text) : undefined
+    if (left === 0 || method === 'GET' || response.status !== 503 || !text.includes('"outcome":"none"')) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+    await new Promise((done) => setTimeout(done, 500))
+  }
 }

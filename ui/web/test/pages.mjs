@@ -208,6 +208,7 @@ export function pageSteps({ page, url, ask, must, wait }) {
       await dialog.getByLabel('In *').fill('1.25')
       await dialog.getByLabel('Out', { exact: true }).fill('5')
       await save('Save')
+      await dialog.waitFor({ ...wait, state: 'detached' }) // what is typed would go into it
       await page.getByLabel('Find a model').fill('survey')
       await page.getByRole('row', { name: /survey-1.*1\.25.*5\.00.*this company/ }).waitFor(wait)
       await menu('Actions survey-1', 'Remove')

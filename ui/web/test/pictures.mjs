@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { browser } from './browser.mjs'
 
 const [from, to] = process.argv.slice(2)
-const pictures = { home: 'home.light', issue: 'issues-one.light', run: 'runs-one.dark', agents: 'agents.light', org: 'org.light', costs: 'costs.light', nodes: 'mesh-nodes.dark', ledger: 'mesh-ledger.light' }
+const pictures = { home: 'home.light', issue: 'issues-one.light', run: 'runs-one.dark', agents: 'agents.light', org: 'org.light', costs: 'costs.light', nodes: 'mesh-nodes.dark', ledger: 'mesh-ledger.light', amendment: 'mesh-amendments-one.light', processes: 'mesh-processes.dark' }
 const largest = 150_000 // bytes of one picture
 
 mkdirSync(to, { recursive: true })

@@ -144,7 +144,7 @@ export function Table<T>({ label, rows, columns, keyOf, onOpen, openKey, selecte
     <div ref={box} role="table" aria-label={label} aria-rowcount={sorted.length + 1} className="flex min-h-0 grow flex-col">
       <div role="rowgroup" className="relative shrink-0">
         <div role="row" style={grid} className={`${line} h-8 bg-ground text-xs text-ink3`}>
-          {onSelect && <span role="columnheader"><input type="checkbox" aria-label={t.part.selectAll} checked={all} onChange={() => onSelect(all ? new Set() : new Set(sorted.map(keyOf)))} className="block size-4 accent-(--accent)" /></span>}
+          {onSelect && <span role="columnheader">{sorted.length > 0 && <input type="checkbox" aria-label={t.part.selectAll} checked={all} onChange={() => onSelect(all ? new Set() : new Set(sorted.map(keyOf)))} className="block size-4 accent-(--accent)" />}</span>}
           {shown.map((c) => (
             <div key={c.id} role="columnheader" aria-sort={order?.id === c.id ? (order.down ? 'descending' : 'ascending') : undefined} className={`min-w-0 truncate ${c.right ? 'text-right' : ''}`}>
               {c.sort ? (

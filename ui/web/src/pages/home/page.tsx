@@ -180,7 +180,7 @@ function Mesh({ company }: { company: string }) {
   const count = (status: string) => agents?.filter((a) => a.status === status).length ?? 0
   return (
     <Section title={t.home.mesh}>
-      <div className="grid gap-3 tab:grid-cols-2 wide:grid-cols-4">
+      <div className="flex flex-wrap gap-3 [&>*]:grow [&>*]:basis-56">
         {members.isError && members.data === undefined ? <div className={`${box} p-3 text-sm text-ink3`}>{t.home.meshForAdmins}</div> : members.data?.filter((m) => m.status !== 'revoked').sort((a, b) => a.name.localeCompare(b.name)).map((m) => <Tile key={m.id} m={m} />)}
         {dashboard && (
           <div className={`${box} flex flex-col gap-1.5 p-3`}>

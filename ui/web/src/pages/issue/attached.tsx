@@ -3,7 +3,7 @@ import { useRef, useState } from 'react'
 import { Link } from '@tanstack/react-router'
 import { keys } from '../../cache'
 import { useRead, useWrite, type Activity } from '../../data'
-import { number, words } from '../../format'
+import { number, sizeOf, words } from '../../format'
 import { del, get, post, put, type Schemas } from '../../http'
 import { Button, IconButton } from '../../parts/button'
 import { Diff } from '../../parts/diff'
@@ -65,7 +65,6 @@ function Edit({ issue, document: d, onDone }: { issue: string; document?: Docume
   )
 }
 
-const sizeOf = (n: number) => (n < 1024 ? `${n} B` : n < 1 << 20 ? `${(n / 1024).toFixed(1)} KB` : `${(n / (1 << 20)).toFixed(1)} MB`)
 
 export function Attachments({ issue, company, real }: { issue: string; company: string; real: string }) {
   const all = useRead(keys.issue(issue, 'attachments'), '/api/issues/{id}/attachments', { path: { id: issue } }).data ?? []

@@ -5,7 +5,7 @@ import { useEffect, useState } from 'react'
 import { keys } from '../../cache'
 import { useCompany } from '../../company'
 import { useNames, useRead, useWrite } from '../../data'
-import { number, short } from '../../format'
+import { number, short, sizeOf } from '../../format'
 import { Page as Frame } from '../../frame/page'
 import { del, patch, post, type Schemas } from '../../http'
 import { Button, IconButton } from '../../parts/button'
@@ -106,7 +106,7 @@ export function Page() {
         <div className="flex min-w-0 flex-col gap-4">
         <Section title={tp.memory.stats}>
           <Loaded of={stats} rows={3}>{(s) => <Facts rows={[
-            [tp.memory.memories, `${number(s.memories)} / ${short(s.maxMemories)}`], [tp.memory.bytes, `${short(s.bytes)}B / ${short(s.maxBytes)}B`], [tp.memory.indexed, number(s.indexed)], [tp.memory.words, number(s.words)],
+            [tp.memory.memories, `${number(s.memories)} / ${short(s.maxMemories)}`], [tp.memory.bytes, `${sizeOf(s.bytes)} / ${sizeOf(s.maxBytes)}`], [tp.memory.indexed, number(s.indexed)], [tp.memory.words, number(s.words)],
             [tp.memory.models, (s.models ?? []).length === 0 ? <span className="text-ink3">{tp.memory.noModel}</span> : (s.models ?? []).map((m) => <span key={m.model} className="block">{m.model} <span className="text-xs text-ink3">{number(m.vectors)} × {m.dimensions}</span></span>)]]} />}</Loaded>
         </Section>
         <Embedding />

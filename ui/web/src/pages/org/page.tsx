@@ -42,7 +42,7 @@ export function Page() {
   return (
     <Frame title={t.nav.org} command="selvage org" scroll={view === 'tree'}
       tools={<><IconButton icon="org" label={tp.org.chart} pressed={view !== 'tree'} onClick={() => see('')} /><IconButton icon="list" label={tp.org.tree} pressed={view === 'tree'} onClick={() => see('tree')} /></>}>
-      <Loaded of={chart}>{() => roots.length === 0 ? <Empty icon="org" title={t.org.empty} why={t.org.emptyWhy} />
+      <Loaded of={chart}>{() => roots.length === 0 ? <Empty icon="org" title={t.org.empty} why={t.org.emptyWhy}><Button onClick={() => void go({ to: `/${company.issuePrefix}/agents`, search: { hire: '1' } as never })}>{t.agents.hire}</Button></Empty>
         : view === 'tree' ? <ul role="tree" aria-label={t.nav.org} className="p-4">{roots.map((n) => <Branch key={n.id} node={n} prefix={company.issuePrefix} boxes={all.boxes} move={move} />)}</ul>
           : <Chart chart={all} prefix={company.issuePrefix} move={move} />}</Loaded>
     </Frame>

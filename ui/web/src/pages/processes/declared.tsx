@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { keys } from '../../cache'
 import { poll, useRead, useWrite } from '../../data'
 import { del, type Schemas } from '../../http'
+import { sizeOf } from '../../format'
 import { Button } from '../../parts/button'
 import { Front, LineOf, Lines } from '../../parts/lines'
 import { Confirm } from '../../parts/overlay'
@@ -13,7 +14,7 @@ import { toast } from '../../parts/toast'
 import { Id, Time } from '../../parts/values'
 import { tr } from '../../text/en.rooms'
 import { ProcessForm } from './form'
-import { lineOf, sizeOf, tookOf } from './words'
+import { lineOf, tookOf } from './words'
 
 type Declaration = Schemas['ApiDeclaration']
 const p = tr.processes

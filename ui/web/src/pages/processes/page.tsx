@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { keys } from '../../cache'
 import { poll, useMembers, useRead } from '../../data'
 import { Page as Frame } from '../../frame/page'
+import { sizeOf } from '../../format'
 import { Button } from '../../parts/button'
 import { Checkbox, Select } from '../../parts/form'
 import { Drawer } from '../../parts/overlay'
@@ -19,7 +20,7 @@ import { Declared } from './declared'
 import { KernelLog } from './kernellog'
 import { ProcessForm } from './form'
 import { One } from './one'
-import { leafOf, limitsOf, sizeOf, tookOf } from './words'
+import { leafOf, limitsOf, tookOf } from './words'
 
 const p = tr.processes
 type Line = Leaf<ReturnType<typeof leafOf>>

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { sizeOf } from '../../format'
 import { base64Of, isNewer, mayOf } from '../apps/archive'
 import { asTree } from '../goals/tree'
 import { added, mostKept, type Message } from '../topics/tail'
 import { bodyOf, wrongIn } from './form'
-import { argsOf, leafOf, limitsOf, lineOf, outputOf, sizeOf, tookOf, type Row } from './words'
+import { argsOf, leafOf, limitsOf, lineOf, outputOf, tookOf, type Row } from './words'
 
 describe('a command line', () => {
   it('is divided as a shell divides it', () => {

@@ -1,22 +1,10 @@
 // What the pages of processes write and read: sizes, durations, a command line, limits.
 import type { Schemas } from '../../http'
-import { moneyOf, number } from '../../format'
+import { moneyOf, number, sizeOf } from '../../format'
 import { tr } from '../../text/en.rooms'
 
 export type Row = Schemas['ApiRow']
 const p = tr.processes
-
-const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
-/** sizeOf writes bytes with three digits at most: 16.1 MiB. */
-export function sizeOf(bytes: number): string {
-  let n = bytes
-  let unit = 0
-  while (n >= 1024 && unit < units.length - 1) {
-    n /= 1024
-    unit++
-  }
-  return `${unit === 0 || n >= 100 ? Math.round(n) : Math.round(n * 10) / 10} ${units[unit]}`
-}
 
 /** tookOf writes a time of a processor: 660 ms, 12.3 s, 5 min 0 s. */
 export function tookOf(ms: number): string {

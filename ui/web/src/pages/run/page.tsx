@@ -5,7 +5,7 @@ import { memo, useEffect, useMemo, useRef, useState } from 'react'
 import { keys } from '../../cache'
 import { useCompany } from '../../company'
 import { useAgents, useMembers, useNames, useRead, useWrite } from '../../data'
-import { number, short, words } from '../../format'
+import { number, short, sizeOf as bytesText, words } from '../../format'
 import { Page as Frame } from '../../frame/page'
 import { post, type Schemas } from '../../http'
 import { typing } from '../../keys'
@@ -176,7 +176,6 @@ const EntryOf = memo(function EntryOf({ entry: e }: { entry: Entry }) {
   }
 })
 
-const bytesText = (n: number) => (n < 1024 ? `${n} B` : n < 1 << 20 ? `${(n / 1024).toFixed(1)} KB` : `${(n / (1 << 20)).toFixed(1)} MB`)
 function sizeText(of: string): string {
   const { lines, bytes } = sizeOf(of)
   return t.run.size(number(lines), bytesText(bytes))

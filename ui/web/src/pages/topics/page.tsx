@@ -3,13 +3,14 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { keys } from '../../cache'
 import { poll, useNames, useRead, useWrite } from '../../data'
-import { number } from '../../format'
+import { number, sizeOf } from '../../format'
 import { Page as Frame } from '../../frame/page'
 import { del, post, put, seenHeight, type Schemas } from '../../http'
 import { Button, IconButton } from '../../parts/button'
 import { Input } from '../../parts/form'
 import { FormDialog } from '../../parts/formdialog'
 import type { Values } from '../../parts/jsonform'
+import { useFlashing } from '../../parts/flash'
 import { Front, LineOf, Lines } from '../../parts/lines'
 import { Confirm, Menu } from '../../parts/overlay'
 import { Empty, ErrorBox, Loaded, Section } from '../../parts/states'
@@ -18,7 +19,6 @@ import { toast } from '../../parts/toast'
 import { Id, Time, Who } from '../../parts/values'
 import { t } from '../../text/en'
 import { tr } from '../../text/en.rooms'
-import { sizeOf } from '../processes/words'
 import { ScopeChoice, useScope } from './scope'
 import { mostKept, useTail, type Message } from './tail'
 
@@ -98,10 +98,11 @@ function One({ topic, companyId, on, onOpen }: { topic: Topic; companyId: string
 function Messages({ pattern, companyId }: { pattern: string; companyId: string | undefined }) {
   const [from, setFrom] = useState(() => Math.max(1, seenHeight() - back))
   const tail = useTail(pattern, companyId, from)
+  const flashing = useFlashing(tail.messages.length > 0 ? tail.messages : undefined, (m) => String(m.height), () => '')
   return (
     <Section title={x.follow} aside={<>{from > 1 && <Button small look="quiet" onClick={() => setFrom(1)}>{x.earlier}</Button>}<span data-tail={tail.state}><StatusMark status={tail.state === 'live' ? 'running' : 'pending'} label={tail.state === 'live' ? x.live : x.again} /></span></>}>
       {tail.error !== undefined ? <ErrorBox error={tail.error} /> : tail.messages.length === 0 ? <p className="rounded border border-line px-3 py-6 text-center text-sm text-ink2">{x.waits}</p> : (
-        <ul aria-label={x.follow} aria-live="polite" className="rounded border border-line">{tail.messages.map((m) => <Said key={m.height} message={m} companyId={companyId} />)}</ul>
+        <ul aria-label={x.follow} aria-live="polite" className="rounded border border-line">{tail.messages.map((m) => <Said key={m.height} message={m} companyId={companyId} flash={flashing.has(String(m.height))} />)}</ul>
       )}
       {tail.messages.length === mostKept && <p className="mt-1 text-xs text-ink3">{x.more(number(mostKept))}</p>}
     </Section>
@@ -118,9 +119,9 @@ function From({ from, companyId }: { from: string; companyId: string | undefined
   return <Who id={id} name={name} person={kind === 'user'} />
 }
 
-function Said({ message: m, companyId }: { message: Message; companyId: string | undefined }) {
+function Said({ message: m, companyId, flash }: { message: Message; companyId: string | undefined; flash: boolean }) {
   return (
-    <li data-message={m.height} className="flash border-b border-line px-3 py-2 last:border-0">
+    <li data-message={m.height} className={`border-b border-line px-3 py-2 last:border-0 ${flash ? 'flash' : ''}`}>
       <p className="flex flex-wrap items-center gap-x-3 text-xs text-ink3"><code className="font-mono text-ink2">{m.topic}</code><span>{x.number(number(m.number))}</span><From from={m.from} companyId={companyId} /><span className="ml-auto"><Time at={m.at} /></span></p>
       <pre className={`mt-0.5 max-h-60 overflow-auto whitespace-pre-wrap break-words text-sm ${m.json ? 'font-mono text-xs' : 'font-sans'}`}>{m.json ? JSON.stringify(m.payload, null, 2) : m.text}</pre>
     </li>
