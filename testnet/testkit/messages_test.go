@@ -27,7 +27,7 @@ func resident(t testing.TB, n *node.Node, name string) kernel.PID {
 // BenchmarkMessages measures messages within a node and between two, over the mesh's own
 // transport on one machine, with the gate.
 func BenchmarkMessages(b *testing.B) {
-	bed := Mesh(b, 2)
+	bed := Mesh(b, 3)
 	one, two := bed.Nodes[0], bed.Nodes[1]
 	from, near, far := resident(b, one, "from"), resident(b, one, "near"), resident(b, two, "far")
 	for name, at := range map[string]struct {
