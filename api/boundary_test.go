@@ -108,7 +108,7 @@ func open(r api.Route) bool {
 	if r.Who == api.Public || !strings.Contains(r.Path, "{") {
 		return true
 	}
-	for _, of := range []string{"skills", "llms", "adapters", "teams", "secret-provider-configs", "board-claim", "v1/govern/packs", "v1/govern/amendments", "v1/topics", "v1/subscriptions", "v1/ipc", "v1/cron"} {
+	for _, of := range []string{"skills", "llms", "adapters", "teams", "secret-provider-configs", "board-claim", "v1/govern/packs", "v1/govern/amendments", "v1/topics", "v1/subscriptions", "v1/ipc", "v1/cron", "v1/services"} {
 		if strings.HasPrefix(r.Path, "/api/"+of+"/") {
 			return true
 		}

@@ -259,6 +259,8 @@ var lenient = map[string]bool{
 	"PUT /api/agents/{id}/memory/{key}": true, "GET /api/agents/{id}/memory/{key}": true, "DELETE /api/agents/{id}/memory/{key}": true, // a key is a text of the agent's own
 	"PUT /api/v1/cron/{name}": true, "GET /api/v1/cron/{name}": true, "DELETE /api/v1/cron/{name}": true,
 	"POST /api/v1/cron/{name}/pause": true, "POST /api/v1/cron/{name}/resume": true, "POST /api/v1/cron/{name}/run": true,
+	"PUT /api/v1/services/{name}": true, "GET /api/v1/services/{name}": true, "DELETE /api/v1/services/{name}": true,
+	"POST /api/v1/services/{name}/call": true, "GET /api/v1/services/{name}/health": true,
 	// Topics, subscriptions, cron jobs and declared processes have names that people choose.
 	"PUT /api/v1/declared-processes/{name}": true, "GET /api/v1/declared-processes/{name}": true, "DELETE /api/v1/declared-processes/{name}": true,
 	"GET /api/v1/topics/{topic}":                        true,

@@ -35,7 +35,7 @@ func namesRow(name, format string) bool {
 // namesCompany tells whether a route is told its company apart from its path: the board
 // itself may name any.
 func namesCompany(r api.Route) bool {
-	return !strings.Contains(r.Path, "{") || strings.HasPrefix(r.Path, "/api/v1/topics/") || strings.HasPrefix(r.Path, "/api/v1/cron/") || strings.HasPrefix(r.Path, "/api/v1/subscriptions/")
+	return !strings.Contains(r.Path, "{") || strings.HasPrefix(r.Path, "/api/v1/topics/") || strings.HasPrefix(r.Path, "/api/v1/cron/") || strings.HasPrefix(r.Path, "/api/v1/services/") || strings.HasPrefix(r.Path, "/api/v1/subscriptions/")
 }
 
 // spotsOf returns the spots of a body. raw is told of each member that is JSON of
@@ -138,7 +138,7 @@ var (
 		"presentation": "how a comment looks", "providerMetadata": "the client's own", "result": "what the program said", "runtimeConfig": "times and counts", "permissions": "flags", "scope": "what a grant is for, as whoever gave it says",
 		"serviceStates": "by the name of a service", "workspaceRuntime": "commands", "unblockDescriptor": "who is waited for, in words", "variables": "texts for a prompt", "defaultValue": "a text for a prompt", "input": "of a tool, which may do what its owner granted it",
 		"defaultsPayload": "what joiners are made with", "payload": "see wholes", "context": "for a prompt", "vector": "numbers", "json": "what one process says to another",
-		"agency": "roles and counts", "capabilities": "flags and counts", "settings": "of an app, texts for its own manifest", "risk": "a number", "fairness": "a number", "privacy": "a number", "novelty": "a number", "security": "a number", "drift": "a number",
+		"agency": "roles and counts", "params": "of a method of a service, or their schema", "capabilities": "flags and counts", "settings": "of an app, texts for its own manifest", "risk": "a number", "fairness": "a number", "privacy": "a number", "novelty": "a number", "security": "a number", "drift": "a number",
 	}
 	// texts are strings that look like IDs and are none of rows of a company, by the
 	// member's name or by route and name. ignored say again what the path says, or ask

@@ -24,6 +24,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter"
 	"github.com/selvage-mesh/selvage/adapter/courier"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
+	"github.com/selvage-mesh/selvage/adapter/service"
 	"github.com/selvage-mesh/selvage/api/mcp"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/people"
@@ -150,6 +151,8 @@ type Config struct {
 	// NodeLog reads a piece of a log on a node, such as that of a workspace operation; errors are
 	// those of RunLog.
 	NodeLog func(ctx context.Context, on identity.NodeID, ref string, offset, limit int64) (runlog.Chunk, error)
+	// Services calls the services of the mesh; nil: this node calls none.
+	Services *service.Registry
 	// ChargeTool counts a call of a tool on the process of a run of this node, and refuses it at
 	// the limit. Optional.
 	ChargeTool func(run string) error

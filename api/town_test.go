@@ -172,6 +172,7 @@ func (w *town) samples() map[string]string {
 		"POST /api/companies/{companyId}/inbox-dismissals":        `{"itemKey":"approval:` + w.values["approvals"] + `"}`,
 		"POST /api/invites/{token}/accept":                        `{"requestType":"agent","agentName":"x","adapterType":"http"}`,
 		"PATCH /api/companies/{companyId}/skills/{skillId}/files": `{"path":"SKILL.md","content":"---\nname: x\ndescription: x\n---\nx\n"}`,
+		"PUT /api/v1/services/{name}":                             `{"version":"1","provider":"sums","methods":[{"name":"add"}]}`,
 		"PUT /api/v1/cron/{name}":                                 `{"cron":"0 3 * * *","topic":"a"}`,
 		"PUT /api/v1/declared-processes/{name}":                   `{"command":["/bin/true"],"replicas":1}`,
 		"PUT /api/agents/{id}/instructions-bundle/file":           `{"path":"AGENTS.md","content":"x"}`,

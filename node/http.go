@@ -145,7 +145,7 @@ func (n *Node) openAPI(ctx context.Context) error {
 	}
 	s, err := api.New(api.Config{
 		Serves:    routes.Serves(),
-		Processes: n.processes, Post: n.work.post, PostOf: n.postOf, Boot: n.boot.Status, ChargeTool: n.chargeTool,
+		Processes: n.processes, Post: n.work.post, PostOf: n.postOf, Boot: n.boot.Status, ChargeTool: n.chargeTool, Services: n.work.services,
 		Node: asked{n}, Name: n.conf.Name, Version: n.conf.Version, NodeID: n.ID(), Mesh: n.Mesh(), Logger: n.log,
 		DataKeys: n.keyring.dataKeys, DigestKey: n.digestKey, Unseal: n.unseal, Tools: n.tools(), Ready: n.Ready, Standing: n.standing, Quorum: n.quorum, RunLog: n.RunLog, NodeLog: n.runLog, ProbeAdapter: n.probeAdapter, Offers: n.offers, Variable: os.Getenv, Blobs: n.blobs, Models: n.models, Recall: n.recall, Mind: n.thinking,
 		CreateToken: n.createToken, Joins: n, Leave: n.Leave, Unseat: n.consensus.Remove, Alive: n.alive, Program: n.program, Latency: n.transport.Latency, Raft: n.raftInfo,

@@ -19,12 +19,14 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/container"
 	"github.com/selvage-mesh/selvage/adapter/courier"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
+	calls "github.com/selvage-mesh/selvage/adapter/service"
 	"github.com/selvage-mesh/selvage/adapter/spawn"
 	"github.com/selvage-mesh/selvage/api"
 	"github.com/selvage-mesh/selvage/company"
 	"github.com/selvage-mesh/selvage/company/entity"
 	"github.com/selvage-mesh/selvage/company/govern"
 	"github.com/selvage-mesh/selvage/company/replica"
+	"github.com/selvage-mesh/selvage/company/service"
 	"github.com/selvage-mesh/selvage/company/topic"
 	"github.com/selvage-mesh/selvage/identity"
 	"github.com/selvage-mesh/selvage/kernel"
@@ -72,6 +74,7 @@ func (n *Node) openHost(dir string) (err error) {
 		return err
 	}
 	conf.Messages = n.work.post
+	n.work.services = calls.New(n.askService, nil)
 	if n.work.host, err = spawn.Open(conf); err != nil {
 		return errors.Join(err, n.work.post.Close())
 	}
@@ -124,6 +127,57 @@ func (n *Node) openPost(dir string) (*courier.Courier, error) {
 			return map[string]any{"node": n.Name(), "processes": len(n.work.host.Table().List(false)), "sent": f.Sent, "delivered": f.Delivered, "dropped": f.Dropped,
 				"waiting": f.Waiting, "reliable": f.Pending, "requests": f.Calls, "dead_letters": f.Letters}
 		},
+	})
+}
+
+// askService sends a call of a service to a process of the mesh, as this node's kernel. A
+// message that did not leave, or found nobody, was not taken.
+func (n *Node) askService(ctx context.Context, to kernel.Address, body json.RawMessage) (reply json.RawMessage, unsent bool, err error) {
+	m := &post.Message{To: post.Process(to), Payload: post.Payload{Kind: post.JSON, JSON: body}}
+	if until, ok := ctx.Deadline(); ok {
+		m.Deadline = until
+	}
+	answer, err := n.work.post.Request(ctx, kernel.KernelPID, m)
+	if err != nil {
+		no, ok := errors.AsType[*post.Failure](err)
+		return nil, ok && slices.Contains([]post.Reason{post.TargetNotFound, post.InboxFull, post.Unreachable, post.NotAllowed, post.GovernanceDenied, post.Deferred}, no.Reason), err
+	}
+	if answer.Payload.Kind == post.JSON {
+		return answer.Payload.JSON, false, nil
+	}
+	return json.RawMessage(answer.Payload.Text), false, nil
+}
+
+// probeServices probes the providers that run on this node, until ctx ends. One that fails
+// again and again is ended, so that its supervisor starts it again.
+func (n *Node) probeServices(ctx context.Context) {
+	type one struct {
+		of service.Service
+		at calls.Provider
+	}
+	every(ctx, calls.ProbeEvery, func() {
+		var all []one
+		_ = n.ledger.View(func(tx *ledger.Tx) error {
+			for _, s := range service.All(tx) {
+				d, _ := replica.Named(tx, s.Provider)
+				for _, r := range d.Replicas {
+					if s.Probe != "" && r.Node == string(n.ID()) && r.State == replica.Running && r.PID != 0 {
+						all = append(all, one{s, calls.Provider{Node: r.Node, PID: r.PID}})
+					}
+				}
+			}
+			return nil
+		})
+		for _, o := range all {
+			if sick := n.work.services.Probe(ctx, o.of, o.at); sick == calls.SickAfter && ctx.Err() == nil {
+				pid := kernel.PID(o.at.PID)
+				n.events.Add(kernel.Event{Level: kernel.LevelError, PID: &pid, Kind: "service.unhealthy",
+					Message: fmt.Sprintf("it provides %s and failed %d probes in a row: it is ended, and started again by its supervisor", o.of.Name, sick)})
+				if err := n.work.host.Signal(pid, "TERM"); err != nil {
+					n.log.Debug("an unhealthy provider could not be ended", "pid", pid, "error", err)
+				}
+			}
+		}
 	})
 }
 

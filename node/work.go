@@ -19,6 +19,7 @@ import (
 	"github.com/selvage-mesh/selvage/adapter/courier"
 	"github.com/selvage-mesh/selvage/adapter/process"
 	"github.com/selvage-mesh/selvage/adapter/runlog"
+	calls "github.com/selvage-mesh/selvage/adapter/service"
 	"github.com/selvage-mesh/selvage/adapter/shim"
 	"github.com/selvage-mesh/selvage/adapter/spawn"
 	"github.com/selvage-mesh/selvage/adapter/webcall"
@@ -37,19 +38,20 @@ import (
 
 // work schedules and executes runs on this node.
 type work struct {
-	leader  *scheduler.Leader
-	worker  *scheduler.Worker
-	logs    *runlog.Store
-	trees   *worktree.Maker
-	turns   turns                  // one command at a time prepares or winds up a folder
-	runs    func(kind string) bool // whether this node executes runs of an adapter
-	active  sync.Map               // IDs of the operations in progress here
-	purse   *purse.Purse
-	facts   facts
-	sandbox *sandbox.Engine // nil if adapters were replaced
-	host    *spawn.Host
-	post    *courier.Courier           // messages of processes
-	api     atomic.Pointer[api.Server] // set once the node serves
+	leader   *scheduler.Leader
+	worker   *scheduler.Worker
+	logs     *runlog.Store
+	trees    *worktree.Maker
+	turns    turns                  // one command at a time prepares or winds up a folder
+	runs     func(kind string) bool // whether this node executes runs of an adapter
+	active   sync.Map               // IDs of the operations in progress here
+	purse    *purse.Purse
+	facts    facts
+	sandbox  *sandbox.Engine // nil if adapters were replaced
+	host     *spawn.Host
+	post     *courier.Courier           // messages of processes
+	services *calls.Registry            // calls of services
+	api      atomic.Pointer[api.Server] // set once the node serves
 
 	turn chan struct{} // holds a token while line is in use; waiting for it is bounded
 	line net.Conn      // to the leader, for keep-alives
@@ -149,6 +151,7 @@ func (n *Node) openWork(context.Context) (err error) {
 	keep := &keeper{n: n, services: map[string]*keptService{}, jobs: map[string]bool{}}
 	wg.Go(func() { keep.run(ctx) })
 	wg.Go(func() { n.keepProcesses(ctx) })
+	wg.Go(func() { n.probeServices(ctx) })
 	wg.Go(func() { every(ctx, handOnEvery, n.handOn) })
 	wg.Go(func() { n.keepTree(ctx) })
 	n.opened("work", func() error {

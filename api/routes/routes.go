@@ -92,7 +92,7 @@ func Serves() api.Table {
 		money.ModelRoutes(),
 		run.ExecuteRoutes(), agents.ToolRoutes(), agents.MemoryRoutes(), memory.Routes(), govern.Routes(), why.Routes(),
 		weftos.CapabilityRoutes(), weftos.CompanyRoutes(), weftos.TreeRoutes(),
-		process.Routes(), process.CronRoutes(),
+		process.Routes(), process.CronRoutes(), process.ServiceRoutes(),
 		a2a.Routes(),
 		apps.Routes(),
 	} {

@@ -20,6 +20,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/replica"
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/company/secret"
+	"github.com/selvage-mesh/selvage/company/service"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/company/topic"
 	"github.com/selvage-mesh/selvage/company/transfer"
@@ -42,7 +43,8 @@ func init() {
 		replica.Rules,
 		govern.Rules,
 		topic.Rules,
-		cron.Rules)
+		cron.Rules,
+		service.Rules)
 }
 
 // One issue.sweep deletes ThreadChunk rows, each of which may refer to all parts of a long

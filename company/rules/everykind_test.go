@@ -29,6 +29,7 @@ import (
 	"github.com/selvage-mesh/selvage/company/routine"
 	"github.com/selvage-mesh/selvage/company/rules"
 	"github.com/selvage-mesh/selvage/company/secret"
+	"github.com/selvage-mesh/selvage/company/service"
 	"github.com/selvage-mesh/selvage/company/skill"
 	"github.com/selvage-mesh/selvage/company/topic"
 	"github.com/selvage-mesh/selvage/company/transfer"
@@ -83,7 +84,7 @@ func (s *storyteller) newSession() uint64 {
 // ofMesh reports whether a kind is about the mesh, and not about a company.
 func ofMesh(kind string) bool {
 	noun, _, _ := strings.Cut(kind, ".")
-	return slices.Contains([]string{"mesh", "node", "user", "instance", "board_key", "cli_auth", "import_job", "resource_tree", "process", "amendment"}, noun)
+	return slices.Contains([]string{"mesh", "node", "user", "instance", "board_key", "cli_auth", "import_job", "resource_tree", "process", "service", "amendment"}, noun)
 }
 
 // by executes a command for the board or an agent. lines are the actions of the lines that it
@@ -209,7 +210,7 @@ var stories = []struct {
 	{"imports", tellOfImports}, {"upkeep", tellOfUpkeep}, {"memories", tellOfMemories},
 	{"the resource tree", tellOfTheTree}, {"webhooks of tasks", tellOfHooks}, {"apps", tellOfApps},
 	{"governance", tellOfGovernance},
-	{"topics", tellOfTopics}, {"the clock", tellOfTheClock}}
+	{"topics", tellOfTopics}, {"the clock", tellOfTheClock}, {"services", tellOfServices}}
 
 func tellOfTheTree(s *storyteller) {
 	s.by(companytest.Board, "resource_tree.grant", rules.SaveTreeGrant{Path: "/apps", Subject: "user:ada", Role: "operator", Delegate: true}, "resource_tree.granted")
@@ -803,4 +804,9 @@ func tellOfTheClock(s *storyteller) {
 	s.by(companytest.Board, "cron.pause", cron.Change{Name: "report"}, "cron.paused")
 	s.by(companytest.Board, "cron.resume", cron.Change{Name: "report", Next: now + 60_000}, "cron.resumed")
 	s.by(companytest.Board, "cron.remove", cron.Change{Name: "report"}, "cron.removed")
+}
+
+func tellOfServices(s *storyteller) {
+	s.by(companytest.Board, "service.register", service.Register{Name: "adder", Version: "1", Provider: "sums", Methods: []service.Method{{Name: "add"}}}, "service.registered")
+	s.by(companytest.Board, "service.remove", service.Remove{Name: "adder"}, "service.removed")
 }

@@ -1,4 +1,4 @@
-// Package clock is the commands of the kernel's clock: cron jobs.
+// Package clock is the commands of the kernel's clock and of its registry: cron jobs, services.
 package clock
 
 import (
@@ -22,7 +22,9 @@ const (
 func Commands(c *cli.CLI) []*cobra.Command {
 	cron := cli.Noun(c, "cron", "Publish to a topic, or start a process, at the times of a schedule", cronVerbs...)
 	cron.AddCommand(addCron(c))
-	return []*cobra.Command{cron}
+	service := cli.Noun(c, "service", "Services of the mesh: contracts, providers, calls and health", serviceVerbs...)
+	service.AddCommand(registerService(c))
+	return []*cobra.Command{cron, service}
 }
 
 // ofScope is the company of --company; without the flag a job is the mesh's.
