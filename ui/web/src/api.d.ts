@@ -7321,6 +7321,160 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/ipc/dead-letters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the messages that a node could not deliver, and why */
+        get: operations["getApiV1IpcDeadLetters"];
+        put?: never;
+        post?: never;
+        /** Delete the dead letters of a node */
+        delete: operations["deleteApiV1IpcDeadLetters"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ipc/dead-letters/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send dead letters of a node again */
+        post: operations["postApiV1IpcDeadLettersReplay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ipc/inboxes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show how the inboxes of a node stand: what waits, and for how much there is room */
+        get: operations["getApiV1IpcInboxes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ipc/messages/{message}/ack": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Acknowledge a reliable message: it is handled, and not sent again */
+        post: operations["postApiV1IpcMessagesByMessageAck"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ipc/messages/{message}/reply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Reply to a request */
+        post: operations["postApiV1IpcMessagesByMessageReply"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ipc/outbox": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the reliable messages of a node that were not acknowledged */
+        get: operations["getApiV1IpcOutbox"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ipc/receive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Receive the next messages, waiting for the first */
+        post: operations["postApiV1IpcReceive"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ipc/request": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a request and answer with its reply */
+        post: operations["postApiV1IpcRequest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ipc/send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a message to a process, a name, a group, a service, a topic or a node */
+        post: operations["postApiV1IpcSend"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/memory": {
         parameters: {
             query?: never;
@@ -8486,6 +8640,15 @@ export interface components {
             exact: string;
             prefix?: string;
             suffix?: string;
+        };
+        Answering: {
+            /** @description instead of text */
+            json?: unknown;
+            /** @description instead of text: an object with kind */
+            payload?: unknown;
+            text?: string;
+        } & {
+            [key: string]: unknown;
         };
         ApiAcceptBody: {
             adapterType?: string;
@@ -11699,6 +11862,25 @@ export interface components {
             /** Format: int64 */
             waiting: number;
         };
+        ApiInboxRows: {
+            inboxes: components["schemas"]["ApiInboxStanding"][];
+            node: string;
+        };
+        ApiInboxStanding: {
+            address: string;
+            /** Format: int64 */
+            bytes: number;
+            /** Format: int64 */
+            credits: number;
+            /** Format: int64 */
+            process: number;
+            /** Format: int64 */
+            queued: number;
+            /** Format: int64 */
+            taken: number;
+            /** Format: int64 */
+            waiting: number;
+        };
         ApiInstallCatalogBody: {
             catalogSkillId: string;
             slug?: string | null;
@@ -12235,6 +12417,36 @@ export interface components {
             /** Format: int64 */
             height: number;
         };
+        ApiLetterRows: {
+            dead_letters: components["schemas"]["ApiPostLetter"][];
+            node: string;
+        };
+        ApiLettersAgain: {
+            /**
+             * Format: int64
+             * @description at most so many; 100 unless given
+             */
+            limit?: number;
+            /** @description which; all unless given */
+            numbers?: number[];
+            /**
+             * @description only those
+             * @enum {string}
+             */
+            reason?: "target_not_found" | "inbox_full" | "timeout" | "governance_denied" | "governance_deferred" | "agent_exited" | "node_unreachable" | "capability_denied";
+        } & {
+            [key: string]: unknown;
+        };
+        ApiLettersPurged: {
+            /** Format: int64 */
+            deleted: number;
+        };
+        ApiLettersReplayed: {
+            /** Format: int64 */
+            failed: number;
+            /** Format: int64 */
+            sent: number;
+        };
         ApiLinkApproval: {
             /** Format: uuid */
             approvalId: string;
@@ -12654,6 +12866,21 @@ export interface components {
             type?: string;
         } & {
             [key: string]: unknown;
+        };
+        ApiMessageDone: {
+            done: boolean;
+        };
+        ApiMessageSent: {
+            id: string;
+            /** Format: int64 */
+            nodes: number;
+            /** Format: int64 */
+            receivers: number;
+            /** @enum {string} */
+            state: "delivered" | "kept" | "acknowledged" | "published" | "signalled";
+        };
+        ApiMessagesReceived: {
+            messages: components["schemas"]["Shown"][];
         };
         ApiModelPriceRow: {
             /** Format: int64 */
@@ -13170,6 +13397,10 @@ export interface components {
             is: string;
             reason: string;
             was: string;
+        };
+        ApiOutboxRows: {
+            messages: components["schemas"]["ApiPostParcel"][];
+            node: string;
         };
         ApiOwnFolder: {
             slug?: string | null;
@@ -13693,6 +13924,25 @@ export interface components {
         ApiPolicyAliases: {
             effective: string;
             requested: string;
+        };
+        ApiPostLetter: {
+            /** Format: date-time */
+            at: string;
+            cut: boolean;
+            detail: string;
+            message: components["schemas"]["Shown"];
+            /** Format: int64 */
+            number: number;
+            reason: string;
+        };
+        ApiPostParcel: {
+            /** Format: int64 */
+            attempts: number;
+            message: components["schemas"]["Shown"];
+            /** Format: date-time */
+            next_attempt: string;
+            receiver: string;
+            why: string;
         };
         ApiPreviewBody: {
             /** @enum {string} */
@@ -17826,6 +18076,37 @@ export interface components {
             id: string;
             label: string;
         };
+        Order: {
+            /** @description of a reliable message: answer when it was acknowledged, or after wait_ms */
+            await?: boolean;
+            correlation_id?: string;
+            /** @description reliable, and survives a restart of this node */
+            durable?: boolean;
+            /** @description of a reliable message: sending it again under the same ID delivers it once */
+            id?: string;
+            /** @description instead of text */
+            json?: unknown;
+            /**
+             * Format: int64
+             * @description how long a durable message is tried; a day unless given
+             */
+            keep_seconds?: number;
+            /** @description instead of text: an object with kind text, json, tool_call, tool_result, signal, binary or rvf */
+            payload?: unknown;
+            /** @description kept and sent again until its receiver acknowledges it */
+            reliable?: boolean;
+            text?: string;
+            /** @description PID, NODE:PID, name:NAME, group:GROUP, service:NAME/METHOD, topic:TOPIC, broadcast or kernel; @NODE after a name means that node */
+            to: string;
+            trace_id?: string;
+            /**
+             * Format: int64
+             * @description how long it may wait for room in the inbox, or a request for its reply; 5000 unless given
+             */
+            wait_ms?: number;
+        } & {
+            [key: string]: unknown;
+        };
         OrgHealth: {
             escalationWarning: string | null;
             firstInvalidAncestor: components["schemas"]["ChainLink"] | null;
@@ -17842,6 +18123,17 @@ export interface components {
             reports: (components["schemas"]["OrgNode"] | null)[];
             role: string;
             status: string;
+        };
+        Payload: {
+            binary?: string;
+            call_id?: string;
+            json?: unknown;
+            kind: string;
+            /** Format: int32 */
+            segment_type?: number;
+            signal?: components["schemas"]["Signal"];
+            text?: string;
+            tool?: string;
         };
         PermissionGrant: {
             companyId: string;
@@ -18299,6 +18591,20 @@ export interface components {
             updatedAt: string | null;
             userId: string;
         };
+        Reading: {
+            /**
+             * Format: int64
+             * @description messages; 256 unless given
+             */
+            limit?: number;
+            /**
+             * Format: int64
+             * @description how long to wait for the first; not at all unless given
+             */
+            wait_ms?: number;
+        } & {
+            [key: string]: unknown;
+        };
         RebuildMetadataMoreStruct: Record<string, never>;
         RecoveryAction: {
             /** Format: int64 */
@@ -18727,10 +19033,42 @@ export interface components {
             status: string;
             type: string;
         };
+        Shown: {
+            /** Format: int64 */
+            attempt: number;
+            company: string;
+            correlation_id: string;
+            /** Format: date-time */
+            deadline: string;
+            durable: boolean;
+            from: string;
+            id: string;
+            payload: components["schemas"]["Payload"];
+            reliable: boolean;
+            /** Format: date-time */
+            timestamp: string;
+            to: string;
+            trace_id: string;
+            wants_reply: boolean;
+        };
         SidebarOrder: {
             orderedIds: string[];
             /** Format: date-time */
             updatedAt: string | null;
+        };
+        Signal: {
+            /** Format: int64 */
+            current?: number;
+            kind: string;
+            /** Format: int64 */
+            limit?: number;
+            /** Format: int64 */
+            pid?: number;
+            reason?: string;
+            ref?: string;
+            resource?: string;
+            /** Format: int32 */
+            user?: number;
         };
         SkillComment: {
             authorAgentId: string | null;
@@ -38477,6 +38815,376 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiKernelHealth"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1IpcDeadLetters: {
+        parameters: {
+            query?: {
+                /** @description name or ID of the node; the one that answers unless given */
+                node?: string;
+                /** @description number of the last one seen */
+                after?: number;
+                /** @description 1 to 100; 100 unless given */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiLetterRows"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1IpcDeadLetters: {
+        parameters: {
+            query?: {
+                /** @description name or ID of the node; the one that answers unless given */
+                node?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiLettersPurged"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1IpcDeadLettersReplay: {
+        parameters: {
+            query?: {
+                /** @description name or ID of the node; the one that answers unless given */
+                node?: string;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ApiLettersAgain"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiLettersReplayed"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1IpcInboxes: {
+        parameters: {
+            query?: {
+                /** @description name or ID of the node; the one that answers unless given */
+                node?: string;
+                /** @description lowest PID */
+                from?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiInboxRows"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1IpcMessagesByMessageAck: {
+        parameters: {
+            query?: {
+                /** @description PID on this node, of an administrator's request: as this process; the node itself unless given */
+                process?: number;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Which message: its message. */
+                message: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiMessageDone"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1IpcMessagesByMessageReply: {
+        parameters: {
+            query?: {
+                /** @description PID on this node, of an administrator's request: as this process; the node itself unless given */
+                process?: number;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Which message: its message. */
+                message: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Answering"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiMessageDone"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1IpcOutbox: {
+        parameters: {
+            query?: {
+                /** @description name or ID of the node; the one that answers unless given */
+                node?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiOutboxRows"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1IpcReceive: {
+        parameters: {
+            query?: {
+                /** @description PID on this node, of an administrator's request: as this process; the node itself unless given */
+                process?: number;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Reading"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiMessagesReceived"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1IpcRequest: {
+        parameters: {
+            query?: {
+                /** @description PID on this node, of an administrator's request: as this process; the node itself unless given */
+                process?: number;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Order"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Shown"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1IpcSend: {
+        parameters: {
+            query?: {
+                /** @description PID on this node, of an administrator's request: as this process; the node itself unless given */
+                process?: number;
+            };
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Order"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiMessageSent"];
                 };
             };
             /** @description Refused or failed */

@@ -101,6 +101,19 @@ export function roomSteps({ page, url, ask, must, wait, bin, dir }) {
       await messages.getByText('"from": "elsewhere"').waitFor(wait)
       await page.getByRole('list', { name: 'Topics' }).getByText('build.done').waitFor(wait)
     },
+    async 'a message that nobody can take is listed with its reason, and deleted'() {
+      await page.goto(`${url}/mesh/messages`)
+      await button('Send a message').click()
+      await dialog.getByLabel('To *').fill('name:nobody')
+      await dialog.getByLabel('Message *').fill('Is anybody there?')
+      await dialog.getByRole('button', { name: 'Send a message' }).click()
+      await page.locator('[data-letter]').getByText('Is anybody there?').waitFor(wait)
+      await page.locator('[data-letter]').getByText('nobody there', { exact: true }).waitFor(wait)
+      await page.keyboard.press('Escape')
+      await button('Delete all').click()
+      await dialog.getByRole('button', { name: 'Delete all' }).click()
+      await page.getByText('Every message was delivered.').waitFor(wait)
+    },
     async 'a cron job is added, fires by hand, and its message is in its topic'() {
       await page.goto(`${url}/mesh/cron`)
       await button('New job').click()

@@ -55,6 +55,7 @@ export const pages: readonly PageRow[] = [
   { path: '/mesh/tree', title: t.nav.tree, load: () => import('./tree/page'), rail: 'governance', icon: 'tree', go: 'T', command: 'selvage tree' },
   { path: '/mesh/processes', title: t.nav.processes, load: () => import('./processes/page'), rail: 'kernel', icon: 'processes', go: 'P', command: 'selvage ps' },
   { path: '/mesh/topics', title: t.nav.topics, load: () => import('./topics/page'), rail: 'kernel', icon: 'topics', go: 'M', command: 'selvage topic list' },
+  { path: '/mesh/messages', title: t.nav.messages, load: () => import('./messages/page'), rail: 'kernel', icon: 'messages', go: 'I', command: 'selvage ipc inbox' },
   { path: '/mesh/cron', title: t.nav.cron, load: () => import('./cron/page'), rail: 'kernel', icon: 'routines', go: 'K', command: 'selvage cron list' },
   { path: '/$company/company/import', title: t.transfer.import, load: () => import('./transfer/import'), icon: 'file', command: 'selvage company import' },
   { path: '/$company/company/export', title: t.transfer.export, load: () => import('./transfer/export'), icon: 'export', command: 'selvage company export' },

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { sizeOf } from '../../format'
 import { base64Of, isNewer, mayOf } from '../apps/archive'
 import { asTree } from '../goals/tree'
+import { payloadText } from '../messages/payload'
 import { added, mostKept, type Message } from '../topics/tail'
 import { bodyOf, wrongIn } from './form'
 import { argsOf, leafOf, limitsOf, lineOf, outputOf, tookOf, type Row } from './words'
@@ -58,4 +59,11 @@ it('what an app may do is told in words, with the values of its settings', () =>
   expect(mayOf('network ${urls}', { urls: 'https://example.com' })).toBe('use the network: https://example.com')
   expect(mayOf('network ${urls}')).toBe('use the network: what the setting urls says')
   expect(mayOf('moon x')).toBe('moon: x')
+})
+
+it('a payload is read as its text, or as JSON', () => {
+  expect(payloadText({ kind: 'text', text: 'Hello' })).toBe('Hello')
+  expect(payloadText({ kind: 'json', json: { a: 1 } })).toBe('{"a":1}')
+  expect(payloadText({ kind: 'tool_call', name: 'grep', args: {} })).toBe('tool_call {"name":"grep","args":{}}')
+  expect(payloadText(undefined)).toBe('')
 })
