@@ -8266,6 +8266,76 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/services": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the services of the mesh, with how their providers stand as far as this node knows */
+        get: operations["getApiV1Services"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/services/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a service with its contract and its providers */
+        get: operations["getApiV1ServicesByName"];
+        /** Register a service: its contract, and the declared process that provides it */
+        put: operations["putApiV1ServicesByName"];
+        post?: never;
+        /** Remove a service; its providers run on */
+        delete: operations["deleteApiV1ServicesByName"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/services/{name}/call": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Call a method of a service at a provider that lives, wherever it runs */
+        post: operations["postApiV1ServicesByNameCall"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/services/{name}/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Probe the providers of a service now, and say how they are */
+        get: operations["getApiV1ServicesByNameHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/subscriptions": {
         parameters: {
             query?: never;
@@ -9676,6 +9746,27 @@ export interface components {
             id: string;
             identifier: string;
             title: string;
+        };
+        ApiCallAnswer: {
+            /** Format: int64 */
+            attempts: number;
+            by: string;
+            method: string;
+            result: unknown;
+            service: string;
+            /** Format: int64 */
+            took_ms: number;
+        };
+        ApiCallBody: {
+            method: string;
+            params?: unknown;
+            /**
+             * Format: int64
+             * @description 10000 unless given
+             */
+            timeout_ms?: number;
+        } & {
+            [key: string]: unknown;
         };
         ApiCallbackBody: {
             error?: string;
@@ -11678,6 +11769,12 @@ export interface components {
             status: string;
             version: string;
         };
+        ApiHealthAnswer: {
+            /** @enum {string} */
+            health: "healthy" | "degraded" | "unhealthy" | "unknown";
+            providers: components["schemas"]["ApiProviderRow"][];
+            service: string;
+        };
         ApiHealthFeatures: {
             companyDeletionEnabled: boolean;
         };
@@ -12881,6 +12978,16 @@ export interface components {
         };
         ApiMessagesReceived: {
             messages: components["schemas"]["Shown"][];
+        };
+        ApiMethodBody: {
+            description?: string;
+            name: string;
+            /** @description JSON schema of the parameters; anything unless given */
+            params?: unknown;
+            /** @description JSON schema of the result; anything unless given */
+            result?: unknown;
+        } & {
+            [key: string]: unknown;
         };
         ApiModelPriceRow: {
             /** Format: int64 */
@@ -14089,6 +14196,24 @@ export interface components {
             provider: string;
             status: string;
             warnings: string[];
+        };
+        ApiProviderRow: {
+            address: string;
+            /** @enum {string} */
+            breaker: "closed" | "open" | "half_open";
+            error: string;
+            /** Format: int64 */
+            failed_probes: number;
+            /** Format: int64 */
+            failures: number;
+            /** @enum {string} */
+            health: "healthy" | "degraded" | "unhealthy" | "unknown";
+            node: string;
+            node_id: string;
+            /** Format: int64 */
+            pid: number;
+            /** Format: date-time */
+            probed_at: string | null;
         };
         ApiProvidersHealth: {
             providers: components["schemas"]["ApiProviderHealth"][];
@@ -15742,6 +15867,17 @@ export interface components {
             bindings: components["schemas"]["SecretBinding"][];
             secretId: string;
         };
+        ApiServiceBody: {
+            methods: components["schemas"]["ApiMethodBody"][];
+            /** @description method that says whether a provider works; unless given, that it runs is enough */
+            probe?: string;
+            /** @description name of a declared process */
+            provider: string;
+            /** @description a changed contract needs a new one */
+            version: string;
+        } & {
+            [key: string]: unknown;
+        };
         ApiServiceLogPage: {
             content: string;
             logRef: string | null;
@@ -15749,6 +15885,27 @@ export interface components {
             nextOffset?: number;
             runtimeServiceId: string;
             store: string | null;
+        };
+        ApiServiceRow: {
+            contract: string;
+            /** Format: date-time */
+            createdAt: string | null;
+            /** @enum {string} */
+            health: "healthy" | "degraded" | "unhealthy" | "unknown";
+            methods: components["schemas"]["Method"][];
+            name: string;
+            probe: string;
+            provider: string;
+            providers: components["schemas"]["ApiProviderRow"][];
+            /** Format: int64 */
+            registered: number;
+            registeredBy: string;
+            /** Format: date-time */
+            updatedAt: string | null;
+            version: string;
+        };
+        ApiServiceRows: {
+            services: components["schemas"]["ApiServiceRow"][];
         };
         ApiSession: {
             sentryDsn: string | null;
@@ -18037,6 +18194,12 @@ export interface components {
             sentAt: string | null;
             toAgentId: string;
             type: string;
+        };
+        Method: {
+            description: string;
+            name: string;
+            params: unknown;
+            result: unknown;
         };
         ModelPrice: {
             /** Format: int64 */
@@ -41021,6 +41184,204 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApiScheduledTime"][];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1Services: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiServiceRows"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1ServicesByName: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Which service: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiServiceRow"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    putApiV1ServicesByName: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Which service: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiServiceBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiServiceRow"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteApiV1ServicesByName: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Which service: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    postApiV1ServicesByNameCall: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key with the same request gives the first outcome again, for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Which service: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiCallBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiCallAnswer"];
+                };
+            };
+            /** @description Refused or failed */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getApiV1ServicesByNameHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Which service: its name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiHealthAnswer"];
                 };
             };
             /** @description Refused or failed */
